@@ -1,0 +1,115 @@
+//! The two faces of a device.
+
+use crate::{Buffer, Pool};
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::time::Duration;
+use units::ByteCount;
+
+/// What kind of thing the bytes lie on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// A regular file.
+    File,
+    /// A block device.
+    Block,
+    /// Memory (tests).
+    Memory,
+}
+
+/// What a device says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes, a multiple of `block`.
+    pub size: ByteCount,
+    /// Offsets and lengths of every transfer are multiples of this (512 or 4,096).
+    pub block: u32,
+    /// Whether seeks cost time.
+    pub rotational: bool,
+    /// See [`DeviceKind`].
+    pub kind: DeviceKind,
+}
+
+/// A transfer that did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// The kernel or the disk said no.
+    #[error("{action} {length} bytes at {offset} of {}: {source}", path.display())]
+    Io {
+        /// `reading`, `writing`, `flushing`, ...
+        action: &'static str,
+        /// Which device.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// How much.
+        length: u64,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// Opening or asking about it failed.
+    #[error("cannot open {}: {source}{}", path.display(), hint)]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// What to do about it, starting with `; `, or empty.
+        hint: String,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// It is not something that can be used so.
+    #[error("{}: {reason}", path.display())]
+    Unusable {
+        /// Which.
+        path: PathBuf,
+        /// Why, and what to do about it.
+        reason: String,
+    },
+}
+
+/// A device, positional and blocking. Offsets and lengths are multiples of the geometry's block;
+/// memory may lie anywhere (unaligned memory is copied through an aligned buffer).
+pub trait BlockDevice: Send + Sync + Debug {
+    /// What the device says of itself.
+    fn geometry(&self) -> Geometry;
+
+    /// Fills `into` from `offset`, wholly or not at all.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Writes all of `from` at `offset`. Not durable before [`BlockDevice::flush`].
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError>;
+
+    /// Everything written before is durable when this returns.
+    fn flush(&self) -> Result<(), DeviceError>;
+
+    /// A queue of reads on this device that takes its buffers from `pool`.
+    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError>;
+}
+
+/// A finished read.
+#[derive(Debug)]
+pub struct Completion {
+    /// As given to [`Queue::submit`].
+    pub tag: u64,
+    /// The bytes, if `result` is good.
+    pub buffer: Buffer,
+    /// How it went.
+    pub result: Result<(), DeviceError>,
+}
+
+/// Reads under way on one device, owned by one thread.
+pub trait Queue: Send {
+    /// Starts reading `buffer.len()` bytes at `offset`. Never blocks for the device. The caller
+    /// keeps at most `depth` reads in flight.
+    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError>;
+
+    /// Waits until at least one read is finished, or `at_most` has passed, or none is in flight,
+    /// and appends what is finished to `done`.
+    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError>;
+
+    /// Reads submitted and not yet handed out by `wait`.
+    fn in_flight(&self) -> u32;
+
+    /// How the reads are made, for reports: `io_uring, direct, registered buffers`.
+    fn method(&self) -> String;
+}

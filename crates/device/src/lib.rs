@@ -1,0 +1,14 @@
+//! Reading and writing devices and files, and moving bytes to sockets: everything that talks to
+//! the kernel about bytes, and the only room with `unsafe`.
+//!
+//! Two faces. [`BlockDevice`] is positional and blocking: the store's catalogue, ingest and tools
+//! use it. [`Queue`] submits and completes: the schedule's reads use it. Wrappers (throttle, disk
+//! model in real time, faults) stand in front of either. It knows nothing of titles or streams.
+
+#![warn(missing_docs)]
+
+mod block;
+mod pool;
+
+pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue};
+pub use pool::{Buffer, Pool, SharedBuffer};

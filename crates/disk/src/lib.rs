@@ -1,0 +1,10 @@
+//! Disks as arithmetic: models with one parameter set each, calibration records, bounds.
+//!
+//! Pure: a model says how long a request takes given where the head is; it never waits and never
+//! reads. The simulated disk, the disk model in real time, the planner and admission all use it.
+
+#![warn(missing_docs)]
+
+mod calibration;
+
+pub use calibration::{Calibration, ReadGuarantee};

@@ -1,0 +1,233 @@
+//! A title as the store keeps it: tracks, each with the index of its LDUs.
+//!
+//! Only the meaning in memory; how it lies on disk is `index_region`.
+
+use units::{MediaTime, Timescale};
+
+/// Each CRC-32C in [`TrackIndex::checksums`] covers this many bytes of track data (the last one
+/// what is left).
+pub const CHECKSUM_SPAN: u64 = 64 * 1024;
+
+/// What a track carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TrackKind {
+    /// Pictures.
+    Video,
+    /// Sound.
+    Audio,
+    /// Any bytes, kept as they are (`--as file`); never packaged.
+    File,
+}
+
+/// How a title was taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TitleKind {
+    /// Tracks with times; can be packaged for players.
+    Media,
+    /// One track of opaque bytes; export is bit-exact.
+    File,
+}
+
+/// One entry of an edit list (ISO/IEC 14496-12, 8.6.6), at normal speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// How long the edit plays, in nanoseconds; `None`: to the end of the track.
+    pub duration: Option<MediaTime>,
+    /// Where in the track's own time it starts, in track ticks; `None`: an empty edit (a wait).
+    pub media_time: Option<i64>,
+}
+
+/// Everything about a track that is not its LDUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackDescription {
+    /// What it carries.
+    pub kind: TrackKind,
+    /// Ticks per second of the LDUs' times.
+    pub timescale: Timescale,
+    /// The sample entry box (of `stsd`) as the muxer wrote it, byte for byte: codec and its
+    /// configuration. Empty for [`TrackKind::File`].
+    pub sample_entry: Vec<u8>,
+    /// RFC 6381 codec string (`avc1.64001f`), or the sample entry's four characters where the
+    /// RFC has none.
+    pub codec: String,
+    /// ISO 639-2 code, `und` if unknown.
+    pub language: String,
+    /// Picture size as shown in pixels (track header); zero for sound.
+    pub width: u32,
+    /// See `width`.
+    pub height: u32,
+    /// Track header's transformation matrix (rotation), as ISO BMFF fixed-point.
+    pub matrix: [i32; 9],
+    /// Samples per second of sound; zero for pictures.
+    pub sample_rate: u32,
+    /// Channels of sound; zero for pictures.
+    pub channels: u16,
+    /// Edit list, as needed to play the track from the right place.
+    pub edits: Vec<Edit>,
+    /// Whether a player should choose it unasked.
+    pub default: bool,
+}
+
+/// One logical data unit: a video frame, an audio packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ldu {
+    /// Where it starts in the track's data.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u32,
+    /// Decode time in track ticks from the track's start.
+    pub decode_time: u64,
+    /// Ticks until the next LDU's decode time (the last one's own duration).
+    pub duration: u32,
+    /// Presentation minus decode time, in ticks.
+    pub composition_offset: i32,
+    /// Decoding may start here.
+    pub sync: bool,
+    /// Nothing else depends on it.
+    pub droppable: bool,
+}
+
+/// The LDUs of one track in decode order, back to back: an LDU starts where the one before ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LduIndex {
+    // Structure of arrays: 3 h of 25 fps video are 270,000 entries; one array of `Ldu` would
+    // take 32 bytes each, this takes 21.
+    sizes: Vec<u32>,
+    ends: Vec<u64>,
+    durations: Vec<u32>,
+    composition_offsets: Vec<i32>,
+    flags: Vec<u8>,
+    // Decode time of every 64th LDU, so that any other is at most 63 additions away.
+    sparse_times: Vec<u64>,
+    duration_ticks: u64,
+}
+
+const SYNC: u8 = 1;
+const DROPPABLE: u8 = 2;
+const SPARSE: usize = 64;
+
+impl LduIndex {
+    /// Appends the next LDU; `offset` and `decode_time` follow from those before it.
+    pub fn push(
+        &mut self,
+        size: u32,
+        duration: u32,
+        composition_offset: i32,
+        sync: bool,
+        droppable: bool,
+    ) {
+        if self.sizes.len().is_multiple_of(SPARSE) {
+            self.sparse_times.push(self.duration_ticks);
+        }
+        self.ends.push(self.data_len() + u64::from(size));
+        self.sizes.push(size);
+        self.durations.push(duration);
+        self.composition_offsets.push(composition_offset);
+        self.flags.push(u8::from(sync) * SYNC | u8::from(droppable) * DROPPABLE);
+        self.duration_ticks += u64::from(duration);
+    }
+
+    /// How many LDUs.
+    pub fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Bytes of all LDUs together.
+    pub fn data_len(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Sum of all durations, in ticks.
+    pub fn duration_ticks(&self) -> u64 {
+        self.duration_ticks
+    }
+
+    /// The `i`th LDU. Panics beyond the end, like a slice.
+    pub fn get(&self, i: usize) -> Ldu {
+        Ldu {
+            offset: self.ends[i] - u64::from(self.sizes[i]),
+            size: self.sizes[i],
+            decode_time: self.decode_time(i),
+            duration: self.durations[i],
+            composition_offset: self.composition_offsets[i],
+            sync: self.flags[i] & SYNC != 0,
+            droppable: self.flags[i] & DROPPABLE != 0,
+        }
+    }
+
+    fn decode_time(&self, i: usize) -> u64 {
+        let from = i - i % SPARSE;
+        let run: u64 = self.durations[from..i].iter().copied().map(u64::from).sum();
+        self.sparse_times[i / SPARSE] + run
+    }
+
+    /// All LDUs in decode order.
+    pub fn iter(&self) -> impl Iterator<Item = Ldu> + '_ {
+        let mut decode_time = 0;
+        (0..self.len()).map(move |i| {
+            let ldu = Ldu {
+                offset: self.ends[i] - u64::from(self.sizes[i]),
+                size: self.sizes[i],
+                decode_time,
+                duration: self.durations[i],
+                composition_offset: self.composition_offsets[i],
+                sync: self.flags[i] & SYNC != 0,
+                droppable: self.flags[i] & DROPPABLE != 0,
+            };
+            decode_time += u64::from(self.durations[i]);
+            ldu
+        })
+    }
+
+    /// Bytes of memory that the index takes.
+    pub fn memory(&self) -> u64 {
+        (self.sizes.len() * 21 + self.sparse_times.len() * 8) as u64
+    }
+}
+
+/// One track: description, LDUs, checksums of its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackIndex {
+    /// Everything but the LDUs.
+    pub description: TrackDescription,
+    /// The LDUs. Empty for [`TrackKind::File`].
+    pub ldus: LduIndex,
+    /// Bytes of data in the store (for media: `ldus.data_len()`).
+    pub data_len: u64,
+    /// CRC-32C of each [`CHECKSUM_SPAN`] bytes of data.
+    pub checksums: Vec<u32>,
+}
+
+/// A title's index region: what must be known to read and package it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TitleIndex {
+    /// Media or file.
+    pub kind: TitleKind,
+    /// In the order in which they lie on disk.
+    pub tracks: Vec<TrackIndex>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_ldu_is_found_as_by_walking() {
+        let mut index = LduIndex::default();
+        for i in 0..1000u32 {
+            index.push(i % 7, 40 + i % 3, 0, i % 25 == 0, i % 2 == 1);
+        }
+        let walked: Vec<Ldu> = index.iter().collect();
+        for (i, ldu) in walked.iter().enumerate() {
+            assert_eq!(index.get(i), *ldu);
+        }
+        let last = walked[999];
+        assert_eq!(last.offset + u64::from(last.size), index.data_len());
+        assert_eq!(last.decode_time + u64::from(last.duration), index.duration_ticks());
+    }
+}

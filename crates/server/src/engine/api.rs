@@ -1,0 +1,321 @@
+//! What the engine hears and says. Every method of [`super::Engine`] takes `now` first.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{BitRate, ByteCount, Moment};
+
+/// One viewer's player. Never used twice by one engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+/// One request for bytes within a session; chosen by the caller, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// One read of a piece, and afterwards the buffer that holds the piece, until [`Action::Forget`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadId(pub u64);
+
+/// A title of one engine, stable while the title exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TitleKey(pub u64);
+
+/// A disk of this engine: index into the guarantees given at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DiskNumber(pub u16);
+
+/// A track of a title: index into [`Layout::tracks`] and `TitleIndex::tracks`.
+pub type TrackNumber = u16;
+
+/// A permit for one best-effort piece of disk work (ingest, export, check).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// Where a title's tracks lie and when their pieces are due: all that the engine knows of media.
+#[derive(Debug)]
+pub struct Layout {
+    /// The title.
+    pub title: TitleKey,
+    /// Where it lies.
+    pub disk: DiskNumber,
+    /// Play-out time of the whole title.
+    pub duration: Duration,
+    /// All tracks, also those a session does not take.
+    pub tracks: Vec<TrackLayout>,
+}
+
+/// One track, cut into pieces: a piece is one read.
+#[derive(Debug)]
+pub struct TrackLayout {
+    /// Bytes of track data.
+    pub bytes: u64,
+    /// Bytes of a piece; the last may be shorter. A multiple of the device's block, divides the
+    /// chunk or is a multiple of it; no piece crosses the end of an extent (runs are multiples
+    /// of it but for the last).
+    pub piece: u32,
+    /// The track's extents in order, as byte ranges of the device.
+    pub runs: Vec<Range<u64>>,
+    /// Per piece, when the first byte a player needs of it is due, in milliseconds of media time
+    /// from the title's start (for HLS: when the segment it first serves starts). Never decreases.
+    pub due: Vec<u32>,
+}
+
+/// How many reads a disk completes in any slot, whatever their places (calibrated `minRead`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskGuarantee {
+    /// Reads of at most `read_size` per slot.
+    pub min_read: u32,
+    /// The largest read that the guarantee covers.
+    pub read_size: ByteCount,
+    /// No single read takes longer than this.
+    pub longest_read: Duration,
+    /// Reads to keep in the device at once.
+    pub queue_depth: u32,
+}
+
+/// What an engine is told once.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// The scheduling period.
+    pub slot: Duration,
+    /// Whom to let in.
+    pub policy: scheduler::PolicyKind,
+    /// From admission until the first piece must be in memory. At least two slots.
+    pub startup: Duration,
+    /// Memory for pieces.
+    pub buffers: ByteCount,
+    /// What the network may carry; `None`: not admitted by network.
+    pub network: Option<BitRate>,
+    /// A session that asks for nothing this long after admission is ended.
+    pub reservation_hold: Duration,
+    /// A session that asks for nothing while this much media time has fallen due gives back what
+    /// it holds (it is asked anew when it goes on).
+    pub idle_after: Duration,
+    /// A session that asks for nothing at all for this long is ended.
+    pub ended_after: Duration,
+    /// The disks.
+    pub disks: Vec<DiskGuarantee>,
+}
+
+/// A viewer at the door.
+#[derive(Clone, Debug)]
+pub struct AdmitRequest {
+    /// What it wants to see.
+    pub layout: Arc<Layout>,
+    /// Sets of tracks, best first; the first that fits is taken.
+    pub offers: Vec<Vec<TrackNumber>>,
+    /// Where it will start, in media time.
+    pub from: Duration,
+}
+
+/// The answer at the door. A refusal is a value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Come in.
+    Admitted {
+        /// The new session.
+        session: SessionId,
+        /// Index into [`AdmitRequest::offers`].
+        offer: usize,
+    },
+    /// No room; nothing changed.
+    Refused(Refusal),
+}
+
+/// What stands in the way, and when it may not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The scarce resource.
+    pub resource: Resource,
+    /// The earliest start that would fit as things stand (the smallest offer), from now.
+    pub retry_after: Duration,
+    /// Reads that would be late, at worst, and in which second from now: for the log.
+    pub detail: String,
+}
+
+/// What can run out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Resource {
+    /// Reads per slot of one disk.
+    Disk,
+    /// Buffers.
+    Memory,
+    /// Bits per second to viewers.
+    Network,
+}
+
+/// Bytes a player asked for: consecutive parts of one response body.
+#[derive(Clone, Debug)]
+pub struct Want {
+    /// Names this request in all that follows.
+    pub request: RequestId,
+    /// Whose it is.
+    pub session: SessionId,
+    /// What, in the order in which it is to be delivered. Not empty; no part is empty.
+    pub parts: Vec<Part>,
+}
+
+/// A range of one track's data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The track.
+    pub track: TrackNumber,
+    /// Bytes of the track's data.
+    pub bytes: Range<u64>,
+}
+
+/// How a read ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOutcome {
+    /// In memory, checksums right.
+    Good,
+    /// The device said no.
+    Failed,
+    /// Read, but a checksum is wrong.
+    Damaged,
+}
+
+/// What the driver must do now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Read this; answer with `read_done`. Reads of one disk come in the order of issue.
+    Read {
+        /// Names read and buffer.
+        read: ReadId,
+        /// On which disk.
+        disk: DiskNumber,
+        /// Where; a multiple of the block size.
+        device_offset: u64,
+        /// How much; a multiple of 4,096 (the tail is padded within its extent).
+        len: u32,
+        /// For checksums and logs.
+        title: TitleKey,
+        /// See `title`.
+        track: TrackNumber,
+        /// See `title`; byte offset in the track is `piece × TrackLayout::piece`.
+        piece: u32,
+    },
+    /// Send these bytes of a piece in memory; say `sent` when the socket has taken them.
+    Deliver {
+        /// Whose.
+        request: RequestId,
+        /// Which buffer.
+        read: ReadId,
+        /// Bytes within the buffer.
+        bytes: Range<u32>,
+    },
+    /// Everything of this request has been delivered.
+    Complete {
+        /// Which.
+        request: RequestId,
+    },
+    /// The buffer is no longer needed; its memory counts as free from here.
+    Forget {
+        /// Which.
+        read: ReadId,
+    },
+    /// A seek or another track does not fit now; the session keeps what it had.
+    Refused {
+        /// Which.
+        request: RequestId,
+        /// Why and until when.
+        refusal: Refusal,
+    },
+    /// The bytes cannot be had.
+    Failed {
+        /// Which.
+        request: RequestId,
+        /// Why.
+        outcome: ReadOutcome,
+    },
+    /// The session is over; its id is dead.
+    Ended {
+        /// Which.
+        session: SessionId,
+        /// What became of it.
+        summary: SessionSummary,
+    },
+    /// One piece of best-effort work may be done now; answer with `best_effort_done`.
+    Granted {
+        /// Which.
+        ticket: Ticket,
+    },
+    /// The last session of a withdrawn title has ended: its space may be freed.
+    TitleIdle {
+        /// Which.
+        title: TitleKey,
+    },
+}
+
+/// A session as it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// Its title.
+    pub title: TitleKey,
+    /// When it was admitted.
+    pub admitted: Moment,
+    /// Pieces in memory by their deadline.
+    pub on_time: u64,
+    /// Pieces not in memory by their deadline, the session having done nothing wrong.
+    pub glitches: u64,
+    /// The worst of them.
+    pub worst_lateness: Duration,
+    /// Bytes delivered.
+    pub delivered: u64,
+}
+
+impl Default for TitleKey {
+    fn default() -> Self {
+        Self(u64::MAX)
+    }
+}
+
+/// The engine's books at one moment, for metrics, the console and tests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Status {
+    /// Sessions admitted and not ended.
+    pub sessions: u64,
+    /// Of those, holding a reservation now.
+    pub active: u64,
+    /// Since the start.
+    pub admitted: u64,
+    /// Since the start, by resource.
+    pub refused_disk: u64,
+    /// See `refused_disk`.
+    pub refused_memory: u64,
+    /// See `refused_disk`.
+    pub refused_network: u64,
+    /// Pieces late for admitted streams since the start.
+    pub glitches: u64,
+    /// Pieces on time since the start.
+    pub on_time: u64,
+    /// Bytes of buffers in use.
+    pub buffers_used: u64,
+    /// Bytes of buffers there are.
+    pub buffers_total: u64,
+    /// Pieces found in memory when their turn to be read came.
+    pub cache_hits: u64,
+    /// Per disk.
+    pub disks: Vec<DiskStatus>,
+}
+
+/// One disk's part of [`Status`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStatus {
+    /// Guaranteed reads per slot now.
+    pub min_read: u32,
+    /// Reads completed since the start.
+    pub reads: u64,
+    /// Bytes read since the start.
+    pub bytes: u64,
+    /// Reads failed or damaged since the start.
+    pub failures: u64,
+    /// Reads completed in the last whole slot.
+    pub last_slot_reads: u32,
+    /// Reads in the device.
+    pub in_flight: u32,
+    /// The smallest slack of the admitted schedule ahead, in reads (the least by which
+    /// `min_read × slots` exceeds what is due).
+    pub least_slack: u64,
+}

@@ -1,0 +1,12 @@
+//! The media-on-demand server: HTTP, sessions, control socket and metrics around a pure engine.
+//!
+//! `engine` decides (which read, for whom, when; who is admitted) and owns nothing real; the rest
+//! of this room owns sockets, threads, the clock and the devices, and carries out what the engine
+//! says. It never looks into a title's payload.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "only `engine` is pure in this room; it denies both again"
+)]
+
+pub mod engine;

@@ -1,0 +1,144 @@
+//! Time: of media, of clocks, of the schedule.
+
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+/// Ticks per second of a track or movie clock. Never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timescale(pub u32);
+
+/// A place in a title, in nanoseconds from its start. Negative before it (priming, pre-roll).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MediaTime(pub i64);
+
+impl MediaTime {
+    pub const ZERO: Self = Self(0);
+
+    /// From ticks of `scale`, rounded towards the past so that nothing is due after its time.
+    pub fn from_ticks(ticks: i64, scale: Timescale) -> Self {
+        let nanos = (i128::from(ticks) * 1_000_000_000).div_euclid(i128::from(scale.0));
+        Self(i64::try_from(nanos).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX }))
+    }
+
+    /// To ticks of `scale`, rounded down.
+    pub fn to_ticks(self, scale: Timescale) -> i64 {
+        let ticks = (i128::from(self.0) * i128::from(scale.0)).div_euclid(1_000_000_000);
+        i64::try_from(ticks).unwrap_or(if self.0 < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The time since the title's start; zero for anything before it.
+    pub fn since_start(self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
+    }
+}
+
+impl Add for MediaTime {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for MediaTime {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+/// A moment of the clock that drives an engine: nanoseconds from that clock's own zero.
+///
+/// A real clock, the simulator's or a test's; the number alone does not say which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    pub const ZERO: Self = Self(0);
+    pub const MAX: Self = Self(u64::MAX);
+
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs * 1_000_000_000)
+    }
+
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis * 1_000_000)
+    }
+
+    /// Time from `earlier` to here; zero if `earlier` is in fact later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+    fn add(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Moment {
+    type Output = Self;
+    fn sub(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// A scheduling period, counted from the engine clock's zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotIndex(pub u64);
+
+impl SlotIndex {
+    /// The slot that `moment` falls in. `slot` (the period) is not zero.
+    pub fn at(moment: Moment, slot: Duration) -> Self {
+        Self(moment.0 / u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// When this slot starts.
+    pub fn start(self, slot: Duration) -> Moment {
+        Moment(self.0.saturating_mul(u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl Add<u64> for SlotIndex {
+    type Output = Self;
+    fn add(self, slots: u64) -> Self {
+        Self(self.0.saturating_add(slots))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_there_and_back() {
+        let scale = Timescale(90_000);
+        assert_eq!(MediaTime::from_ticks(90_000, scale), MediaTime(1_000_000_000));
+        assert_eq!(MediaTime::from_ticks(-1, scale), MediaTime(-11_112));
+        assert_eq!(MediaTime(1_000_000_000).to_ticks(Timescale(44_100)), 44_100);
+        assert_eq!(MediaTime::from_ticks(i64::MAX, Timescale(1)), MediaTime(i64::MAX));
+    }
+
+    #[test]
+    fn slots_start_where_they_say() {
+        let slot = Duration::from_millis(500);
+        assert_eq!(SlotIndex::at(Moment::from_millis(1499), slot), SlotIndex(2));
+        assert_eq!(SlotIndex(2).start(slot), Moment::from_secs(1));
+        assert_eq!(Moment::from_secs(1).since(Moment::from_secs(2)), Duration::ZERO);
+    }
+}
