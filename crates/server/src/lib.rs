@@ -9,4 +9,9 @@
     reason = "only `engine` is pure in this room; it denies both again"
 )]
 
+mod config;
 pub mod engine;
+mod server;
+
+pub use config::{MAX_HTTP_THREADS, ServerConfig};
+pub use server::{Server, ServerError};
