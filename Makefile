@@ -1,0 +1,56 @@
+# Tenuto's few front doors. Each one sets up what is missing first (see `make deps`) and works
+# without a terminal. Everything else is `cargo` and `cargo xtask`.
+
+# A bare environment (env -i, some CI runners) has neither; the shell and cargo want both.
+HOME ?= $(shell getent passwd $$(id -u) | cut -d: -f6)
+PATH := $(or $(PATH),/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
+export HOME PATH
+
+# Finds (or, the first time, fetches) a Rust that is new enough, and runs cargo with it.
+CARGO := scripts/rust.sh cargo
+
+PREFIX ?= /usr/local
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build test lint demo docs install clean
+
+help: ## show this
+	@echo "make TARGET, where TARGET is one of"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@echo
+	@echo "make demo listens to MEDIA=path... (your own footage), DEMO_SECONDS=n and KEEP=1."
+
+deps: ## install what is missing: system packages (scripts/packages.txt) and Rust
+	@scripts/deps.sh build demo test
+	@scripts/rust.sh rustc --version
+
+build: ## build target/release/tenuto
+	@scripts/deps.sh build
+	$(CARGO) build --release --locked --package tenuto
+
+test: ## format, lints, the checks of the house, and every test
+	@scripts/deps.sh build demo test
+	@$(MAKE) --no-print-directory lint
+	$(CARGO) test --workspace --locked --no-fail-fast
+
+lint: ## the part of `make test` that runs no test
+	scripts/rust.sh scripts/lint.sh
+
+demo: ## from a film to streams that do not stall, in about two minutes after the build
+	@scripts/deps.sh build demo
+	$(CARGO) build --release --locked --package tenuto --package xtask
+	$(CARGO) run --release --locked --quiet --package xtask -- demo
+
+docs: ## write docs/reference/cli.md and the man pages anew from the table of commands
+	$(CARGO) xtask docs
+
+install: build ## copy the program, its man pages and completions under PREFIX (/usr/local)
+	install -D -m 755 target/release/tenuto "$(DESTDIR)$(PREFIX)/bin/tenuto"
+	for page in packaging/man/*.1; do \
+	  install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}" || exit 1; done
+	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
+	target/release/tenuto completions bash \
+	  > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tenuto"
+
+clean: ## remove what was built
+	$(CARGO) clean

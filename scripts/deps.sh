@@ -1,0 +1,68 @@
+#!/bin/sh
+# Installs the system packages that are missing, and nothing else.
+#
+#   scripts/deps.sh NEED...      NEED: build, demo, test (see packages.txt)
+#
+# What is present is skipped, so on a prepared machine this touches nothing and needs no rights.
+# Packages marked `?` are wanted, not needed: without the rights to install them, go on without.
+set -eu
+cd "$(dirname "$0")/.."
+
+installed() {
+    dpkg-query --show --showformat '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
+}
+
+missing_of() { # the packages of need $1 whose proof is absent, on one line
+    while read -r need package proof; do
+        [ "$need" = "$1" ] || continue
+        case $proof in
+            /*) [ -e "$proof" ] || printf '%s ' "$package" ;;
+            dpkg) installed "$package" || printf '%s ' "$package" ;;
+            *) command -v "$proof" >/dev/null 2>&1 || printf '%s ' "$package" ;;
+        esac
+    done <scripts/packages.txt
+}
+
+needed='' wanted=''
+for need in "$@"; do
+    needed="$needed$(missing_of "$need")"
+    wanted="$wanted$(missing_of "$need?")"
+done
+[ -n "$needed$wanted" ] || exit 0
+
+command="apt-get install --yes --no-install-recommends"
+if ! command -v apt-get >/dev/null 2>&1; then
+    as_root=none
+elif [ "$(id -u)" = 0 ]; then
+    as_root=''
+elif command -v sudo >/dev/null 2>&1; then
+    # Without a terminal nobody can type a password: then only if sudo asks for none.
+    if [ -t 0 ]; then as_root='sudo'; else as_root='sudo -n'; fi
+else
+    as_root=none
+fi
+
+install_with_apt() {
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086  # lists of words on purpose
+    $as_root $command "$@" </dev/null && return 0
+    # The package lists of a fresh machine are empty or old.
+    $as_root apt-get update </dev/null && $as_root $command "$@" </dev/null
+}
+
+if [ -n "$needed" ]; then
+    echo "missing system packages: $needed"
+    # shellcheck disable=SC2086
+    if [ "$as_root" = none ] || ! install_with_apt $needed; then
+        echo "error: these system packages are missing and could not be installed from here: $needed" >&2
+        echo "hint: as root, run: apt-get update && $command $needed" >&2
+        exit 1
+    fi
+fi
+if [ -n "$wanted" ]; then
+    # shellcheck disable=SC2086
+    if [ "$as_root" = none ] || ! install_with_apt $wanted; then
+        echo "note: going on without $wanted(tests that look through them will be skipped)"
+        echo "hint: as root, run: apt-get update && $command $wanted"
+    fi
+fi
