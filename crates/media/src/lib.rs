@@ -7,8 +7,14 @@
 
 #![warn(missing_docs)]
 
+mod fragmented;
+mod index_region;
+mod packaging;
 mod title;
 
+pub use fragmented::{FragmentError, FragmentReader, FragmentSink};
+pub use index_region::{IndexError, checksum};
+pub use packaging::{Body, NotPackaged, Packaging, PackagingOptions, Slice};
 pub use title::{
     CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,
     TrackKind,
