@@ -1,1 +1,30 @@
-//! player
+//! How a pull player behaves: what it fetches next, when it starts, when it stalls, and what its
+//! viewer saw of it in numbers (start-up, glitches, drift).
+//!
+//! ```text
+//!                 arrived(now, fetch)                 poll(now)
+//!   transport ───────────────────────▶  Player  ─────────────────▶  Action::Fetch(track, piece)
+//!                                     │ clock, buffer,               Action::{Started, Stalled,
+//!   time      ── wake_at() ──────────▶│ behaviour                     Resumed, Over}
+//!                                     └─▶ report(now): startup, glitches, drift, margin
+//! ```
+//!
+//! Pure: it holds no media, opens no socket and reads no clock. Whoever drives it (the meter over
+//! real sockets, the simulator in virtual time, a test) says what time it is and does the fetching.
+//!
+//! It deliberately does not choose between renditions (what was admitted is what is measured), does
+//! not decode, and knows neither HLS nor MP4: a title is a [`Timeline`] of pieces with durations.
+
+#![warn(missing_docs)]
+
+mod behaviour;
+mod drift;
+mod machine;
+mod report;
+mod timeline;
+
+pub use behaviour::{Act, Behaviour, ParseBehaviourError, Step};
+pub use drift::{Drift, percentile};
+pub use machine::{Action, Fetch, Player, PlayerOptions};
+pub use report::{Glitches, PlayerReport, Stage};
+pub use timeline::{Timeline, TrackTimeline};

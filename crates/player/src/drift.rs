@@ -1,0 +1,139 @@
+//! Drift: how far from its ideal moment each unit was delivered.
+//!
+//! After Lee & Srivastava (1998), section 5.2. For unit *i* with ideal moment `I_i` and actual
+//! moment `A_i`:
+//!
+//! ```text
+//!   signed drift         e_i = A_i - I_i                      late > 0, early < 0
+//!   unit granule drift   d_i = |e_i|
+//!   ADF                  sum of all d_i                       aggregate drift factor
+//!   normalised ADF       ADF / number of units
+//!   CDF                  largest sum of d_i over a run of     consecutive drift factor
+//!                        consecutive units with d_i > dead-band
+//! ```
+//!
+//! The paper has no dead-band. Without one no run ever ends on a real clock, so it is always
+//! stated together with the result.
+
+use std::time::Duration;
+
+/// The drift of one stream, unit by unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    dead_band: Duration,
+    /// Signed, in nanoseconds, in order of the units.
+    units: Vec<i64>,
+    aggregate: Duration,
+    /// The run that is going on.
+    run: Duration,
+    longest_run: Duration,
+}
+
+impl Drift {
+    /// No units yet. Units within `dead_band` of their moment end a run.
+    pub fn new(dead_band: Duration) -> Self {
+        Self {
+            dead_band,
+            units: Vec::new(),
+            aggregate: Duration::ZERO,
+            run: Duration::ZERO,
+            longest_run: Duration::ZERO,
+        }
+    }
+
+    /// The next unit came `nanos` after its ideal moment (before it, if negative).
+    pub fn push(&mut self, nanos: i64) {
+        let magnitude = Duration::from_nanos(nanos.unsigned_abs());
+        self.units.push(nanos);
+        self.aggregate = self.aggregate.saturating_add(magnitude);
+        self.run = if magnitude > self.dead_band {
+            self.run.saturating_add(magnitude)
+        } else {
+            Duration::ZERO
+        };
+        self.longest_run = self.longest_run.max(self.run);
+    }
+
+    /// Signed drifts `e_i` in nanoseconds, in order.
+    pub fn units(&self) -> &[i64] {
+        &self.units
+    }
+
+    /// What counts as no drift when runs are told apart.
+    pub fn dead_band(&self) -> Duration {
+        self.dead_band
+    }
+
+    /// ADF.
+    pub fn aggregate(&self) -> Duration {
+        self.aggregate
+    }
+
+    /// ADF per unit; zero when there are none.
+    pub fn normalised(&self) -> Duration {
+        let count = u128::try_from(self.units.len()).unwrap_or(u128::MAX).max(1);
+        Duration::from_nanos(u64::try_from(self.aggregate.as_nanos() / count).unwrap_or(u64::MAX))
+    }
+
+    /// CDF.
+    pub fn consecutive(&self) -> Duration {
+        self.longest_run
+    }
+
+    /// The `q`-quantile (0 to 1) of the unit granule drift `d_i`, by nearest rank.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let mut magnitudes: Vec<u64> = self.units.iter().map(|e| e.unsigned_abs()).collect();
+        magnitudes.sort_unstable();
+        Duration::from_nanos(percentile(&magnitudes, q).copied().unwrap_or(0))
+    }
+}
+
+/// The `q`-quantile (0 to 1) of values in ascending order by nearest rank: the smallest value that
+/// at least that share of all values does not exceed. `None` when there are none.
+pub fn percentile<T>(ascending: &[T], q: f64) -> Option<&T> {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank between zero and the length"
+    )]
+    let rank = (q.clamp(0.0, 1.0) * ascending.len() as f64).ceil() as usize;
+    ascending.get(rank.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drift(dead_band_ms: u64, units_ms: &[i64]) -> Drift {
+        let mut drift = Drift::new(Duration::from_millis(dead_band_ms));
+        for ms in units_ms {
+            drift.push(ms * 1_000_000);
+        }
+        drift
+    }
+
+    #[test]
+    fn sums_are_those_of_the_definition() {
+        //                   run of 5 + 7 + 9      ends      run of 20, early counts as well
+        let drift = drift(1, &[0, 5, 7, 9, 1, -1, 0, -20, 0]);
+        let ms = Duration::from_millis;
+        assert_eq!(drift.aggregate(), ms(43));
+        assert_eq!(drift.consecutive(), ms(21));
+        assert_eq!(drift.normalised(), ms(43) / 9);
+        assert_eq!([0.0, 0.5, 0.9, 1.0].map(|q| drift.quantile(q)), [ms(0), ms(1), ms(20), ms(20)]);
+    }
+
+    #[test]
+    fn without_units_there_is_no_drift() {
+        let drift = drift(1, &[]);
+        assert_eq!((drift.aggregate(), drift.normalised()), (Duration::ZERO, Duration::ZERO));
+        assert_eq!((drift.consecutive(), drift.quantile(0.99)), (Duration::ZERO, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_run_that_never_ends_counts() {
+        assert_eq!(drift(1, &[0, 2, 2, 2]).consecutive(), Duration::from_millis(6));
+        assert_eq!(drift(5, &[2, 2, 2]).consecutive(), Duration::ZERO, "within the dead-band");
+    }
+}

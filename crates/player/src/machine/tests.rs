@@ -1,0 +1,410 @@
+//! A player's day as text: what happens on the left, what the player does on the right.
+
+use super::*;
+use expect_test::{Expect, expect};
+use std::fmt::Write as _;
+use units::show_duration;
+
+/// Plays a script of `TIME_MS arrived TRACK PIECE` and `TIME_MS until`, one per line. All tracks
+/// have pieces of `piece_ms`; between lines the player is polled whenever it asks to be.
+fn check(tracks: &[(usize, u64)], set: &str, behaviour: &str, script: &str, expect: Expect) {
+    let tracks = tracks.iter().map(|(pieces, piece_ms)| {
+        let piece = Duration::from_millis(*piece_ms);
+        crate::TrackTimeline::from_durations(std::iter::repeat_n(piece, *pieces))
+    });
+    let timeline = Arc::new(Timeline { tracks: tracks.collect() });
+    let behaviour = behaviour.parse().unwrap();
+    let mut player = Player::new(Moment::ZERO, timeline, options(set), &behaviour);
+    let mut out = String::new();
+    drain(&mut player, Moment::ZERO, &mut out);
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let now = Moment::from_millis(words[0].parse().unwrap());
+        while let Some(wake) = player.wake_at().filter(|wake| *wake < now) {
+            drain(&mut player, wake, &mut out);
+        }
+        if let [_, "arrived", track, piece] = words[..] {
+            let (track, piece) = (track.parse().unwrap(), piece.parse().unwrap());
+            player.arrived(now, Fetch { track, piece });
+        }
+        drain(&mut player, now, &mut out);
+    }
+    let end = player.now;
+    write_report(&player.report(end), &mut out);
+    expect.assert_eq(&out);
+}
+
+fn options(set: &str) -> PlayerOptions {
+    let mut options = PlayerOptions { start: Duration::ZERO, ..PlayerOptions::default() };
+    for (name, value) in set.split_whitespace().filter_map(|pair| pair.split_once('=')) {
+        let value = units::parse_duration(value).unwrap();
+        match name {
+            "start" => options.start = value,
+            "resume" => options.resume = value,
+            "buffer" => options.buffer = value,
+            "dead-band" => options.dead_band = value,
+            other => panic!("no option {other}"),
+        }
+    }
+    options
+}
+
+fn drain(player: &mut Player, now: Moment, out: &mut String) {
+    while let Some(action) = player.poll(now) {
+        let ms = now.0 / 1_000_000;
+        match action {
+            Action::Fetch(fetch) => writeln!(out, "{ms:>5} fetch {} {}", fetch.track, fetch.piece),
+            other => writeln!(out, "{ms:>5} {other:?}"),
+        }
+        .unwrap();
+    }
+    assert!(player.wake_at().is_none_or(|wake| wake > now), "asks to be polled at once, for ever");
+}
+
+fn write_report(report: &PlayerReport, out: &mut String) {
+    let show = show_duration;
+    let drifts: Vec<i64> = report.drift.units().iter().map(|nanos| nanos / 1_000_000).collect();
+    writeln!(
+        out,
+        "{:?}: startup {}, played {}, {} glitches {} longest {}, seeks {:?}, margin {:?} ms\n\
+         drift {drifts:?} ms, ADF {}, CDF {}",
+        report.stage,
+        report.startup.map_or("none".to_owned(), show),
+        show(report.played),
+        report.glitches.count,
+        show(report.glitches.total),
+        show(report.glitches.longest),
+        report.seeks,
+        report.least_margin.map(|nanos| nanos / 1_000_000),
+        show(report.drift.aggregate()),
+        show(report.drift.consecutive()),
+    )
+    .unwrap();
+}
+
+#[test]
+fn all_on_time_is_played_through() {
+    check(
+        &[(3, 1000), (2, 1500)],
+        "",
+        "",
+        "100 arrived 0 0
+         250 arrived 1 0
+         300 arrived 0 1
+         400 arrived 1 1
+         500 arrived 0 2
+         9000 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 fetch 1 0
+              100 fetch 0 1
+              250 Started
+              250 fetch 1 1
+              300 fetch 0 2
+             3250 Over
+            Finished: startup 250ms, played 3s, 0 glitches 0us longest 0us, seeks [], margin Some(950) ms
+            drift [0, 0, 0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn a_late_piece_stalls_and_what_follows_drifts() {
+    check(
+        &[(4, 1000)],
+        "",
+        "",
+        "100 arrived 0 0
+         1400 arrived 0 1
+         1500 arrived 0 2
+         3450 arrived 0 3
+         9000 until",
+        expect![[r#"
+                0 fetch 0 0
+              100 Started
+              100 fetch 0 1
+             1100 Stalled
+             1400 Resumed
+             1400 fetch 0 2
+             1500 fetch 0 3
+             3400 Stalled
+             3450 Resumed
+             4450 Over
+            Finished: startup 100ms, played 4s, 2 glitches 350ms longest 300ms, seeks [], margin Some(-300) ms
+            drift [0, 300, 300, 350] ms, ADF 950ms, CDF 950ms
+        "#]],
+    );
+}
+
+#[test]
+fn a_piece_at_the_very_moment_is_on_time() {
+    check(
+        &[(2, 1000)],
+        "",
+        "",
+        "0 arrived 0 0
+         1000 arrived 0 1
+         1500 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+            Playing: startup 0us, played 1.50s, 0 glitches 0us longest 0us, seeks [], margin Some(0) ms
+            drift [0, 0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn a_stall_within_the_dead_band_is_no_glitch() {
+    check(
+        &[(2, 1000)],
+        "dead-band=40ms",
+        "",
+        "0 arrived 0 0
+         1030 arrived 0 1
+         1500 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+             1000 Stalled
+             1030 Resumed
+            Playing: startup 0us, played 1.47s, 0 glitches 0us longest 0us, seeks [], margin Some(-30) ms
+            drift [0, 30] ms, ADF 30ms, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn the_buffer_is_filled_and_no_more() {
+    check(
+        &[(9, 1000)],
+        "start=2s buffer=2s",
+        "",
+        "10 arrived 0 0
+         20 arrived 0 1
+         30 arrived 0 2
+         1500 arrived 0 3
+         1900 until",
+        expect![[r#"
+                0 fetch 0 0
+               10 fetch 0 1
+               20 Started
+               20 fetch 0 2
+             1020 fetch 0 3
+            Playing: startup 20ms, played 1.88s, 0 glitches 0us longest 0us, seeks [], margin Some(1520) ms
+            drift [0, 0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn after_a_stall_it_waits_for_what_it_was_told() {
+    check(
+        &[(5, 1000)],
+        "resume=2s",
+        "",
+        "0 arrived 0 0
+         1500 arrived 0 1
+         1700 arrived 0 2
+         2000 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+             1000 Stalled
+             1500 fetch 0 2
+             1700 Resumed
+             1700 fetch 0 3
+            Playing: startup 0us, played 1.30s, 1 glitches 700ms longest 700ms, seeks [], margin Some(-500) ms
+            drift [0, 700] ms, ADF 700ms, CDF 700ms
+        "#]],
+    );
+}
+
+#[test]
+fn a_pause_is_no_glitch_and_no_drift() {
+    check(
+        &[(3, 1000)],
+        "",
+        "500ms pause; 3s resume",
+        "0 arrived 0 0
+         2000 arrived 0 1
+         4000 arrived 0 2
+         9000 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+             2000 fetch 0 2
+             5500 Over
+            Finished: startup 0us, played 3s, 0 glitches 0us longest 0us, seeks [], margin Some(500) ms
+            drift [0, 0, 0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn a_pause_ends_a_stall_and_going_on_too_early_begins_another() {
+    check(
+        &[(3, 1000)],
+        "",
+        "1500ms pause; 3s resume",
+        "0 arrived 0 0
+         3250 arrived 0 1
+         4000 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+             1000 Stalled
+             3000 Stalled
+             3250 Resumed
+             3250 fetch 0 2
+            Playing: startup 0us, played 1.75s, 2 glitches 750ms longest 500ms, seeks [], margin Some(-250) ms
+            drift [0, 750] ms, ADF 750ms, CDF 750ms
+        "#]],
+    );
+}
+
+#[test]
+fn a_seek_drops_what_it_left_and_waits_anew() {
+    check(
+        &[(60, 1000)],
+        "",
+        "500ms seek 50s",
+        "0 arrived 0 0
+         100 arrived 0 1
+         700 arrived 0 2
+         900 arrived 0 50
+         1000 arrived 0 51
+         1500 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+              100 fetch 0 2
+              700 fetch 0 50
+              900 fetch 0 51
+             1000 fetch 0 52
+            Playing: startup 0us, played 1.10s, 0 glitches 0us longest 0us, seeks [400ms], margin Some(900) ms
+            drift [0, 0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn a_seek_into_the_buffer_is_instant() {
+    check(
+        &[(60, 1000)],
+        "",
+        "500ms seek 1500ms",
+        "0 arrived 0 0
+         100 arrived 0 1
+         200 arrived 0 2
+         700 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+              100 fetch 0 2
+              200 fetch 0 3
+            Playing: startup 0us, played 700ms, 0 glitches 0us longest 0us, seeks [0ns], margin Some(900) ms
+            drift [0, 0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn leaving_ends_a_stall_that_would_not() {
+    check(
+        &[(3, 1000)],
+        "",
+        "4s stop",
+        "0 arrived 0 0
+         9000 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+             1000 Stalled
+             4000 Over
+            Stopped: startup 0us, played 1s, 1 glitches 3s longest 3s, seeks [], margin None ms
+            drift [0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
+fn a_piece_that_failed_is_asked_for_again() {
+    let track = crate::TrackTimeline::from_durations([Duration::from_secs(1)]);
+    let timeline = Arc::new(Timeline { tracks: vec![track] });
+    let mut player =
+        Player::new(Moment::ZERO, timeline, PlayerOptions::default(), &Behaviour::default());
+    let fetch = Fetch { track: 0, piece: 0 };
+    assert_eq!(player.poll(Moment::ZERO), Some(Action::Fetch(fetch)));
+    assert_eq!(player.poll(Moment::ZERO), None);
+    player.failed(Moment::from_millis(5), fetch);
+    assert_eq!(player.poll(Moment::from_millis(5)), Some(Action::Fetch(fetch)));
+}
+
+/// Drives a player through arrivals drawn from `random`, asking it for news after every `nap` at
+/// the latest, and gives what it says at the end.
+fn random_day(mut random: fastrand::Rng, nap: Duration) -> (Duration, PlayerReport) {
+    let tracks = (0..random.usize(1..3)).map(|_| {
+        let pieces = random.usize(1..12);
+        let lengths: Vec<u64> = (0..pieces).map(|_| random.u64(1..4000)).collect();
+        crate::TrackTimeline::from_durations(lengths.into_iter().map(Duration::from_millis))
+    });
+    let timeline = Arc::new(Timeline { tracks: tracks.collect() });
+    let options = PlayerOptions {
+        start: Duration::from_millis(random.u64(0..3000)),
+        resume: Duration::from_millis(random.u64(0..3000)),
+        buffer: Duration::from_millis(random.u64(0..6000)),
+        dead_band: Duration::ZERO,
+    };
+    let duration = timeline.duration();
+    let mut player = Player::new(Moment::ZERO, timeline, options, &Behaviour::default());
+    let mut on_the_way: Vec<(Moment, Fetch)> = Vec::new();
+    let mut now = Moment::ZERO;
+    loop {
+        let mut over = false;
+        while let Some(action) = player.poll(now) {
+            match action {
+                Action::Fetch(fetch) => {
+                    // By the piece, not by the draw, so that the order of polls changes nothing.
+                    let took = (fetch.piece as u64 * 7919 + fetch.track as u64 * 104_729) % 5000;
+                    on_the_way.push((now + Duration::from_millis(took), fetch));
+                }
+                Action::Over => over = true,
+                _ => {}
+            }
+        }
+        if over {
+            assert_eq!(player.report(now).played, duration, "a title is played whole");
+            return (now.since(Moment::ZERO), player.report(now));
+        }
+        let arrival = on_the_way.iter().map(|(at, _)| *at).min();
+        let wake = player.wake_at().into_iter().chain(arrival).min();
+        now = wake.expect("waits for nothing, for ever").min(now + nap);
+        if let Some(i) = on_the_way.iter().position(|(at, _)| *at <= now) {
+            let (_, fetch) = on_the_way.swap_remove(i);
+            player.arrived(now, fetch);
+        }
+    }
+}
+
+#[test]
+fn every_moment_is_accounted_for_and_looking_often_changes_nothing() {
+    for seed in 0..500 {
+        let random = fastrand::Rng::with_seed(seed);
+        let (took, report) = random_day(random.clone(), Duration::from_secs(1000));
+        let startup = report.startup.expect("it played");
+        // The last poll may come one nanosecond after the end.
+        let gap = took.saturating_sub(startup + report.played + report.glitches.total);
+        assert!(gap <= Duration::from_nanos(1), "seed {seed}: {gap:?} unaccounted for");
+        let (_, often) = random_day(random, Duration::from_millis(3));
+        assert_eq!(report, often, "seed {seed}");
+    }
+}
