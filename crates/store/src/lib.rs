@@ -5,3 +5,21 @@
 //! [`Store::runs`] where to read, and writers ask a [`Pace`] before each piece of disk work.
 
 #![warn(missing_docs)]
+
+mod check;
+mod error;
+mod export;
+mod ingest;
+mod pace;
+mod record;
+mod store;
+mod writer;
+
+pub use check::{CheckOptions, CheckReport, Finding, FindingKind};
+pub use error::StoreError;
+pub use export::{ExportReport, export};
+pub use ingest::{FileOutcome, IngestOptions, IngestReport, ingest, ingest_file};
+pub use pace::{FreePace, Pace, PaceGuard, Progress};
+pub use record::{FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord};
+pub use store::Store;
+pub use writer::TitleWriter;
