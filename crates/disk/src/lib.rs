@@ -6,5 +6,14 @@
 #![warn(missing_docs)]
 
 mod calibration;
+mod head;
+mod model;
+mod models;
+mod parameters;
+mod platters;
+mod seek;
 
 pub use calibration::{Calibration, ReadGuarantee};
+pub use head::{Head, Service};
+pub use model::DiskModel;
+pub use parameters::{Flash, Mechanics, Parameters, SeekTimes, Spinning, Zone};

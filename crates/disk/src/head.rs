@@ -1,0 +1,300 @@
+//! The moving part of a disk: serves one request after another in the time of the model.
+//!
+//! Time comes in as a [`Moment`]; the same head runs in a simulation and beside a real clock. It
+//! does not choose an order: requests are served as they come. A read that goes on where the last
+//! one ended costs no positioning as long as the disk read on by itself and its cache still holds
+//! the place; so does a write that goes on where the last write ended (the disk's write cache
+//! joins them). Other writes take what reads take: no write is called done before it is.
+
+use crate::model::{Chips, Kind};
+use crate::platters::{Platters, duration, float};
+use crate::{DiskModel, platters};
+use std::time::Duration;
+use units::Moment;
+
+/// How one request was served. `start` + `overhead` + `seek` + `rotation` + `transfer` = `finish`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// When the disk turned to it: at once, or when it had finished the one before.
+    pub start: Moment,
+    /// Until the arm starts; on a solid-state disk, until the first byte.
+    pub overhead: Duration,
+    /// The arm's movement.
+    pub seek: Duration,
+    /// Waiting for the platter.
+    pub rotation: Duration,
+    /// From the first byte to the last.
+    pub transfer: Duration,
+    /// When all of it is done.
+    pub finish: Moment,
+}
+
+/// A disk at work.
+#[derive(Clone, Debug)]
+pub struct Head {
+    model: DiskModel,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Arm(Arm),
+    Lanes(Lanes),
+}
+
+/// The arm follows the line of bytes that passed or will pass it: `at` passes at `passed`, and it
+/// reads on to `limit`, where it stays.
+///
+/// ```text
+///        from            at              limit
+///   ──────┬───────────────┬────────────────┬──────▶ offset
+///         └─ in the cache ┴─ read ahead ───┘
+/// ```
+#[derive(Clone, Debug, Default)]
+struct Arm {
+    /// When the disk is free.
+    free: u64,
+    from: u64,
+    at: u64,
+    passed: u64,
+    limit: u64,
+    /// The last request was a write.
+    wrote: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Lanes {
+    /// When each lane can take the next command.
+    lanes: Vec<u64>,
+    /// When the interface is free.
+    bus: u64,
+}
+
+impl Head {
+    pub(crate) fn new(model: DiskModel) -> Self {
+        let state = match &model.kind {
+            Kind::Spinning(_) => State::Arm(Arm::default()),
+            Kind::Flash(chips) => State::Lanes(Lanes {
+                lanes: vec![0; usize::try_from(chips.lanes).unwrap_or(1)],
+                bus: 0,
+            }),
+        };
+        Self { model, state }
+    }
+
+    /// The disk this is the head of.
+    pub fn model(&self) -> &DiskModel {
+        &self.model
+    }
+
+    /// Serves `len` bytes at `offset`, asked for at `arrival`, after everything asked before.
+    /// Arrivals never decrease; the bytes lie within the disk.
+    pub fn serve(&mut self, arrival: Moment, offset: u64, len: u64, write: bool) -> Service {
+        let end = offset.checked_add(len).filter(|end| *end <= self.model.capacity().0);
+        let end = end.unwrap_or_else(|| {
+            panic!("{len} bytes at {offset} are beyond a disk of {}", self.model.capacity())
+        });
+        match (&self.model.kind, &mut self.state) {
+            (Kind::Spinning(platters), State::Arm(arm)) => {
+                arm.serve(platters, arrival.0, offset, end, write)
+            }
+            (Kind::Flash(chips), State::Lanes(lanes)) => lanes.serve(chips, arrival, len, write),
+            _ => unreachable!("a head is made from its model"),
+        }
+    }
+}
+
+impl Arm {
+    fn serve(&mut self, p: &Platters, arrival: u64, offset: u64, end: u64, write: bool) -> Service {
+        let start = arrival.max(self.free);
+        let ready = start + p.overhead;
+        let (seek, rotation, transfer) = if write && self.wrote && offset == self.at {
+            let transfer = nanos(p.streamed(end) - p.streamed(offset));
+            self.settle_at(p, offset, end, ready + transfer, write);
+            (0, 0, transfer)
+        } else if !write && self.holds(p, offset, ready) {
+            let (rotation, transfer) = self.go_on(p, offset, end, ready);
+            (0, rotation, transfer)
+        } else {
+            let (seek, rotation, transfer) = self.position(p, offset, end, ready);
+            self.settle_at(p, offset, end, ready + seek + rotation + transfer, write);
+            (seek, rotation, transfer)
+        };
+        let finish = ready + seek + rotation + transfer;
+        self.free = finish;
+        Service {
+            start: Moment(start),
+            overhead: Duration::from_nanos(p.overhead),
+            seek: Duration::from_nanos(seek),
+            rotation: Duration::from_nanos(rotation),
+            transfer: Duration::from_nanos(transfer),
+            finish: Moment(finish),
+        }
+    }
+
+    /// Whether `offset` is in the cache at `now`, or the next byte to come.
+    fn holds(&self, p: &Platters, offset: u64, now: u64) -> bool {
+        self.from <= offset
+            && offset <= self.limit
+            && (offset <= self.at || p.streamed(offset) <= self.streamed_by(p, now))
+    }
+
+    /// How far the arm has read on by `now`.
+    fn streamed_by(&self, p: &Platters, now: u64) -> f64 {
+        let on = p.streamed(self.at) + float(now.saturating_sub(self.passed));
+        on.min(p.streamed(self.limit))
+    }
+
+    /// Serves a read that the cache holds or the arm is coming to: (rotation, transfer).
+    fn go_on(&mut self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64) {
+        let full = self.passed + nanos(p.streamed(self.limit) - p.streamed(self.at));
+        let mut rotation = 0;
+        if ready > full {
+            // The cache filled and the arm stopped: what is next must come round again.
+            let wait = nanos(p.rotation(ready, p.streamed(self.limit)));
+            (self.at, self.passed) = (self.limit, ready + wait);
+            if end > self.at {
+                rotation = wait;
+            }
+        }
+        let mut done = ready + rotation;
+        if end > self.at {
+            done = done.max(self.passed + nanos(p.streamed(end) - p.streamed(self.at)));
+        }
+        done = done.max(ready + nanos(float(end - offset) * p.bus_per_byte));
+        self.limit = self.limit.max((end + p.read_ahead).min(p.capacity));
+        self.from = self.from.max(end.saturating_sub(p.read_ahead));
+        self.wrote = false;
+        (rotation, done - ready - rotation)
+    }
+
+    /// Moves the arm and waits for the platter: (seek, rotation, transfer).
+    fn position(&self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64, u64) {
+        let streamed = p.streamed(offset);
+        let distance = (p.place(streamed) - p.place(self.streamed_by(p, ready))).abs();
+        let seek = nanos(p.seek.time(distance));
+        let rotation = nanos(p.rotation(ready + seek, streamed));
+        (seek, rotation, nanos(p.streamed(end) - streamed))
+    }
+
+    fn settle_at(&mut self, p: &Platters, offset: u64, end: u64, finish: u64, write: bool) {
+        let ahead = if write { 0 } else { p.read_ahead };
+        self.from = if write { end } else { offset.max(end.saturating_sub(p.read_ahead)) };
+        (self.at, self.passed) = (end, finish);
+        self.limit = (end + ahead).min(p.capacity);
+        self.wrote = write;
+    }
+}
+
+impl Lanes {
+    /// Latencies overlap, one a lane; transfers follow one another, in the order of arrival.
+    fn serve(&mut self, chips: &Chips, arrival: Moment, len: u64, write: bool) -> Service {
+        let lane = self.lanes.iter_mut().min().expect("a disk has a lane");
+        *lane = (*lane).max(arrival.0) + chips.latency;
+        let first_byte = (*lane).max(self.bus);
+        let per_byte = if write { chips.write_per_byte } else { chips.read_per_byte };
+        let transfer = duration(float(len) * per_byte);
+        self.bus = (Moment(first_byte) + transfer).0;
+        Service {
+            start: arrival,
+            overhead: Moment(first_byte).since(arrival),
+            seek: Duration::ZERO,
+            rotation: Duration::ZERO,
+            transfer,
+            finish: Moment(self.bus),
+        }
+    }
+}
+
+fn nanos(time: f64) -> u64 {
+    platters::whole(time.ceil())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::ByteCount;
+
+    const MB: u64 = 1_000_000;
+
+    fn millis(time: Duration) -> f64 {
+        (time.as_secs_f64() * 1e5).round() / 1e2
+    }
+
+    #[test]
+    fn reading_on_costs_no_positioning() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let mut head = model.head();
+        let mut now = Moment::ZERO;
+        for i in 0..100 {
+            let service = head.serve(now, i * MB, MB, false);
+            assert_eq!(service.seek, Duration::ZERO);
+            assert!(i == 0 || service.rotation.is_zero(), "{i}: {service:?}");
+            now = service.finish;
+        }
+        let secs = now.as_secs_f64();
+        assert!((6.8..7.0).contains(&secs), "the paper's 6.9 s for 100 MB outermost: {secs}");
+    }
+
+    #[test]
+    fn a_pause_fills_the_cache_and_then_costs_a_turn_at_most() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let mut head = model.head();
+        let first = head.serve(Moment::ZERO, 0, 64 << 10, false);
+        let later = first.finish + Duration::from_secs(1);
+        let cached = head.serve(later, 64 << 10, 64 << 10, false);
+        assert_eq!(millis(cached.finish.since(later)), 1.94, "overhead and 64 KiB over the bus");
+        let later = later + Duration::from_secs(1);
+        let rest = head.serve(later, 128 << 10, 1 << 20, false);
+        let time = rest.finish.since(later);
+        let media = Duration::from_secs_f64((1u64 << 20) as f64 / 14.4e6);
+        assert!(time < media + model.revolution(), "part from cache, the rest read: {time:?}");
+    }
+
+    #[test]
+    fn going_back_costs_a_turn_and_going_far_a_stroke() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let mut head = model.head();
+        let first = head.serve(Moment::ZERO, MB, 4096, false);
+        let back = head.serve(first.finish, 0, 4096, false);
+        assert!(back.seek < Duration::from_millis(2) && back.finish > first.finish);
+        let far = head.serve(back.finish, model.capacity().0 - 4096, 4096, false);
+        assert!((16.9..=17.0).contains(&millis(far.seek)), "{far:?}");
+        assert!(far.rotation < model.revolution());
+    }
+
+    #[test]
+    fn a_solid_state_disk_overlaps_latencies_and_shares_its_bus() {
+        let model = DiskModel::preset("ssd-nvme").unwrap();
+        let finish = |at: u64, len: u64, count: u32| {
+            let mut head = model.head();
+            (0..count).map(|_| head.serve(Moment(at), 0, len, false).finish).last().unwrap()
+        };
+        let one = finish(0, 4096, 1).0;
+        assert_eq!(one, 85_000 + 631);
+        assert_eq!(finish(0, 4096, 76).0, 85_000 + 76 * 631, "one latency for all lanes");
+        assert!(finish(0, 4096, 77).0 > 170_000, "one more than lanes waits");
+        let gib = finish(0, 1 << 20, 1024).as_secs_f64();
+        assert!((0.165..0.170).contains(&gib), "6.5 GB/s: {gib}");
+    }
+
+    #[test]
+    fn random_small_reads_take_seek_and_half_a_turn() {
+        let model = DiskModel::preset("hdd-20tb").unwrap();
+        let mut rng = fastrand::Rng::with_seed(7);
+        let (mut head, mut now) = (model.head(), Moment::ZERO);
+        for _ in 0..2000 {
+            let offset = rng.u64(0..model.capacity().0 / 4096) * 4096;
+            now = head.serve(now, offset, 4096, false).finish;
+        }
+        let mean = millis(now.since(Moment::ZERO) / 2000);
+        assert!((11.5..12.9).contains(&mean), "8 ms of seek and 4.17 of rotation: {mean}");
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond a disk of 1 KiB")]
+    fn there_is_nothing_beyond_the_end() {
+        let model = DiskModel::preset("ssd-sata").unwrap().scaled_to(ByteCount(1024));
+        model.head().serve(Moment::ZERO, 1024, 1, false);
+    }
+}

@@ -1,0 +1,196 @@
+//! A disk as arithmetic: what it is, where its bytes lie, and how to serve requests on it.
+//!
+//! Holds no state: the moving part is the [`Head`]. What can be *promised* of a disk is in
+//! `guarantee.rs`.
+
+use crate::Head;
+use crate::models::ALL;
+use crate::parameters::{Flash, Mechanics, Parameters};
+use crate::platters::{Platters, whole};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// A modelled disk. Cheap to clone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskModel {
+    parameters: &'static Parameters,
+    capacity: u64,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    Spinning(Platters),
+    Flash(Chips),
+}
+
+/// A disk without an arm, in nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Chips {
+    pub(crate) latency: u64,
+    pub(crate) lanes: u32,
+    pub(crate) read_per_byte: f64,
+    pub(crate) write_per_byte: f64,
+}
+
+impl DiskModel {
+    /// The disk of this name: one of [`DiskModel::presets`].
+    pub fn preset(name: &str) -> Option<Self> {
+        ALL.iter().find(|p| p.name == name).map(|p| Self::new(p))
+    }
+
+    /// All disks that come with Tenuto, oldest first.
+    pub fn presets() -> Vec<Self> {
+        ALL.iter().map(|p| Self::new(p)).collect()
+    }
+
+    /// A disk of these parameters.
+    pub fn new(parameters: &'static Parameters) -> Self {
+        Self::with_capacity(parameters, parameters.capacity)
+    }
+
+    /// The same disk with the places of `size` bytes stretched evenly over all of it: first to
+    /// last byte is a full stroke through all zones, while a transfer takes what it takes. So a
+    /// small store meets the whole disk's seeks and zones. `size` is not zero.
+    pub fn scaled_to(&self, size: ByteCount) -> Self {
+        assert!(size.0 > 0, "a disk has at least one byte");
+        Self::with_capacity(self.parameters, size.0)
+    }
+
+    fn with_capacity(parameters: &'static Parameters, capacity: u64) -> Self {
+        let kind = match &parameters.mechanics {
+            Mechanics::Spinning(spinning) => Kind::Spinning(Platters::new(spinning, capacity)),
+            Mechanics::Flash(flash) => Kind::Flash(Chips::new(flash)),
+        };
+        Self { parameters, capacity, kind }
+    }
+
+    /// As typed: `hdd-20tb`.
+    pub fn name(&self) -> &'static str {
+        self.parameters.name
+    }
+
+    /// For people.
+    pub fn title(&self) -> &'static str {
+        self.parameters.title
+    }
+
+    /// What the model was made from.
+    pub fn parameters(&self) -> &'static Parameters {
+        self.parameters
+    }
+
+    /// Bytes, after scaling.
+    pub fn capacity(&self) -> ByteCount {
+        ByteCount(self.capacity)
+    }
+
+    /// Whether it has an arm.
+    pub fn rotational(&self) -> bool {
+        matches!(self.kind, Kind::Spinning(_))
+    }
+
+    /// One revolution; zero without an arm.
+    pub fn revolution(&self) -> Duration {
+        match &self.kind {
+            Kind::Spinning(platters) => Duration::from_nanos(platters.revolution),
+            Kind::Flash(_) => Duration::ZERO,
+        }
+    }
+
+    /// Sequential reading by place: (offset, rate), lowest offset first.
+    pub fn zones(&self) -> Vec<(ByteCount, BitRate)> {
+        match &self.kind {
+            Kind::Spinning(p) => {
+                p.zone_rates().into_iter().map(|(at, rate)| (ByteCount(at), rate)).collect()
+            }
+            Kind::Flash(chips) => vec![(ByteCount::ZERO, rate(chips.read_per_byte))],
+        }
+    }
+
+    /// Sequential reading where it is slowest.
+    pub fn slowest_rate(&self) -> BitRate {
+        match &self.kind {
+            Kind::Spinning(platters) => rate(platters.slowest_per_byte()),
+            Kind::Flash(chips) => rate(chips.read_per_byte),
+        }
+    }
+
+    /// Sequential reading of the whole disk.
+    pub fn mean_rate(&self) -> BitRate {
+        match &self.kind {
+            Kind::Spinning(platters) => rate(platters.mean_per_byte()),
+            Kind::Flash(chips) => rate(chips.read_per_byte),
+        }
+    }
+
+    /// The moving part, at rest at the first byte at moment zero.
+    pub fn head(&self) -> Head {
+        Head::new(self.clone())
+    }
+}
+
+impl Chips {
+    fn new(flash: &Flash) -> Self {
+        Self {
+            latency: whole(flash.latency_ms * 1e6),
+            lanes: flash.lanes,
+            read_per_byte: 1e3 / flash.read_mb_s,
+            write_per_byte: 1e3 / flash.write_mb_s,
+        }
+    }
+}
+
+fn rate(per_byte: f64) -> BitRate {
+    BitRate(whole(8e9 / per_byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use std::fmt::Write;
+
+    #[test]
+    fn the_disks_that_come_along() {
+        let mut table = String::new();
+        for model in DiskModel::presets() {
+            let zones = model.zones();
+            writeln!(
+                table,
+                "{:<11} {:>9}  outer {:>11}  mean {:>11}  inner {:>11}  zones {:>2}",
+                model.name(),
+                model.capacity().to_string(),
+                zones[0].1.to_string(),
+                model.mean_rate().to_string(),
+                model.slowest_rate().to_string(),
+                zones.len(),
+            )
+            .unwrap();
+            assert_eq!(DiskModel::preset(model.name()), Some(model));
+        }
+        expect![[r#"
+            st39183w      8.5 GiB  outer 115.92 Mb/s  mean 102.62 Mb/s  inner  76.24 Mb/s  zones 16
+            atlas-iv      8.5 GiB  outer 163.76 Mb/s  mean 132.42 Mb/s  inner 103.68 Mb/s  zones 11
+            st318406lw   17.1 GiB  outer 461.92 Mb/s  mean 394.47 Mb/s  inner 311.36 Mb/s  zones 14
+            hdd-20tb     18.2 TiB  outer   2.28 Gb/s  mean   1.73 Gb/s  inner   1.14 Gb/s  zones 24
+            ssd-sata      1.7 TiB  outer    4.4 Gb/s  mean    4.4 Gb/s  inner    4.4 Gb/s  zones  1
+            ssd-nvme      3.5 TiB  outer     52 Gb/s  mean     52 Gb/s  inner     52 Gb/s  zones  1
+        "#]].assert_eq(&table);
+        assert_eq!(DiskModel::preset("floppy"), None);
+    }
+
+    #[test]
+    fn a_small_store_meets_the_whole_disk() {
+        let disk = DiskModel::preset("hdd-20tb").unwrap();
+        let small = disk.scaled_to(ByteCount(1 << 30));
+        assert_eq!(small.capacity(), ByteCount(1 << 30));
+        assert_eq!(small.slowest_rate(), disk.slowest_rate());
+        assert_eq!(small.zones().len(), disk.zones().len());
+        let (far, near) = ((1 << 30) - 4096, 1 << 30);
+        let full = small.head().serve(units::Moment::ZERO, far, 4096, false);
+        assert!(full.seek > Duration::from_millis(14), "end to end is a full stroke: {full:?}");
+        let local = disk.head().serve(units::Moment::ZERO, near, 4096, false);
+        assert!(local.seek < Duration::from_millis(2), "1 GiB of 20 TB is next door: {local:?}");
+    }
+}
