@@ -9,6 +9,7 @@
 
 mod block;
 mod pool;
+pub mod sockets;
 
 pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue};
 pub use pool::{Buffer, Pool, SharedBuffer};

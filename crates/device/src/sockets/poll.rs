@@ -1,0 +1,298 @@
+//! The loop on readiness (epoll through `mio`), for kernels and containers that refuse io_uring.
+//!
+//! Edge-triggered: a connection is tried at once whenever something is asked of it and it was not
+//! last seen full or empty; the kernel's edge only clears that memory.
+
+use super::outbox::Outbox;
+use super::{ACCEPT_PAUSE, ConnectionId, Driver, GATHER, SendSlice, SocketEvent, Waker};
+use mio::net::{TcpListener, TcpStream};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Token};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+pub(super) struct Poll {
+    poll: mio::Poll,
+    ready: Events,
+    waker: Waker,
+    listener: Option<TcpListener>,
+    accept: Accept,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    // Connections to look at before waiting.
+    due: Vec<usize>,
+    closed: Vec<ConnectionId>,
+}
+
+enum Accept {
+    /// Wait for the kernel's edge.
+    Idle,
+    /// Somebody may be at the door.
+    Now,
+    /// Out of descriptors.
+    At(Instant),
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    connection: Option<Connection>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    receiving: Option<Vec<u8>>,
+    outbox: Outbox,
+    readable: bool,
+    writable: bool,
+    failed: bool,
+}
+
+impl Poll {
+    pub(super) fn new(listener: Option<std::net::TcpListener>) -> io::Result<Self> {
+        let poll = mio::Poll::new()?;
+        let waker = Waker::new(true)?;
+        let descriptor = waker.descriptor().as_raw_fd();
+        poll.registry().register(&mut SourceFd(&descriptor), WAKE, Interest::READABLE)?;
+        let mut accept = Accept::Idle;
+        let mut own = None;
+        if let Some(listener) = listener {
+            listener.set_nonblocking(true)?;
+            let mut listener = TcpListener::from_std(listener);
+            poll.registry().register(&mut listener, LISTEN, Interest::READABLE)?;
+            own = Some(listener);
+            accept = Accept::Now;
+        }
+        Ok(Self {
+            poll,
+            ready: Events::with_capacity(1024),
+            waker,
+            listener: own,
+            accept,
+            slots: Vec::new(),
+            free: Vec::new(),
+            due: Vec::new(),
+            closed: Vec::new(),
+        })
+    }
+
+    fn insert(&mut self, mut stream: TcpStream) -> io::Result<ConnectionId> {
+        let _ = stream.set_nodelay(true);
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        if let Err(error) = self.poll.registry().register(&mut stream, Token(index), interest) {
+            self.free.push(index);
+            return Err(error);
+        }
+        let slot = &mut self.slots[index];
+        slot.connection = Some(Connection {
+            stream,
+            receiving: None,
+            outbox: Outbox::default(),
+            readable: true,
+            writable: true,
+            failed: false,
+        });
+        Ok(ConnectionId::new(index, slot.generation))
+    }
+
+    fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(id.index())?;
+        if ConnectionId::new(id.index(), slot.generation) != id {
+            return None;
+        }
+        slot.connection.as_mut()
+    }
+
+    fn accept(&mut self, events: &mut Vec<SocketEvent>) {
+        while let Some(listener) = &self.listener {
+            let failed = match listener.accept() {
+                Ok((stream, peer)) => match self.insert(stream) {
+                    Ok(connection) => {
+                        events.push(SocketEvent::Accepted { connection, peer });
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.accept = Accept::Idle;
+                    return;
+                }
+                Err(error) if is_peers_fault(&error) => continue,
+                Err(error) => error,
+            };
+            events.push(SocketEvent::AcceptFailed { error: failed });
+            self.accept = Accept::At(Instant::now() + ACCEPT_PAUSE);
+            return;
+        }
+    }
+
+    fn work(&mut self, events: &mut Vec<SocketEvent>) {
+        for id in self.closed.drain(..) {
+            events.push(SocketEvent::Closed { connection: id });
+        }
+        let time_to_accept = match self.accept {
+            Accept::Idle => false,
+            Accept::Now => true,
+            Accept::At(moment) => moment <= Instant::now(),
+        };
+        if time_to_accept {
+            self.accept(events);
+        }
+        for index in std::mem::take(&mut self.due) {
+            let id = ConnectionId::new(index, self.slots[index].generation);
+            if let Some(connection) = &mut self.slots[index].connection {
+                connection.receive(id, events);
+                connection.transmit(id, events);
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn receive(&mut self, id: ConnectionId, events: &mut Vec<SocketEvent>) {
+        while self.readable {
+            let Some(mut buffer) = self.receiving.take() else { return };
+            let before = buffer.len();
+            buffer.resize(buffer.capacity(), 0);
+            let outcome = self.stream.read(&mut buffer[before..]);
+            buffer.truncate(before + *outcome.as_ref().unwrap_or(&0));
+            match outcome {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {
+                    self.receiving = Some(buffer);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    self.receiving = Some(buffer);
+                }
+                outcome => events.push(SocketEvent::Received { connection: id, buffer, outcome }),
+            }
+        }
+    }
+
+    fn transmit(&mut self, id: ConnectionId, events: &mut Vec<SocketEvent>) {
+        while self.writable && !self.failed {
+            while let Some(tag) = self.outbox.finished() {
+                events.push(SocketEvent::Sent { connection: id, tag });
+            }
+            if self.outbox.is_empty() {
+                return;
+            }
+            let slices: Vec<IoSlice<'_>> = self.outbox.gather(GATHER).map(IoSlice::new).collect();
+            match self.stream.write_vectored(&slices) {
+                Ok(count) => self.outbox.advance(count),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(error) => {
+                    self.failed = true;
+                    self.outbox.clear();
+                    events.push(SocketEvent::SendFailed { connection: id, error });
+                }
+            }
+        }
+    }
+}
+
+impl Driver for Poll {
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn add(&mut self, stream: std::net::TcpStream) -> io::Result<ConnectionId> {
+        stream.set_nonblocking(true)?;
+        self.insert(TcpStream::from_std(stream))
+    }
+
+    fn stop_accepting(&mut self) {
+        self.listener = None;
+        self.accept = Accept::Idle;
+    }
+
+    fn recv(&mut self, id: ConnectionId, buffer: Vec<u8>) {
+        if let Some(connection) = self.get(id) {
+            assert!(connection.receiving.is_none(), "one receive at a time");
+            connection.receiving = Some(buffer);
+            self.due.push(id.index());
+        }
+    }
+
+    fn send(&mut self, id: ConnectionId, slices: Vec<SendSlice>, tag: u64) {
+        if let Some(connection) = self.get(id).filter(|connection| !connection.failed) {
+            connection.outbox.push(slices, tag);
+            self.due.push(id.index());
+        }
+    }
+
+    fn taken(&self, id: ConnectionId) -> u64 {
+        let slot = self.slots.get(id.index());
+        let slot = slot.filter(|slot| ConnectionId::new(id.index(), slot.generation) == id);
+        slot.and_then(|slot| slot.connection.as_ref()).map_or(0, |c| c.outbox.taken())
+    }
+
+    fn finish(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.get(id) {
+            // The peer may be gone already; then the next receive says so.
+            let _ = connection.stream.shutdown(Shutdown::Write);
+        }
+    }
+
+    fn close(&mut self, id: ConnectionId) {
+        if self.get(id).is_none() {
+            return;
+        }
+        let slot = &mut self.slots[id.index()];
+        slot.connection = None;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(id.index());
+        self.closed.push(id);
+    }
+
+    fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()> {
+        let before = events.len();
+        self.work(events);
+        let mut timeout = if events.len() > before { Duration::ZERO } else { at_most };
+        if let Accept::At(moment) = self.accept {
+            timeout = timeout.min(moment.saturating_duration_since(Instant::now()));
+        }
+        match self.poll.poll(&mut self.ready, Some(timeout)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            outcome => outcome?,
+        }
+        for event in &self.ready {
+            match event.token() {
+                WAKE => {
+                    let _ = rustix::io::read(self.waker.descriptor(), &mut [0u8; 8][..]);
+                    self.waker.lower();
+                    events.push(SocketEvent::Woken);
+                }
+                LISTEN => self.accept = Accept::Now,
+                Token(index) => {
+                    let slot = self.slots.get_mut(index).and_then(|s| s.connection.as_mut());
+                    let Some(connection) = slot else { continue };
+                    connection.readable |= event.is_readable() || event.is_read_closed();
+                    connection.writable |= event.is_writable() || event.is_write_closed();
+                    self.due.push(index);
+                }
+            }
+        }
+        self.work(events);
+        Ok(())
+    }
+}
+
+/// Gone between knocking and being let in: not our trouble, the next one may be fine.
+pub(super) fn is_peers_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted
+    )
+}
+
+// Far above any number of connections.
+const WAKE: Token = Token(usize::MAX - 1);
+const LISTEN: Token = Token(usize::MAX - 2);

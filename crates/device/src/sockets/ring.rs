@@ -1,0 +1,437 @@
+//! The loop on io_uring.
+//!
+//! Each connection has at most one receive and one gathered send in the kernel. What the kernel
+//! points at (receive buffer, slices, message header) belongs to the connection's slot, and a slot
+//! is emptied only when nothing of it is in the kernel: `close` shuts the socket down, which makes
+//! both operations end, and the last completion frees the slot.
+//!
+//! ```text
+//!   user_data:  63..56 what (ACCEPT, WAKE, RECEIVE, SEND, CANCEL)   31..0 slot
+//! ```
+#![expect(unsafe_code, reason = "io_uring takes pointers; the slots keep what they point at")]
+
+use super::outbox::Outbox;
+use super::poll::is_peers_fault;
+use super::{ACCEPT_PAUSE, ConnectionId, Driver, GATHER, SendSlice, SocketEvent, Waker};
+use io_uring::{IoUring, opcode, squeue, types};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::time::{Duration, Instant};
+
+pub(super) struct Ring {
+    ring: IoUring,
+    waker: Waker,
+    // The kernel writes the eventfd's counter here.
+    wake_count: Box<u64>,
+    listener: Option<TcpListener>,
+    accepting: bool,
+    accept_again: Option<Instant>,
+    // The kernel may point into what is in here: leaked, not freed, if it does not let go.
+    slots: ManuallyDrop<Vec<Slot>>,
+    free: Vec<usize>,
+    in_kernel: usize,
+    closed: Vec<ConnectionId>,
+    // Completions of one turn, kept for its memory.
+    done: Vec<(u64, i32)>,
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    connection: Option<Connection>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    receiving: Option<Vec<u8>>,
+    outbox: Outbox,
+    message: Box<Message>,
+    sending: bool,
+    closing: bool,
+    failed: bool,
+}
+
+/// What a gathered send points at. Boxed, so that it stays where it is.
+struct Message {
+    header: libc::msghdr,
+    slices: [libc::iovec; GATHER],
+}
+
+impl Ring {
+    pub(super) fn new(listener: Option<TcpListener>) -> io::Result<Self> {
+        let ring = build_ring()?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring before Linux 5.11"));
+        }
+        if let Some(listener) = &listener {
+            // Waiting is the kernel's work here; a non-blocking listener would answer EAGAIN.
+            listener.set_nonblocking(false)?;
+        }
+        let mut this = Self {
+            ring,
+            waker: Waker::new(false)?,
+            wake_count: Box::new(0),
+            listener,
+            accepting: false,
+            accept_again: None,
+            slots: ManuallyDrop::new(Vec::new()),
+            free: Vec::new(),
+            in_kernel: 0,
+            closed: Vec::new(),
+            done: Vec::new(),
+        };
+        this.arm_wake();
+        this.arm_accept();
+        Ok(this)
+    }
+
+    fn insert(&mut self, stream: TcpStream) -> ConnectionId {
+        let _ = stream.set_nodelay(true);
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        let slot = &mut self.slots[index];
+        slot.connection = Some(Connection {
+            stream,
+            receiving: None,
+            outbox: Outbox::default(),
+            message: Box::new(Message::empty()),
+            sending: false,
+            closing: false,
+            failed: false,
+        });
+        ConnectionId::new(index, slot.generation)
+    }
+
+    fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(id.index())?;
+        if ConnectionId::new(id.index(), slot.generation) != id {
+            return None;
+        }
+        slot.connection.as_mut().filter(|connection| !connection.closing)
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: every entry is built by `arm_wake`, `arm_accept`, `recv`, `arm_send` or
+            // `stop_accepting`; each says why what it points at stays valid until its completion.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                self.in_kernel += 1;
+                return;
+            }
+            // The queue is full: hand it over. What fails here fails again in `wait`, which says so.
+            let _ = self.ring.submit();
+        }
+    }
+
+    /// The eventfd and the counter live as long as `self`, and `drop` waits for the completion
+    /// (or leaks: see there).
+    fn arm_wake(&mut self) {
+        let fd = types::Fd(self.waker.descriptor().as_raw_fd());
+        let into = std::ptr::from_mut::<u64>(self.wake_count.as_mut()).cast::<u8>();
+        self.push(&opcode::Read::new(fd, into, 8).build().user_data(WAKE));
+    }
+
+    /// Points at no memory: the peer's address is asked for afterwards.
+    fn arm_accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        if self.accepting {
+            return;
+        }
+        let fd = types::Fd(listener.as_raw_fd());
+        let entry = opcode::Accept::new(fd, std::ptr::null_mut(), std::ptr::null_mut())
+            .flags(libc::SOCK_CLOEXEC);
+        self.push(&entry.build().user_data(ACCEPT));
+        self.accepting = true;
+    }
+
+    /// Points at the boxed message and, through it, at slices in the outbox. Neither is touched
+    /// until `sent` sees the completion: `sending` is set meanwhile, the outbox only grows at its
+    /// end (slices are shared memory that does not move), and the slot stays.
+    fn arm_send(&mut self, index: usize) {
+        let Some(connection) = &mut self.slots[index].connection else { return };
+        if connection.sending || connection.failed || connection.outbox.is_empty() {
+            return;
+        }
+        connection.message.fill(&connection.outbox);
+        connection.sending = true;
+        let fd = types::Fd(connection.stream.as_raw_fd());
+        let entry = opcode::SendMsg::new(fd, &raw const connection.message.header)
+            .flags(libc::MSG_NOSIGNAL.cast_unsigned())
+            .build();
+        self.push(&entry.user_data(SEND | index as u64));
+    }
+
+    fn accepted(&mut self, result: i32, events: &mut Vec<SocketEvent>) {
+        self.accepting = false;
+        if result >= 0 {
+            // SAFETY: the kernel has just made this descriptor for us; nobody else knows it.
+            let stream = unsafe { TcpStream::from_raw_fd(result) };
+            // Without a peer it is gone already.
+            if let Ok(peer) = stream.peer_addr() {
+                let connection = self.insert(stream);
+                events.push(SocketEvent::Accepted { connection, peer });
+            }
+        } else {
+            let error = io::Error::from_raw_os_error(-result);
+            if self.listener.is_some() && !is_peers_fault(&error) {
+                events.push(SocketEvent::AcceptFailed { error });
+                self.accept_again = Some(Instant::now() + ACCEPT_PAUSE);
+                return;
+            }
+        }
+        self.arm_accept();
+    }
+
+    fn received(&mut self, index: usize, result: i32, events: &mut Vec<SocketEvent>) {
+        let slot = &mut self.slots[index];
+        let id = ConnectionId::new(index, slot.generation);
+        let Some(connection) = &mut slot.connection else { return };
+        let mut buffer = connection.receiving.take().expect("a receive was in the kernel");
+        let outcome = usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result));
+        if let Ok(count) = outcome {
+            // SAFETY: the kernel has filled `count` bytes behind the length, within the capacity
+            // that it was told.
+            unsafe { buffer.set_len(buffer.len() + count) };
+        }
+        if !connection.closing {
+            events.push(SocketEvent::Received { connection: id, buffer, outcome });
+        }
+        self.free_if_quiet(index);
+    }
+
+    fn sent(&mut self, index: usize, result: i32, events: &mut Vec<SocketEvent>) {
+        let slot = &mut self.slots[index];
+        let id = ConnectionId::new(index, slot.generation);
+        let Some(connection) = &mut slot.connection else { return };
+        connection.sending = false;
+        if let Ok(count) = usize::try_from(result) {
+            connection.outbox.advance(count);
+            while let Some(tag) = connection.outbox.finished() {
+                if !connection.closing {
+                    events.push(SocketEvent::Sent { connection: id, tag });
+                }
+            }
+        } else if result != -libc::EINTR && result != -libc::EAGAIN && !connection.closing {
+            connection.failed = true;
+            connection.outbox.clear();
+            let error = io::Error::from_raw_os_error(-result);
+            events.push(SocketEvent::SendFailed { connection: id, error });
+        }
+        if connection.closing {
+            self.free_if_quiet(index);
+        } else {
+            self.arm_send(index);
+        }
+    }
+
+    /// Gives a slot of a closing connection back once the kernel points at nothing of it.
+    fn free_if_quiet(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let quiet = |c: &Connection| c.closing && !c.sending && c.receiving.is_none();
+        if slot.connection.as_ref().is_some_and(quiet) {
+            self.closed.push(ConnectionId::new(index, slot.generation));
+            slot.connection = None;
+            slot.generation = slot.generation.wrapping_add(1);
+            self.free.push(index);
+        }
+    }
+
+    fn reap(&mut self, events: &mut Vec<SocketEvent>) {
+        // Handling a completion may start the next operation, but those complete in a later turn:
+        // one turn is bounded by what was there when it began.
+        let mut done = std::mem::take(&mut self.done);
+        let completions = self.ring.completion();
+        done.extend(completions.map(|entry| (entry.user_data(), entry.result())));
+        for (user_data, result) in done.drain(..) {
+            self.in_kernel -= 1;
+            let index = (user_data & u64::from(u32::MAX)) as usize;
+            match user_data & WHAT {
+                ACCEPT => self.accepted(result, events),
+                WAKE => {
+                    self.waker.lower();
+                    events.push(SocketEvent::Woken);
+                    self.arm_wake();
+                }
+                RECEIVE => self.received(index, result, events),
+                SEND => self.sent(index, result, events),
+                _ => {}
+            }
+        }
+        self.done = done;
+        events.extend(self.closed.drain(..).map(|connection| SocketEvent::Closed { connection }));
+    }
+
+    /// Hands over what is queued and waits for one completion, or for the time to pass.
+    fn enter(&mut self, at_most: Duration) -> io::Result<()> {
+        let time = types::Timespec::from(at_most);
+        let args = types::SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &args) {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                // Time over; a signal; completions to be fetched first.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+impl Message {
+    fn empty() -> Self {
+        let slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; GATHER];
+        // SAFETY: `msghdr` is plain data; all zeroes is the empty message.
+        Self { header: unsafe { std::mem::zeroed() }, slices }
+    }
+
+    fn fill(&mut self, outbox: &Outbox) {
+        let mut count = 0;
+        for (slice, bytes) in self.slices.iter_mut().zip(outbox.gather(GATHER)) {
+            // `sendmsg` only reads; the pointer is mutable because `readv` shares the type.
+            slice.iov_base = bytes.as_ptr().cast_mut().cast();
+            slice.iov_len = bytes.len();
+            count += 1;
+        }
+        self.header.msg_iov = self.slices.as_mut_ptr();
+        self.header.msg_iovlen = count;
+    }
+}
+
+impl Driver for Ring {
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn add(&mut self, stream: TcpStream) -> io::Result<ConnectionId> {
+        stream.set_nonblocking(false)?;
+        Ok(self.insert(stream))
+    }
+
+    fn stop_accepting(&mut self) {
+        self.accept_again = None;
+        if self.accepting {
+            // Points at nothing; the accept ends with ECANCELED and finds no listener.
+            self.push(&opcode::AsyncCancel::new(ACCEPT).build().user_data(CANCEL));
+            let _ = self.ring.submit();
+        }
+        self.listener = None;
+    }
+
+    fn recv(&mut self, id: ConnectionId, mut buffer: Vec<u8>) {
+        let Some(connection) = self.get(id) else { return };
+        assert!(connection.receiving.is_none(), "one receive at a time");
+        let room = buffer.spare_capacity_mut();
+        let length = u32::try_from(room.len()).unwrap_or(u32::MAX);
+        let into = room.as_mut_ptr().cast::<u8>();
+        // The buffer's memory stays where it is while the slot owns it, which is until `received`
+        // sees the completion.
+        connection.receiving = Some(buffer);
+        let fd = types::Fd(connection.stream.as_raw_fd());
+        let entry = opcode::Recv::new(fd, into, length).build();
+        self.push(&entry.user_data(RECEIVE | id.index() as u64));
+    }
+
+    fn send(&mut self, id: ConnectionId, slices: Vec<SendSlice>, tag: u64) {
+        let Some(connection) = self.get(id).filter(|connection| !connection.failed) else { return };
+        connection.outbox.push(slices, tag);
+        self.arm_send(id.index());
+    }
+
+    fn taken(&self, id: ConnectionId) -> u64 {
+        let slot = self.slots.get(id.index());
+        let slot = slot.filter(|slot| ConnectionId::new(id.index(), slot.generation) == id);
+        slot.and_then(|slot| slot.connection.as_ref()).map_or(0, |c| c.outbox.taken())
+    }
+
+    fn finish(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.get(id) {
+            // The peer may be gone already; then the next receive says so.
+            let _ = connection.stream.shutdown(Shutdown::Write);
+        }
+    }
+
+    fn close(&mut self, id: ConnectionId) {
+        let Some(connection) = self.get(id) else { return };
+        connection.closing = true;
+        // Ends the receive and the send that are in the kernel, and those still in the queue.
+        let _ = connection.stream.shutdown(Shutdown::Both);
+        self.free_if_quiet(id.index());
+    }
+
+    fn wait(&mut self, at_most: Duration, events: &mut Vec<SocketEvent>) -> io::Result<()> {
+        let mut timeout = at_most;
+        if let Some(moment) = self.accept_again {
+            let now = Instant::now();
+            if moment <= now {
+                self.accept_again = None;
+                self.arm_accept();
+            } else {
+                timeout = timeout.min(moment - now);
+            }
+        }
+        if !self.closed.is_empty() {
+            timeout = Duration::ZERO;
+        }
+        self.enter(timeout)?;
+        self.reap(events);
+        Ok(())
+    }
+}
+
+impl Drop for Ring {
+    /// Makes the kernel let go of all memory before it is freed.
+    fn drop(&mut self) {
+        self.stop_accepting();
+        self.waker.wake();
+        for slot in self.slots.iter_mut() {
+            if let Some(connection) = &mut slot.connection {
+                connection.closing = true;
+                let _ = connection.stream.shutdown(Shutdown::Both);
+            }
+        }
+        let until = Instant::now() + LET_GO;
+        // The wake-up read arms itself anew each time; it is the one that may remain.
+        let mut rest = Vec::new();
+        while self.in_kernel > 1 && Instant::now() < until {
+            if self.enter(Duration::from_millis(10)).is_err() {
+                break;
+            }
+            self.reap(&mut rest);
+        }
+        if self.in_kernel <= 1 {
+            // SAFETY: dropped once, here; nothing of a slot is in the kernel any more.
+            unsafe { ManuallyDrop::drop(&mut self.slots) };
+        }
+        // Eight bytes for each loop ever made: cheaper than proving that the read has ended.
+        std::mem::forget(std::mem::take(&mut self.wake_count));
+    }
+}
+
+/// The cheapest ring that this kernel offers: completions run when the owner asks for them (6.1),
+/// or at least without interrupting it (5.19).
+fn build_ring() -> io::Result<IoUring> {
+    IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_cqsize(COMPLETIONS)
+        .build(SUBMISSIONS)
+        .or_else(|_| IoUring::builder().setup_cqsize(COMPLETIONS).build(SUBMISSIONS))
+}
+
+const WHAT: u64 = 0xff << 56;
+const ACCEPT: u64 = 1 << 56;
+const WAKE: u64 = 2 << 56;
+const RECEIVE: u64 = 3 << 56;
+const SEND: u64 = 4 << 56;
+const CANCEL: u64 = 5 << 56;
+
+/// Operations handed over in one system call; more are handed over in several.
+const SUBMISSIONS: u32 = 256;
+/// Completions between two turns; the kernel keeps what does not fit (NODROP).
+const COMPLETIONS: u32 = 4096;
+/// How long to wait at the end for the kernel to let go of buffers: sockets that are shut down do
+/// so at once.
+const LET_GO: Duration = Duration::from_secs(5);
