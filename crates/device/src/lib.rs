@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod block;
+mod frames;
 mod pool;
 pub mod sockets;
 

@@ -5,55 +5,154 @@
 //!    ▲                 │ drop                                   │ last drop
 //!    └─────────────────┴────────────────────────────────────────┘
 //! ```
+//!
+//! All buffers lie in one stretch of memory, reserved when the pool is made and touched only when
+//! used; huge pages where the kernel has them, because a read into scattered small pages is split
+//! by the block layer. Buffers are not cleared between users: they are for device reads, which
+//! overwrite them or fail.
+#![expect(unsafe_code, reason = "memory that the kernel writes to is mapped by hand")]
 
+use crate::frames::{Frames, Place, index};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
 use units::ByteCount;
 
 /// Where read buffers come from. Clones share the same memory.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    limit: ByteCount,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    memory: Memory,
+    frame_size: usize,
+    /// Frames of a region: what is registered with the kernel at once.
+    region_frames: u32,
+    count: u32,
+    frames: Mutex<Frames>,
 }
 
 impl Pool {
     /// A pool that never holds more than `limit` bytes, for buffers of up to `largest` bytes.
+    /// Memory is reserved, not touched.
+    ///
+    /// # Panics
+    /// When there is no address space of that size.
     pub fn new(limit: ByteCount, largest: ByteCount) -> Self {
-        let _ = largest;
-        Self { limit }
+        let frame_size =
+            usize::try_from(units::align_up(largest.0.max(1), PAGE)).unwrap_or(usize::MAX);
+        let count = usize::try_from(limit.0).unwrap_or(usize::MAX) / frame_size;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let region_frames = u32::try_from(HUGE_PAGE.div_ceil(frame_size)).unwrap_or(u32::MAX);
+        let shared = Shared {
+            memory: Memory::reserve(index(count) * frame_size),
+            frame_size,
+            region_frames: region_frames.max(count.div_ceil(MOST_REGIONS)),
+            count,
+            frames: Mutex::new(Frames::new(frame_size, count)),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// A buffer of exactly `len` bytes (a multiple of 4,096, at most `largest`), its address a
     /// multiple of 4,096; `None` when the pool is empty.
     pub fn take(&self, len: usize) -> Option<Buffer> {
-        let _ = self.limit;
-        Some(Buffer { bytes: vec![0; len].into() })
+        let shared = &self.shared;
+        assert!(
+            len > 0 && len.is_multiple_of(4096) && len <= shared.frame_size,
+            "a buffer of {len} bytes from a pool of frames of {}",
+            shared.frame_size
+        );
+        let place = shared.frames.lock().unwrap_or_else(PoisonError::into_inner).take(len)?;
+        let offset = place.offset(shared.frame_size);
+        debug_assert!(offset + len <= shared.memory.len);
+        // SAFETY: `place` lies within the mapping (asserted above and by `Frames`' tests).
+        let start = unsafe { shared.memory.start.add(offset) };
+        Some(Buffer { start, len, place, shared: Arc::clone(shared) })
+    }
+
+    /// Bytes of memory lent now: frames that are in use or cut for small buffers. Never above the
+    /// pool's limit.
+    pub fn used(&self) -> ByteCount {
+        let frames = self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        ByteCount(u64::from(frames.lent()) * self.shared.frame_size as u64)
+    }
+
+    /// Bytes of memory there are: the limit, rounded down to whole frames.
+    pub fn size(&self) -> ByteCount {
+        ByteCount(self.shared.memory.len as u64)
+    }
+
+    /// How many regions the memory has, see [`Pool::region`].
+    pub(crate) fn regions(&self) -> u32 {
+        self.shared.count.div_ceil(self.shared.region_frames)
+    }
+
+    /// A stretch of memory that no buffer crosses, to be registered with the kernel at once.
+    pub(crate) fn region(&self, number: u32) -> (NonNull<u8>, usize) {
+        let shared = &self.shared;
+        let size = index(shared.region_frames) * shared.frame_size;
+        let offset = index(number) * size;
+        assert!(offset < shared.memory.len, "region {number} of {}", self.regions());
+        // SAFETY: within the mapping, asserted above.
+        let start = unsafe { shared.memory.start.add(offset) };
+        (start, size.min(shared.memory.len - offset))
+    }
+
+    /// The region that this buffer lies in, if it is of this pool.
+    pub(crate) fn region_of(&self, buffer: &Buffer) -> Option<u32> {
+        Arc::ptr_eq(&self.shared, &buffer.shared)
+            .then(|| buffer.place.frame() / self.shared.region_frames)
     }
 }
 
 /// A buffer with one owner.
 pub struct Buffer {
-    bytes: Box<[u8]>,
+    start: NonNull<u8>,
+    len: usize,
+    place: Place,
+    shared: Arc<Shared>,
 }
+
+// SAFETY: a buffer is the only owner of its bytes, as a `Box<[u8]>` is.
+unsafe impl Send for Buffer {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Makes it read-only and shareable.
     pub fn freeze(self) -> SharedBuffer {
         SharedBuffer { buffer: Arc::new(self) }
     }
+
+    /// Where the kernel writes. Whoever hands this on keeps the buffer until the kernel is done.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
 }
 
 impl Deref for Buffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        // SAFETY: mapped, zeroed by the kernel when first touched, and lent to this buffer alone.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        // SAFETY: as in `deref`, and `&mut self` is the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.shared.frames.lock().unwrap_or_else(PoisonError::into_inner).give(self.place);
     }
 }
 
@@ -73,5 +172,116 @@ impl Deref for SharedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         &self.buffer
+    }
+}
+
+/// A private mapping, its start a multiple of a huge page.
+#[derive(Debug)]
+struct Memory {
+    start: NonNull<u8>,
+    len: usize,
+    mapped: NonNull<u8>,
+    mapped_len: usize,
+}
+
+// SAFETY: only an address range; who may touch which part of it is up to `Frames`.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn reserve(len: usize) -> Self {
+        let mapped_len = len.saturating_add(HUGE_PAGE);
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice.
+        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped_len, access, flags) };
+        let mapped = mapped.unwrap_or_else(|error| {
+            panic!("no address space for {} of buffers: {error}", ByteCount(len as u64))
+        });
+        let mapped = NonNull::new(mapped.cast::<u8>()).expect("a mapping is not at zero");
+        // SAFETY: at most a huge page further, and the mapping has one to spare.
+        let start = unsafe { mapped.add(mapped.as_ptr().align_offset(HUGE_PAGE)) };
+        // Without huge pages reads are split smaller, nothing else; a child process (FFmpeg) has
+        // no use for the buffers. Kernels built without either say no, which is as well.
+        for advice in [Advice::LinuxHugepage, Advice::LinuxDontFork] {
+            // SAFETY: neither advice changes what the memory holds.
+            let _ = unsafe { madvise(start.as_ptr().cast(), len, advice) };
+        }
+        Self { start, len, mapped, mapped_len }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: every buffer holds the pool's memory alive, so none is left.
+        let unmapped = unsafe { munmap(self.mapped.as_ptr().cast(), self.mapped_len) };
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
+
+/// Buffers are multiples of it, in place and length.
+const PAGE: u64 = 4096;
+
+/// The huge page of every machine we run on (x86-64, and arm64 with 4 KiB pages).
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Regions of a pool at most: the kernel takes 16,384 registered buffers a ring.
+const MOST_REGIONS: u32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_holds_and_a_dropped_buffer_can_be_taken_again() {
+        let pool = Pool::new(ByteCount::mib(5), ByteCount::mib(2));
+        assert_eq!((pool.size(), pool.used()), (ByteCount::mib(4), ByteCount::ZERO));
+        let first = pool.take(2 << 20).unwrap();
+        let second = pool.take(1 << 20).unwrap().freeze();
+        assert!(pool.take(4096).is_none());
+        assert_eq!(pool.used(), ByteCount::mib(4));
+        let reader = second.clone();
+        drop((first, second));
+        assert_eq!((reader.len(), pool.used()), (1 << 20, ByteCount::mib(2)));
+        drop(reader);
+        assert_eq!(pool.used(), ByteCount::ZERO);
+        assert!(
+            pool.take(2 << 20).is_some()
+                && Pool::new(ByteCount(1), ByteCount::MIB).take(4096).is_none()
+        );
+    }
+
+    #[test]
+    fn buffers_are_aligned_and_apart() {
+        let pool = Pool::new(ByteCount::mib(8), ByteCount::mib(1));
+        let mut buffers: Vec<Buffer> =
+            [4096, 1 << 20, 8192, 4096].map(|len| pool.take(len).unwrap()).into();
+        for (i, buffer) in buffers.iter_mut().enumerate() {
+            assert_eq!(buffer.as_ptr().align_offset(4096), 0);
+            buffer.fill(u8::try_from(i).unwrap() + 1);
+        }
+        for (i, buffer) in buffers.iter().enumerate() {
+            assert!(buffer.iter().all(|byte| usize::from(*byte) == i + 1), "buffer {i} is torn");
+        }
+        assert_eq!(pool.region(0).0.as_ptr().align_offset(HUGE_PAGE), 0);
+    }
+
+    #[test]
+    fn regions_cover_all_buffers() {
+        for (limit, largest) in [(64 << 20, 1 << 20), (64 << 20, 16 << 20), (48 << 20, 3 << 19)] {
+            let pool = Pool::new(ByteCount(limit), ByteCount(largest));
+            let covered: usize = (0..pool.regions()).map(|r| pool.region(r).1).sum();
+            assert_eq!(covered as u64, pool.size().0);
+            let len = usize::try_from(largest).unwrap();
+            while let Some(buffer) = pool.take(len) {
+                let (start, size) = pool.region(pool.region_of(&buffer).unwrap());
+                let offset = buffer.as_ptr() as usize - start.as_ptr() as usize;
+                assert!(offset + len <= size);
+                std::mem::forget(buffer);
+            }
+        }
+        let other = Pool::new(ByteCount::MIB, ByteCount::MIB).take(4096).unwrap();
+        assert_eq!(Pool::new(ByteCount::MIB, ByteCount::MIB).region_of(&other), None);
     }
 }

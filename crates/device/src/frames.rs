@@ -1,0 +1,212 @@
+//! Which part of a pool's memory is whose: the book-keeping of [`Pool`](crate::Pool), without the
+//! memory.
+//!
+//! ```text
+//!   frame 0          frame 1                    frame 2
+//!  ┌───────────────┬──┬──┬──┬──┬──┬──┬──┬──┬───────────────┐
+//!  │ one buffer    │  parts of one size      │  free         │
+//!  └───────────────┴──┴──┴──┴──┴──┴──┴──┴──┴───────────────┘
+//! ```
+//!
+//! A frame is lent whole, or cut into equal parts (powers of two from 4 KiB to an eighth of a
+//! frame) until the last of them is back. So no mixture of sizes can leave the pool in crumbs: at
+//! any time, all but one partly used frame per size are either full or free for anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A part of the memory that is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    frame: u32,
+    /// Number and size of the part; `None`: the whole frame.
+    part: Option<(u32, usize)>,
+}
+
+impl Place {
+    pub(crate) fn frame(self) -> u32 {
+        self.frame
+    }
+
+    /// Bytes from the start of the memory.
+    pub(crate) fn offset(self, frame_size: usize) -> usize {
+        let within = self.part.map_or(0, |(number, size)| index(number) * size);
+        index(self.frame) * frame_size + within
+    }
+}
+
+/// All frames of a pool.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    frame_size: usize,
+    count: u32,
+    /// Given back, last one on top: its memory is warm.
+    free: Vec<u32>,
+    /// Frames from here on were never lent: their memory was never touched.
+    untouched: u32,
+    cut: BTreeMap<u32, Parts>,
+    /// Part size to the frames that have a free part of it. The lowest is used first, so that
+    /// the others become whole again.
+    open: BTreeMap<usize, BTreeSet<u32>>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    free: Vec<u32>,
+    total: usize,
+}
+
+impl Frames {
+    pub(crate) fn new(frame_size: usize, count: u32) -> Self {
+        Self {
+            frame_size,
+            count,
+            free: Vec::new(),
+            untouched: 0,
+            cut: BTreeMap::new(),
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// Room for `len` bytes, 0 < `len` <= the frame.
+    pub(crate) fn take(&mut self, len: usize) -> Option<Place> {
+        if len * SMALL_PARTS > self.frame_size {
+            return self.take_frame().map(|frame| Place { frame, part: None });
+        }
+        let size = len.next_power_of_two().max(SMALLEST_PART);
+        let frame = match self.open.get(&size).and_then(BTreeSet::first) {
+            Some(frame) => *frame,
+            None => self.cut_frame(size)?,
+        };
+        let parts = self.cut.get_mut(&frame).expect("an open frame is cut");
+        let number = parts.free.pop().expect("an open frame has a free part");
+        if parts.free.is_empty() {
+            self.open_of(size).remove(&frame);
+        }
+        Some(Place { frame, part: Some((number, size)) })
+    }
+
+    /// Takes back what [`Frames::take`] lent.
+    pub(crate) fn give(&mut self, place: Place) {
+        let Some((number, size)) = place.part else {
+            self.free.push(place.frame);
+            return;
+        };
+        let parts = self.cut.get_mut(&place.frame).expect("a lent part is of a cut frame");
+        parts.free.push(number);
+        if parts.free.len() == parts.total {
+            self.cut.remove(&place.frame);
+            self.open_of(size).remove(&place.frame);
+            self.free.push(place.frame);
+        } else {
+            self.open_of(size).insert(place.frame);
+        }
+    }
+
+    /// Frames that are lent, wholly or in parts.
+    pub(crate) fn lent(&self) -> u32 {
+        self.untouched - u32::try_from(self.free.len()).unwrap_or(u32::MAX)
+    }
+
+    fn take_frame(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| {
+            let frame = (self.untouched < self.count).then_some(self.untouched)?;
+            self.untouched += 1;
+            Some(frame)
+        })
+    }
+
+    fn cut_frame(&mut self, size: usize) -> Option<u32> {
+        let frame = self.take_frame()?;
+        let total = self.frame_size / size;
+        let free = (0..u32::try_from(total).unwrap_or(u32::MAX)).rev().collect();
+        self.cut.insert(frame, Parts { free, total });
+        self.open_of(size).insert(frame);
+        Some(frame)
+    }
+
+    fn open_of(&mut self, size: usize) -> &mut BTreeSet<u32> {
+        self.open.entry(size).or_default()
+    }
+}
+
+pub(crate) fn index(number: u32) -> usize {
+    usize::try_from(number).expect("a machine with 32 bits or more")
+}
+
+/// Buffers of at most this part of a frame share one. Larger ones would leave too little over for
+/// sharing to be worth it.
+const SMALL_PARTS: usize = 8;
+
+/// A page: what direct I/O and registered memory like.
+const SMALLEST_PART: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: usize = 1 << 20;
+
+    fn offsets(places: &[Place]) -> Vec<usize> {
+        places.iter().map(|p| p.offset(FRAME)).collect()
+    }
+
+    #[test]
+    fn large_buffers_take_frames_and_small_ones_share() {
+        let mut frames = Frames::new(FRAME, 4);
+        let places: Vec<Place> =
+            [FRAME, 100 << 10, 128 << 10, 4096].map(|len| frames.take(len).unwrap()).into();
+        assert_eq!(offsets(&places), [0, FRAME, FRAME + (128 << 10), 2 * FRAME]);
+        assert_eq!(frames.lent(), 3);
+        let last = frames.take(256 << 10).unwrap();
+        assert_eq!(last.frame(), 3, "more than an eighth takes a frame of its own");
+        assert_eq!(frames.take(FRAME), None);
+        assert_eq!(frames.take(64 << 10), None, "no frame is left for another size");
+        assert!(frames.take(4096).is_some(), "but this size has one with room");
+    }
+
+    #[test]
+    fn a_cut_frame_is_whole_again_when_its_last_part_is_back() {
+        let mut frames = Frames::new(FRAME, 1);
+        let parts: Vec<Place> = (0..8).map(|_| frames.take(128 << 10).unwrap()).collect();
+        assert_eq!(frames.take(128 << 10), None);
+        for part in &parts[1..] {
+            frames.give(*part);
+            assert_eq!(frames.take(FRAME), None);
+        }
+        frames.give(parts[0]);
+        assert_eq!(frames.lent(), 0);
+        assert!(frames.take(FRAME).is_some());
+    }
+
+    /// Against the obvious oracle: a list of lent ranges, none of which may overlap.
+    #[test]
+    fn nothing_is_lent_twice_and_everything_comes_back() {
+        for seed in 0..50 {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut frames = Frames::new(FRAME, 8);
+            let mut lent: Vec<(Place, usize)> = Vec::new();
+            for _ in 0..2000 {
+                if rng.bool() || lent.is_empty() {
+                    let len = 4096 << rng.u32(0..=8);
+                    let Some(place) = frames.take(len) else { continue };
+                    let start = place.offset(FRAME);
+                    assert!(start + len <= 8 * FRAME, "seed {seed}");
+                    let overlaps = |(other, size): &(Place, usize)| {
+                        let other = other.offset(FRAME);
+                        start < other + size && other < start + len
+                    };
+                    assert!(!lent.iter().any(overlaps), "seed {seed}: {place:?} is lent already");
+                    lent.push((place, len));
+                } else {
+                    let (place, _) = lent.swap_remove(rng.usize(0..lent.len()));
+                    frames.give(place);
+                }
+            }
+            for (place, _) in lent.drain(..) {
+                frames.give(place);
+            }
+            assert_eq!(frames.lent(), 0, "seed {seed}");
+            assert!((0..8).all(|_| frames.take(FRAME).is_some()), "seed {seed}");
+        }
+    }
+}
