@@ -1,16 +1,36 @@
 //! Which stream gets disk, memory and network in which slot.
+//!
+//! ```text
+//!   due list, position, origin ─▶ Demand ─┐
+//!                                         ├─▶ Policy::verdict ─▶ Admit { slack } │ Refuse(Shortage)
+//!   who is in already ──────────▶ Books ──┘
+//!
+//!   streams' next reads, earliest deadline first ─▶ Batch ─▶ order of issue (SCAN)
+//! ```
+//!
+//! Pure arithmetic over slots. It knows neither titles nor sessions nor files, never waits, and
+//! holds no media: the engine owns those and tells the books of every read that starts and every
+//! buffer that is let go. The same rule is used to promise (admission) and to keep (the batch):
+//! earliest deadline first, never beyond the memory there is.
+//!
+//! The unit booked here is the *read* against a number of reads that the disk completes in any
+//! slot. A policy that books disk time instead needs one more column in [`Load`] and one more
+//! file in `admission`.
 
-/// The admission policies that can be chosen at run time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PolicyKind {
-    /// Simulation of the schedule slot by slot (Makaroff, Neufeld & Hutchinson's vbrSim).
-    VbrSim,
-    /// Sum of the peaks.
-    SimpleMaximum,
-    /// Sum of the demands in each slot, nothing carried over.
-    InstantaneousMaximum,
-    /// Sum of the means; no guarantee.
-    Average,
-    /// Everybody comes in; no guarantee. For comparison.
-    None,
-}
+#![warn(missing_docs)]
+
+pub mod admission;
+mod books;
+mod budget;
+mod demand;
+mod guard;
+mod ledger;
+mod plan;
+
+pub use admission::{PolicyKind, Resource, Shortage, Supply, Verdict};
+pub use books::{DiskBooks, NetworkBooks};
+pub use budget::{SEND_WINDOW, sending_reserve, shares};
+pub use demand::{Curve, Demand, HOLD_SLOTS, MAX_HORIZON_SLOTS, MEAN_UNIT, PieceDue, Timing};
+pub use guard::Guard;
+pub use ledger::{Ledger, Load};
+pub use plan::{Batch, EdfQueue, Sweep};

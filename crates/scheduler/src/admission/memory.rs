@@ -1,0 +1,67 @@
+//! The memory test of the policies that do not simulate: buffers needed if every read were made
+//! in the very slot by the end of which it is due.
+
+use super::{Resource, Supply, Verdict};
+use crate::books::DiskBooks;
+use crate::demand::Demand;
+use crate::ledger::Load;
+
+pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
+    let reserved = books.reserved() + demand.reserve;
+    let memory = supply.memory.saturating_sub(reserved);
+    let mut slots = Merged::new(books, demand);
+    let mut used = books.held() + books.overdue().bytes + slots.at(0).bytes;
+    used = used.saturating_sub(slots.at(0).freed);
+    for ahead in 1..slots.len() {
+        let load = slots.at(ahead);
+        used += load.bytes;
+        if used > memory {
+            return Verdict::refuse(Resource::Memory, books.current() + ahead, used - memory);
+        }
+        used = used.saturating_sub(load.freed);
+    }
+    if reserved > supply.memory {
+        return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
+    }
+    Verdict::Admit { slack: 0 }
+}
+
+/// Books and candidate added up, by slots from the current one.
+pub(super) struct Merged<'a> {
+    booked: &'a [Load],
+    ours: &'a [Load],
+    lead: u64,
+    len: u64,
+}
+
+impl<'a> Merged<'a> {
+    pub(super) fn new(books: &'a DiskBooks, demand: &'a Demand) -> Self {
+        let (booked, ours) = (books.ahead_of_now(), demand.slots());
+        let lead = demand.first().0.saturating_sub(books.current().0);
+        let ours_end = if ours.is_empty() { 0 } else { lead + ours.len() as u64 };
+        Self { booked, ours, lead, len: ours_end.max(booked.len() as u64) }
+    }
+
+    /// Slots from the current one until nothing is booked any more.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The sum `ahead` slots from the current one.
+    #[inline]
+    pub(super) fn at(&mut self, ahead: u64) -> Load {
+        let mut load = usize::try_from(ahead)
+            .ok()
+            .and_then(|i| self.booked.get(i))
+            .copied()
+            .unwrap_or_default();
+        if let Some(ours) = ahead
+            .checked_sub(self.lead)
+            .and_then(|i| usize::try_from(i).ok())
+            .and_then(|i| self.ours.get(i))
+        {
+            load += *ours;
+        }
+        load
+    }
+}

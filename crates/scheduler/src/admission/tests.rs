@@ -1,0 +1,240 @@
+//! The policies beside a slow exhaustive oracle, on houses small enough to try every schedule.
+
+use super::*;
+use crate::demand::PieceDue;
+use std::collections::BTreeSet;
+
+/// A small house: what is booked, what is held, what knocks.
+#[derive(Debug)]
+struct House {
+    supply: Supply,
+    held: Vec<PieceDue>,
+    booked: Vec<PieceDue>,
+    candidate: Vec<PieceDue>,
+}
+
+impl House {
+    fn books(&self) -> DiskBooks {
+        let mut books = DiskBooks::default();
+        for piece in self.held.iter().chain(&self.booked) {
+            books.book(*piece);
+        }
+        self.held.iter().for_each(|piece| books.take_up(*piece));
+        books
+    }
+
+    fn demand(&self) -> Demand {
+        let mut demand = Demand::default();
+        self.candidate.iter().for_each(|piece| demand.add_piece(*piece));
+        demand
+    }
+
+    fn verdict(&self, kind: PolicyKind) -> Verdict {
+        kind.policy().verdict(&self.books(), &self.supply, &self.demand())
+    }
+
+    fn unread(&self) -> Vec<PieceDue> {
+        self.booked.iter().chain(&self.candidate).copied().collect()
+    }
+
+    fn held_until(&self, slot: u64) -> u64 {
+        self.held.iter().filter(|p| p.release.0 >= slot).map(|p| u64::from(p.len)).sum()
+    }
+}
+
+/// Whether *any* choice of reads, slot by slot, meets every deadline within the memory.
+fn feasible(house: &House) -> bool {
+    let unread = house.unread();
+    let end = unread.iter().map(|p| p.release.0).max().unwrap_or(0);
+    let mut states = BTreeSet::from([0u32]); // bit i: piece i has been read
+    for slot in 1..=end {
+        let mut after = BTreeSet::new();
+        for done in &states {
+            for chosen in 0..1u32 << unread.len() {
+                if chosen & done != 0 || chosen.count_ones() > house.supply.min_read {
+                    continue;
+                }
+                let now = done | chosen;
+                let used: u64 = (0..unread.len())
+                    .filter(|i| now & 1 << i != 0 && unread[*i].release.0 >= slot)
+                    .map(|i| u64::from(unread[i].len))
+                    .sum();
+                let on_time =
+                    (0..unread.len()).all(|i| now & 1 << i != 0 || unread[i].due.0 > slot);
+                if on_time && (chosen == 0 || used + house.held_until(slot) <= house.supply.memory)
+                {
+                    after.insert(now);
+                }
+            }
+        }
+        states = after;
+    }
+    !states.is_empty()
+}
+
+/// What the engine does: earliest due first, `shuffle` among equals, stop at what does not fit.
+fn run_meets_deadlines(house: &House, shuffle: &mut fastrand::Rng) -> bool {
+    let mut unread = house.unread();
+    shuffle.shuffle(&mut unread);
+    unread.sort_by_key(|p| p.due);
+    let mut read: Vec<PieceDue> = Vec::new();
+    let end = unread.iter().map(|p| p.due.0).max().unwrap_or(0);
+    for slot in 1..=end {
+        for _ in 0..house.supply.min_read {
+            let used: u64 =
+                read.iter().filter(|p| p.release.0 >= slot).map(|p| u64::from(p.len)).sum();
+            let Some(next) = unread.first() else { break };
+            let needed = used + house.held_until(slot) + u64::from(next.len);
+            if next.len > 0 && needed > house.supply.memory {
+                break;
+            }
+            read.push(unread.remove(0));
+        }
+        if unread.iter().any(|p| p.due.0 <= slot) {
+            return false;
+        }
+    }
+    true
+}
+
+fn house(random: &mut fastrand::Rng, uniform: bool) -> House {
+    let pieces = |random: &mut fastrand::Rng, most: usize| {
+        let mut due = 1;
+        (0..random.usize(0..=most))
+            .map(|_| {
+                due += random.u64(0..2);
+                let hold = if uniform { 1 } else { random.u64(0..4) };
+                let len = if uniform { 4 } else { random.u32(1..=4) };
+                PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due + hold), len }
+            })
+            .collect::<Vec<_>>()
+    };
+    House {
+        supply: Supply { min_read: random.u32(1..4), read_size: 4, memory: random.u64(4..28) },
+        held: pieces(random, 2),
+        booked: pieces(random, 4),
+        candidate: pieces(random, 4),
+    }
+}
+
+#[test]
+fn vbr_sim_admits_only_what_the_run_then_does_on_time() {
+    let (mut admitted, mut refused) = (0, 0);
+    for seed in 0..20_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let house = house(&mut random, false);
+        if house.verdict(PolicyKind::VbrSim).is_admit() {
+            admitted += 1;
+            assert!(run_meets_deadlines(&house, &mut random), "seed {seed}: {house:#?}");
+        } else {
+            refused += 1;
+        }
+    }
+    assert!(admitted > 2000 && refused > 2000, "both happen: {admitted}, {refused}");
+}
+
+#[test]
+fn vbr_sim_refuses_only_what_nobody_could_do() {
+    let (mut memory, mut disk) = (0, 0);
+    for seed in 0..1500 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let house = house(&mut random, true);
+        let feasible = feasible(&house);
+        match house.verdict(PolicyKind::VbrSim) {
+            Verdict::Admit { .. } => assert!(feasible, "seed {seed}: {house:#?}"),
+            Verdict::Refuse(shortage) => {
+                assert!(!feasible, "seed {seed}: {shortage:?} {house:#?}");
+                match shortage.resource {
+                    Resource::Memory => memory += 1,
+                    _ => disk += 1,
+                }
+            }
+        }
+    }
+    assert!(memory > 50 && disk > 50, "both run out: {memory}, {disk}");
+}
+
+#[test]
+fn the_maxima_are_safe_and_accept_less() {
+    for seed in 0..1500 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut house = house(&mut random, true);
+        house.held.clear();
+        house.candidate.append(&mut house.booked);
+        house.candidate.truncate(6);
+        for kind in [PolicyKind::SimpleMaximum, PolicyKind::InstantaneousMaximum] {
+            if house.verdict(kind).is_admit() {
+                assert!(feasible(&house), "seed {seed}: {kind:?} {house:#?}");
+                assert!(house.verdict(PolicyKind::VbrSim).is_admit(), "seed {seed}: {kind:?}");
+            }
+        }
+    }
+}
+
+fn piece(due: u64, len: u32) -> PieceDue {
+    PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due + 1), len }
+}
+
+fn alone(pieces: &[PieceDue], supply: Supply) -> House {
+    House { supply, held: Vec::new(), booked: Vec::new(), candidate: pieces.to_vec() }
+}
+
+const PLENTY: Supply = Supply { min_read: 2, read_size: 4, memory: 1 << 30 };
+
+#[test]
+fn the_same_peaks_through_the_eyes_of_each_policy() {
+    // Three reads due at once, with time before them to read ahead.
+    let peak = [piece(4, 4), piece(4, 4), piece(4, 4)];
+    let short = |kind: PolicyKind| match alone(&peak, PLENTY).verdict(kind) {
+        Verdict::Admit { slack } => Ok(slack),
+        Verdict::Refuse(shortage) => Err((shortage.resource, shortage.slot.0, shortage.missing)),
+    };
+    assert_eq!(short(PolicyKind::VbrSim), Ok(5), "four slots of two, less three");
+    assert_eq!(short(PolicyKind::SimpleMaximum), Err((Resource::Disk, 4, 1)));
+    assert_eq!(short(PolicyKind::InstantaneousMaximum), Err((Resource::Disk, 4, 1)));
+    assert_eq!(short(PolicyKind::Average), Ok(0));
+    assert_eq!(short(PolicyKind::None), Ok(0));
+}
+
+#[test]
+fn absurd_supplies_give_defined_answers() {
+    let one = [piece(3, 4)];
+    let verdict = |supply| alone(&one, supply).verdict(PolicyKind::VbrSim);
+    let short = |supply| match verdict(supply) {
+        Verdict::Refuse(shortage) => Some(shortage.resource),
+        Verdict::Admit { .. } => None,
+    };
+    assert_eq!(short(Supply { min_read: 0, ..PLENTY }), Some(Resource::Disk));
+    assert_eq!(short(Supply { memory: 3, ..PLENTY }), Some(Resource::Memory), "less than a read");
+    assert_eq!(short(Supply { memory: 0, read_size: 0, ..PLENTY }), Some(Resource::Memory));
+    let nothing = alone(&[], Supply { min_read: 0, read_size: 0, memory: 0 });
+    for kind in [PolicyKind::VbrSim, PolicyKind::SimpleMaximum, PolicyKind::Average] {
+        assert!(nothing.verdict(kind).is_admit(), "{kind:?}: nothing asked, nothing short");
+    }
+}
+
+#[test]
+fn best_effort_gets_only_reads_that_nobody_will_miss() {
+    for seed in 0..3000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut house = house(&mut random, true);
+        house.candidate.clear();
+        if !house.verdict(PolicyKind::VbrSim).is_admit() {
+            continue;
+        }
+        // Time passes: the slot that was tested as the next one begins.
+        let mut books = house.books();
+        books.advance(SlotIndex(1));
+        let spare = spare_reads(&books, &house.supply, house.supply.min_read);
+        for _ in 0..spare {
+            // Best-effort work is a read due in this slot that holds no buffer.
+            house.booked.push(PieceDue {
+                piece: 0,
+                due: SlotIndex(1),
+                release: SlotIndex(1),
+                len: 0,
+            });
+        }
+        assert!(run_meets_deadlines(&house, &mut random), "seed {seed}: {spare} {house:#?}");
+    }
+}

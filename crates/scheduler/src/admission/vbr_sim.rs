@@ -1,0 +1,182 @@
+//! vbrSim: play the schedule forward, slot by slot, at the guaranteed rate and in finite memory;
+//! admit if no read would be late.
+//!
+//! ```text
+//!   for each slot t after the current one:
+//!       read up to minRead pieces, earliest due first, while a buffer is free
+//!       anything due by the end of t not read?  → refuse (disk, or memory if that stopped it)
+//!       let go of the buffers whose time is up at the end of t
+//! ```
+//!
+//! Why admitted means on time, while the disk completes `min_read` reads per slot: the run takes
+//! reads in the same order (by due slot) and stops for the same reasons, so by induction over
+//! slots it is never behind the simulation. Where pieces differ in size, a group of reads due in
+//! the same slot is taken to use the most memory that any order of them could (`n` reads of a
+//! group of `b` bytes use at most `min(b, n × read_size)`), and the run may use less. What is
+//! already in memory counts as read; newcomers are tested against that true state.
+//!
+//! The current slot is left out: what is due in it was issued when it began, or is late already.
+
+use super::memory::Merged;
+use super::{Policy, Resource, Supply, Verdict};
+use crate::books::DiskBooks;
+use crate::demand::Demand;
+
+pub(super) struct VbrSim;
+
+impl Policy for VbrSim {
+    fn verdict(&self, books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
+        simulate(books, supply, demand, supply.min_read)
+    }
+}
+
+/// The least, over all slots ahead, by which the reads guaranteed exceed those due; zero if some
+/// would be late, `u64::MAX` if nothing is due. Looks at the disk only.
+pub fn least_slack(books: &DiskBooks, supply: &Supply) -> u64 {
+    match disk_only(
+        &mut Merged::new(books, &Demand::default()),
+        books,
+        supply.min_read,
+        supply.min_read,
+    ) {
+        Verdict::Admit { slack } => slack,
+        Verdict::Refuse(_) => 0,
+    }
+}
+
+/// How many of the coming slot's reads, at most `wanted`, can be given to work without deadlines
+/// such that everything booked stays on time. To be asked before the slot's batch is chosen.
+pub fn spare_reads(books: &DiskBooks, supply: &Supply, wanted: u32) -> u32 {
+    // The slot that is about to begin is the books' current one; the simulation starts one
+    // later, as if that slot were still to come.
+    let fits = |spare: &u32| {
+        *spare <= supply.min_read
+            && starting_now(books, supply, supply.min_read - *spare).is_admit()
+    };
+    (1..=wanted).take_while(fits).last().unwrap_or(0)
+}
+
+fn starting_now(books: &DiskBooks, supply: &Supply, first: u32) -> Verdict {
+    let nothing = Demand::default();
+    run(books, supply, &mut Merged::new(books, &nothing), 0, first, 0)
+}
+
+fn simulate(books: &DiskBooks, supply: &Supply, demand: &Demand, first: u32) -> Verdict {
+    let mut slots = Merged::new(books, demand);
+    let verdict = disk_only(&mut slots, books, supply.min_read, first);
+    let Verdict::Admit { slack } = verdict else { return verdict };
+    let reserved = books.reserved() + demand.reserve;
+    let unread = books.total().bytes + demand.bytes();
+    if reserved + books.held() + unread <= supply.memory {
+        return verdict; // memory for everything at once: it never binds
+    }
+    match run(books, supply, &mut slots, 1, first, demand.reserve) {
+        Verdict::Admit { .. } => Verdict::Admit { slack },
+        refused @ Verdict::Refuse(_) => refused,
+    }
+}
+
+// With memory for everything the simulation is one comparison per slot.
+fn disk_only(slots: &mut Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -> Verdict {
+    let mut due = books.overdue().reads + slots.at(0).reads;
+    let mut can = u64::from(first);
+    let mut slack = u64::MAX;
+    for ahead in 1..slots.len().max(2) {
+        let reads = slots.at(ahead).reads;
+        due += reads;
+        if due > can {
+            return Verdict::refuse(Resource::Disk, books.current() + ahead, due - can);
+        }
+        if reads > 0 {
+            slack = slack.min(can - due);
+        }
+        can += u64::from(min_read);
+    }
+    Verdict::Admit { slack }
+}
+
+// The whole simulation, from slot `from` (counted from the current one) on.
+fn run(
+    books: &DiskBooks,
+    supply: &Supply,
+    slots: &mut Merged<'_>,
+    from: u64,
+    first: u32,
+    reserve: u64,
+) -> Verdict {
+    let memory = supply.memory.saturating_sub(books.reserved() + reserve);
+    let mut used = books.held();
+    let mut group = Group::default();
+    group.add(books.overdue().reads, books.overdue().bytes);
+    for past in 0..from {
+        let load = slots.at(past);
+        group.add(load.reads, load.bytes);
+        used = used.saturating_sub(load.freed);
+    }
+    let len = slots.len().max(from + 1);
+    let mut next = from; // the first slot whose reads are not in `group`
+    for ahead in from..len {
+        let mut reads = u64::from(if ahead == from { first } else { supply.min_read });
+        let mut short_of = Resource::Disk;
+        loop {
+            while group.reads == 0 && next < len {
+                let load = slots.at(next);
+                group.add(load.reads, load.bytes);
+                next += 1;
+            }
+            if reads == 0 || group.reads == 0 {
+                break;
+            }
+            let (taken, bytes) = group.take(reads, memory.saturating_sub(used), supply.read_size);
+            if taken == 0 {
+                short_of = Resource::Memory;
+                break;
+            }
+            reads -= taken;
+            used += bytes;
+        }
+        // Slots up to `next - 1` are taken up whole but for what is left in `group`.
+        if next <= ahead || (group.reads > 0 && next == ahead + 1) {
+            let late: u64 = group.reads + (next..=ahead).map(|i| slots.at(i).reads).sum::<u64>();
+            if late > 0 {
+                return Verdict::refuse(short_of, books.current() + ahead, late);
+            }
+        }
+        used = used.saturating_sub(slots.at(ahead).freed);
+    }
+    Verdict::Admit { slack: 0 }
+}
+
+/// Reads due in the same slot, not yet simulated.
+#[derive(Default)]
+struct Group {
+    reads: u64,
+    bytes: u64,
+}
+
+impl Group {
+    fn add(&mut self, reads: u64, bytes: u64) {
+        self.reads += reads;
+        self.bytes += bytes;
+    }
+
+    /// Takes as many reads as are sure to fit: their number, and the most bytes they can have.
+    fn take(&mut self, most: u64, room: u64, read_size: u64) -> (u64, u64) {
+        let mut reads = self.reads.min(most);
+        if self.most_bytes(reads, read_size) > room {
+            reads = reads.min(room / read_size.max(1));
+        }
+        let bytes = self.most_bytes(reads, read_size);
+        self.reads -= reads;
+        self.bytes -= bytes;
+        (reads, bytes)
+    }
+
+    fn most_bytes(&self, reads: u64, read_size: u64) -> u64 {
+        if reads == self.reads {
+            self.bytes
+        } else {
+            self.bytes.min(reads.saturating_mul(read_size))
+        }
+    }
+}

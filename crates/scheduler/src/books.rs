@@ -1,0 +1,271 @@
+//! What is booked on one disk and on the network, slot by slot.
+//!
+//! A read is on the books from the admission of its stream until it is issued (or found in
+//! memory); its buffer from the issue until it is let go. Streams book and cancel with numbers
+//! computed the same way ([`Timing::pieces`](crate::Timing::pieces)), so when all have left every
+//! sum is zero: [`DiskBooks::is_empty`] is checked by tests and the simulator.
+
+use crate::demand::{Demand, PieceDue};
+use crate::ledger::{Ledger, Load};
+use units::SlotIndex;
+
+/// One disk's books.
+#[derive(Clone, Debug, Default)]
+pub struct DiskBooks {
+    ledger: Ledger<Load>,
+    held: u64,
+    reserved: u64,
+    peaks: u64,
+    means: u64,
+}
+
+impl DiskBooks {
+    /// Time has come to `current`.
+    pub fn advance(&mut self, current: SlotIndex) {
+        self.ledger.advance(current);
+    }
+
+    /// The slot that is running.
+    pub fn current(&self) -> SlotIndex {
+        self.ledger.current()
+    }
+
+    /// Books an unread piece.
+    pub fn book(&mut self, piece: PieceDue) {
+        self.ledger.add(piece.due, unread(piece));
+        self.ledger.add(piece.release, freed(piece.len));
+        self.ledger.add(piece.due, planned());
+    }
+
+    /// Takes an unread piece off.
+    pub fn unbook(&mut self, piece: PieceDue) {
+        self.ledger.sub(piece.due, unread(piece));
+        self.ledger.sub(piece.release, freed(piece.len));
+        self.ledger.sub(piece.due, planned());
+    }
+
+    /// The piece is being read, or was found in memory: it now holds a buffer.
+    pub fn take_up(&mut self, piece: PieceDue) {
+        self.ledger.sub(piece.due, unread(piece));
+        self.held += u64::from(piece.len);
+    }
+
+    /// The reverse of [`DiskBooks::take_up`]: the buffer may go, the piece is to be read again.
+    pub fn put_back(&mut self, piece: PieceDue) {
+        self.ledger.add(piece.due, unread(piece));
+        self.held -= u64::from(piece.len);
+    }
+
+    /// The stream no longer needs the buffer of a piece that was taken up.
+    pub fn let_go(&mut self, piece: PieceDue) {
+        self.ledger.sub(piece.release, freed(piece.len));
+        self.ledger.sub(piece.due, planned());
+        self.held -= u64::from(piece.len);
+    }
+
+    /// Memory beside the schedule that a session takes: see
+    /// [`sending_reserve`](crate::sending_reserve).
+    pub fn reserve(&mut self, bytes: u64) {
+        self.reserved += bytes;
+    }
+
+    /// The session has left.
+    pub fn unreserve(&mut self, bytes: u64) {
+        self.reserved -= bytes;
+    }
+
+    /// A stream's peak and mean, for the policies that look at nothing else.
+    pub fn book_summary(&mut self, peak: u64, mean: u64) {
+        self.peaks += peak;
+        self.means += mean;
+    }
+
+    /// Takes the same numbers off.
+    pub fn unbook_summary(&mut self, peak: u64, mean: u64) {
+        self.peaks -= peak;
+        self.means -= mean;
+    }
+
+    /// Sums from the current slot on.
+    pub fn ahead_of_now(&self) -> &[Load] {
+        self.ledger.ahead_of_now()
+    }
+
+    /// Reads and bytes whose slot is past; zero while the disk keeps its guarantee.
+    pub fn overdue(&self) -> Load {
+        self.ledger.past()
+    }
+
+    /// Bytes of buffers that streams hold.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Bytes kept aside for sockets.
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Sum of the streams' peaks, in reads per slot.
+    pub fn peaks(&self) -> u64 {
+        self.peaks
+    }
+
+    /// Sum of the streams' means, in [`MEAN_UNIT`](crate::MEAN_UNIT)ths of a read per slot.
+    pub fn means(&self) -> u64 {
+        self.means
+    }
+
+    /// Everything that is booked.
+    pub fn total(&self) -> Load {
+        self.ledger.total()
+    }
+
+    /// Whether nothing at all is booked.
+    pub fn is_empty(&self) -> bool {
+        self.total() == Load::default()
+            && (self.held, self.reserved, self.peaks, self.means) == (0, 0, 0, 0)
+    }
+}
+
+/// The network's books: bytes to be sent per slot.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkBooks {
+    ledger: Ledger<u64>,
+}
+
+impl NetworkBooks {
+    /// Time has come to `current`: what should have been sent before is nobody's promise any more.
+    pub fn advance(&mut self, current: SlotIndex) {
+        self.ledger.advance(current);
+        self.ledger.forget_past();
+    }
+
+    /// Books a piece's bytes.
+    pub fn book(&mut self, piece: PieceDue) {
+        if piece.due >= self.ledger.current() {
+            self.ledger.add(piece.due, u64::from(piece.len));
+        }
+    }
+
+    /// Takes them off, if their slot is not over.
+    pub fn unbook(&mut self, piece: PieceDue) {
+        if piece.due >= self.ledger.current() {
+            self.ledger.sub(piece.due, u64::from(piece.len));
+        }
+    }
+
+    /// Whether `demand` fits into `per_slot` bytes with what is booked, sending ahead at most
+    /// [`AHEAD_SLOTS`] slots' worth. If not: the slot and the bytes that are too many.
+    ///
+    /// The same arithmetic as for the disk in its incremental form: slack is carried forward,
+    /// up to what players are taken to buffer.
+    pub fn verdict(&self, demand: &Demand, per_slot: u64) -> Result<u64, (SlotIndex, u64)> {
+        let booked = self.ledger.ahead_of_now();
+        let current = self.ledger.current();
+        let lead = demand.first().0.saturating_sub(current.0);
+        let end = (lead + demand.slots().len() as u64).max(booked.len() as u64);
+        let most = per_slot.saturating_mul(AHEAD_SLOTS);
+        // What is due by the end of a slot is sent in the next: one slot's worth to start with.
+        let mut ahead = per_slot;
+        let mut least = u64::MAX;
+        for i in 1..end {
+            let theirs = usize::try_from(i).ok().and_then(|i| booked.get(i)).copied().unwrap_or(0);
+            let ours =
+                i.checked_sub(lead).and_then(|i| demand.slots().get(usize::try_from(i).ok()?));
+            let due = theirs + ours.map_or(0, |load| load.bytes);
+            let supply = ahead.saturating_add(per_slot).min(most);
+            ahead = supply.checked_sub(due).ok_or((current + i, due.saturating_sub(supply)))?;
+            least = least.min(ahead);
+        }
+        Ok(least)
+    }
+
+    /// Bytes booked.
+    pub fn total(&self) -> u64 {
+        self.ledger.total()
+    }
+}
+
+fn unread(piece: PieceDue) -> Load {
+    Load { reads: 1, bytes: u64::from(piece.len), ..Load::default() }
+}
+
+fn freed(len: u32) -> Load {
+    Load { freed: u64::from(len), ..Load::default() }
+}
+
+fn planned() -> Load {
+    Load { planned: 1, ..Load::default() }
+}
+
+/// Slots' worth of the network that may be used ahead of need: 10 s of 500 ms slots, what the
+/// smaller of the usual players' buffers hold.
+const AHEAD_SLOTS: u64 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demand::{Curve, Timing};
+    use std::time::Duration;
+    use units::Moment;
+
+    #[test]
+    fn whatever_a_stream_did_the_books_are_empty_when_it_has_left() {
+        for seed in 0..300 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let due: Vec<u32> = (0..random.u32(1..40)).map(|i| i * 700).collect();
+            let curve = Curve { due: &due, piece: 10, bytes: 10 * due.len() as u64 - 3 };
+            let timing = Timing {
+                origin: Moment::from_millis(random.u64(0..5000)),
+                startup: Duration::from_secs(2),
+                from_ms: 0,
+                slot: Duration::from_millis(500),
+            };
+            let mut books = DiskBooks::default();
+            let pieces: Vec<PieceDue> = timing.pieces(curve, 0).collect();
+            pieces.iter().for_each(|piece| books.book(*piece));
+            let (mut held, mut unread) = (Vec::new(), pieces.into_iter().collect::<Vec<_>>());
+            for step in 0..100u64 {
+                books.advance(SlotIndex(step / 2));
+                match random.u8(0..4) {
+                    0 if !unread.is_empty() => {
+                        let piece = unread.remove(0);
+                        books.take_up(piece);
+                        held.push(piece);
+                    }
+                    1 if !held.is_empty() => books.let_go(held.remove(0)),
+                    2 => {
+                        if let Some(piece) = held.pop() {
+                            books.put_back(piece);
+                            unread.insert(0, piece);
+                        }
+                    }
+                    _ => {}
+                }
+                assert_eq!(books.held(), held.iter().map(|p| u64::from(p.len)).sum::<u64>());
+                assert_eq!(books.total().reads, unread.len() as u64, "seed {seed}");
+            }
+            held.into_iter().for_each(|piece| books.let_go(piece));
+            unread.into_iter().for_each(|piece| books.unbook(piece));
+            assert!(books.is_empty(), "seed {seed}: {:?}", books.total());
+        }
+    }
+
+    #[test]
+    fn the_network_carries_slack_forward_but_not_for_ever() {
+        let piece =
+            |due, len| PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due), len };
+        let verdict = |pieces: &[(u64, u32)], per_slot| {
+            let mut demand = Demand::default();
+            pieces.iter().for_each(|(due, len)| demand.add_piece(piece(*due, *len)));
+            NetworkBooks::default().verdict(&demand, per_slot)
+        };
+        assert_eq!(verdict(&[(1, 20)], 10), Ok(0), "due by the end of 1, sent by the end of 2");
+        assert_eq!(verdict(&[(1, 21)], 10), Err((SlotIndex(1), 1)));
+        assert_eq!(verdict(&[(4, 50), (5, 10)], 10), Ok(0), "sent ahead");
+        assert_eq!(verdict(&[(60, 200)], 10), Ok(0), "as much as players buffer");
+        assert_eq!(verdict(&[(60, 201)], 10), Err((SlotIndex(60), 1)), "and no more");
+        assert_eq!(verdict(&[(3, 1)], 0), Err((SlotIndex(3), 1)), "no network");
+    }
+}

@@ -1,0 +1,357 @@
+//! Demand: when each piece of a track must be in memory, and the sums of that per slot.
+//!
+//! ```text
+//!   due (ms of media)      0   0   0   4000  4000  8000 ...
+//!   deadline (clock)       o+startup    o+max(startup, 4 s − slot)  ...
+//!   due slot               the last slot that ends by the deadline
+//!   let go                 HOLD_SLOTS after the *next* piece's due slot: a segment's end and the
+//!                          next one's start share a piece
+//! ```
+//!
+//! A piece is due one slot before a player that started the moment it was admitted would play it
+//! (double buffering: read in one slot, sent in the next). It is deliberately ignorant of what the
+//! player has asked for.
+
+use crate::ledger::Load;
+use std::time::Duration;
+use units::{Moment, SlotIndex};
+
+/// A track as demand sees it: pieces of one size, and when each is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Curve<'a> {
+    /// Per piece, media time in milliseconds; never decreases.
+    pub due: &'a [u32],
+    /// Bytes of a piece; not zero.
+    pub piece: u32,
+    /// Bytes of the track; the last piece has what is left.
+    pub bytes: u64,
+}
+
+impl Curve<'_> {
+    /// How many pieces there are.
+    pub fn pieces(&self) -> u32 {
+        let pieces = self.bytes.div_ceil(u64::from(self.piece.max(1)));
+        u32::try_from(pieces).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of `piece`; zero beyond the end.
+    pub fn len(&self, piece: u32) -> u32 {
+        let from = u64::from(piece) * u64::from(self.piece);
+        let left = self.bytes.saturating_sub(from).min(u64::from(self.piece));
+        u32::try_from(left).expect("not above a piece")
+    }
+
+    /// Whether the track has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// When `piece` is due in media time. A list that is too short goes on with its last entry.
+    pub fn due(&self, piece: u32) -> u32 {
+        let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        self.due.get(i).or(self.due.last()).copied().unwrap_or(0)
+    }
+
+    /// Whether this is a track at all: pieces of some size, due times that never decrease.
+    pub fn is_sound(&self) -> bool {
+        self.piece > 0 && self.due.is_sorted()
+    }
+
+    /// The first piece that is needed to play from `from_ms`: of all pieces due by then, the one
+    /// before the first of the last due time (a segment starts within the piece before its own).
+    pub fn first_needed(&self, from_ms: u32) -> u32 {
+        let after = self.due.partition_point(|due| *due <= from_ms);
+        let Some(last_due) = after.checked_sub(1).map(|i| self.due[i]) else { return 0 };
+        let first = self.due.partition_point(|due| *due < last_due).saturating_sub(1);
+        let pieces = self.pieces();
+        u32::try_from(first).unwrap_or(u32::MAX).min(pieces.saturating_sub(1))
+    }
+}
+
+/// How media time becomes the clock's time for one play-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// When the play-out was granted.
+    pub origin: Moment,
+    /// From there until the first piece must be in memory.
+    pub startup: Duration,
+    /// Where it starts, in milliseconds of media time.
+    pub from_ms: u32,
+    /// The scheduling period.
+    pub slot: Duration,
+}
+
+impl Timing {
+    /// When a piece due at `due_ms` of media time must be in memory.
+    pub fn deadline(&self, due_ms: u32) -> Moment {
+        let ahead = Duration::from_millis(u64::from(due_ms.saturating_sub(self.from_ms)));
+        // Not before the first piece: a promise of a later one earlier would turn EDF round.
+        let wait = ahead.saturating_sub(self.slot).max(self.startup);
+        self.origin + wait.min(self.horizon())
+    }
+
+    /// The last slot that ends by the deadline.
+    pub fn due_slot(&self, due_ms: u32) -> SlotIndex {
+        SlotIndex(SlotIndex::at(self.deadline(due_ms), self.slot).0.saturating_sub(1))
+    }
+
+    /// At the end of which slot the buffer of `piece` is let go if nobody came for it.
+    pub fn release_slot(&self, curve: &Curve<'_>, piece: u32) -> SlotIndex {
+        let next = piece.saturating_add(1).min(curve.pieces().saturating_sub(1)).max(piece);
+        self.due_slot(curve.due(next)) + HOLD_SLOTS
+    }
+
+    /// All pieces from `first` on with their slots, in order. The same numbers as the methods
+    /// above, without a division per piece.
+    pub fn pieces<'a>(&self, curve: Curve<'a>, first: u32) -> impl Iterator<Item = PieceDue> + 'a {
+        let mut walk = SlotWalk::new(*self);
+        let end = curve.pieces();
+        let mut next = (first < end).then(|| walk.slot(curve.due(first)));
+        (first..end).map(move |piece| {
+            let due = next.expect("there is a piece");
+            let following = if piece + 1 < end { walk.slot(curve.due(piece + 1)) } else { due };
+            next = Some(following);
+            PieceDue { piece, due, release: following + HOLD_SLOTS, len: curve.len(piece) }
+        })
+    }
+
+    fn horizon(&self) -> Duration {
+        self.slot.saturating_mul(MAX_HORIZON_SLOTS)
+    }
+}
+
+/// One piece of a demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceDue {
+    /// Which.
+    pub piece: u32,
+    /// It must be in memory by the end of this slot.
+    pub due: SlotIndex,
+    /// Its buffer is let go at the end of this slot.
+    pub release: SlotIndex,
+    /// Its bytes.
+    pub len: u32,
+}
+
+// Finds the slots of a never decreasing sequence of due times by walking forward.
+struct SlotWalk {
+    timing: Timing,
+    slot: SlotIndex,
+    next_start: u64,
+    slot_nanos: u64,
+}
+
+impl SlotWalk {
+    fn new(timing: Timing) -> Self {
+        let slot_nanos = u64::try_from(timing.slot.as_nanos()).unwrap_or(u64::MAX);
+        let slot = timing.due_slot(timing.from_ms);
+        Self { timing, slot, next_start: (slot.0 + 2).saturating_mul(slot_nanos), slot_nanos }
+    }
+
+    fn slot(&mut self, due_ms: u32) -> SlotIndex {
+        let deadline = self.timing.deadline(due_ms).0;
+        while deadline >= self.next_start && self.next_start != u64::MAX {
+            self.slot = self.slot.next();
+            self.next_start = self.next_start.saturating_add(self.slot_nanos);
+        }
+        self.slot
+    }
+}
+
+/// A candidate's demand: sums per slot from its first slot on. Kept and refilled by its owner, so
+/// that a decision allocates nothing once it has grown.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    first: SlotIndex,
+    slots: Vec<Load>,
+    reads: u64,
+    bytes: u64,
+    largest: u64,
+    /// Memory that the candidate takes beside the schedule: what its sockets may hold.
+    pub reserve: u64,
+}
+
+impl Demand {
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+        (self.reads, self.bytes, self.largest, self.reserve) = (0, 0, 0, 0);
+    }
+
+    /// Adds all pieces of `curve` from `first` on.
+    pub fn add_track(&mut self, curve: Curve<'_>, timing: &Timing, first: u32) {
+        for piece in timing.pieces(curve, first) {
+            self.add_piece(piece);
+        }
+    }
+
+    /// Adds one unread piece.
+    pub fn add_piece(&mut self, piece: PieceDue) {
+        let len = u64::from(piece.len);
+        let load = Load { reads: 1, bytes: len, freed: 0, planned: 1 };
+        *self.at(piece.due) += load;
+        *self.at(piece.release) += Load { freed: len, ..Load::default() };
+        self.reads += 1;
+        self.bytes += len;
+        self.largest = self.largest.max(len);
+    }
+
+    fn at(&mut self, slot: SlotIndex) -> &mut Load {
+        if self.slots.is_empty() {
+            self.first = slot;
+        }
+        if slot < self.first {
+            let shift = usize::try_from(self.first.0 - slot.0).expect("bounded by the horizon");
+            self.slots.splice(..0, std::iter::repeat_n(Load::default(), shift));
+            self.first = slot;
+        }
+        let at = usize::try_from(slot.0 - self.first.0).expect("bounded by the horizon");
+        if at >= self.slots.len() {
+            self.slots.resize(at + 1, Load::default());
+        }
+        &mut self.slots[at]
+    }
+
+    /// The slot of the first sum.
+    pub fn first(&self) -> SlotIndex {
+        self.first
+    }
+
+    /// The sums from there on.
+    pub fn slots(&self) -> &[Load] {
+        &self.slots
+    }
+
+    /// Reads in all.
+    pub fn reads(&self) -> u64 {
+        self.reads
+    }
+
+    /// Bytes in all.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of the largest read.
+    pub fn largest(&self) -> u64 {
+        self.largest
+    }
+
+    /// The most reads due in any one slot.
+    pub fn peak(&self) -> u64 {
+        self.slots.iter().map(|load| load.planned).max().unwrap_or(0)
+    }
+
+    /// Mean reads per slot from `current` until the last one is due, in [`MEAN_UNIT`]ths, rounded
+    /// up.
+    pub fn mean(&self, current: SlotIndex) -> u64 {
+        let last = self.slots.iter().rposition(|load| load.planned > 0).unwrap_or(0) as u64;
+        let slots = (self.first.0 + last).saturating_sub(current.0).max(1);
+        (self.reads * MEAN_UNIT).div_ceil(slots)
+    }
+
+    /// Starts `slots` later.
+    pub fn shift(&mut self, slots: u64) {
+        self.first = self.first + slots;
+    }
+
+    /// Starts `slots` earlier again.
+    pub fn unshift(&mut self, slots: u64) {
+        self.first = SlotIndex(self.first.0 - slots);
+    }
+}
+
+/// Slots that a buffer is kept after the next piece is due: one in which an on-time player
+/// fetches it, one for the socket to take it.
+pub const HOLD_SLOTS: u64 = 2;
+
+/// No deadline lies further ahead than this (three days of 500 ms slots): bounds the books of a
+/// title with absurd times. What is due later is due then, which only asks more of the disk.
+pub const MAX_HORIZON_SLOTS: u32 = 1 << 19;
+
+/// Parts of a read in which means are added up.
+pub const MEAN_UNIT: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: Duration = Duration::from_millis(500);
+
+    fn timing(origin_ms: u64, from_ms: u32) -> Timing {
+        Timing {
+            origin: Moment::from_millis(origin_ms),
+            startup: Duration::from_secs(2),
+            from_ms,
+            slot: SLOT,
+        }
+    }
+
+    #[test]
+    fn pieces_are_due_a_slot_before_they_are_played_and_never_before_the_first() {
+        let due = [0, 0, 4000, 4200, 8000];
+        let curve = Curve { due: &due, piece: 100, bytes: 450 };
+        let table: Vec<_> = timing(10_250, 0)
+            .pieces(curve, 0)
+            .map(|p| (p.piece, p.due.0, p.release.0, p.len))
+            .collect();
+        // Admitted at 10.25 s, in slot 20. The first segment must be there at 12.25 s: by the end
+        // of slot 23 (12.0 s). The second is played at 14.25 s, so it is there by 13.75 s.
+        assert_eq!(
+            table,
+            [
+                (0, 23, 25, 100),
+                (1, 23, 28, 100),
+                (2, 26, 28, 100),
+                (3, 26, 36, 100),
+                (4, 34, 36, 50)
+            ]
+        );
+    }
+
+    #[test]
+    fn walking_gives_the_same_slots_as_computing_each() {
+        for seed in 0..300 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut ms = 0;
+            let due: Vec<u32> = (0..random.u32(1..60))
+                .map(|_| {
+                    ms += random.u32(0..3000);
+                    ms
+                })
+                .collect();
+            let curve = Curve { due: &due, piece: 64, bytes: 64 * due.len() as u64 - 7 };
+            let timing = timing(random.u64(0..9999), random.u32(0..20_000));
+            let first = random.u32(0..curve.pieces());
+            for piece in timing.pieces(curve, first) {
+                assert_eq!(piece.due, timing.due_slot(curve.due(piece.piece)), "seed {seed}");
+                assert_eq!(piece.release, timing.release_slot(&curve, piece.piece), "seed {seed}");
+                assert!(
+                    (piece.due + 1).start(SLOT) <= timing.deadline(curve.due(piece.piece)),
+                    "the due slot ends by the deadline; seed {seed}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn playing_from_the_middle_starts_with_the_segment_that_holds_it() {
+        let due = [0, 0, 4000, 4000, 8000];
+        let curve = Curve { due: &due, piece: 100, bytes: 500 };
+        let first: Vec<u32> =
+            [0, 3999, 4000, 7999, 8000, 99_999].map(|ms| curve.first_needed(ms)).into();
+        assert_eq!(first, [0, 0, 1, 1, 3, 3]);
+    }
+
+    #[test]
+    fn absurd_tracks_give_defined_answers() {
+        let empty = Curve { due: &[], piece: 100, bytes: 0 };
+        assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
+        let no_times = Curve { due: &[], piece: 100, bytes: 250 };
+        assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
+        assert!(!Curve { due: &[5, 4], piece: 100, bytes: 200 }.is_sound());
+        assert!(!Curve { due: &[], piece: 0, bytes: 200 }.is_sound());
+        let far = timing(0, 0).due_slot(u32::MAX);
+        assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! A second guard beside calibration: what the disk did lately. It can only tighten.
+//!
+//! A drive that retries, rebuilds or wears out keeps working, slower ("fail-stutter"). A batch
+//! that was not complete when its slot ended lowers what is promised from then on; slots in which
+//! the batch was complete raise it again, slowly, never above the calibration.
+
+/// The guaranteed reads per slot of one disk, as believed now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    calibrated: u32,
+    effective: u32,
+    good_slots: u32,
+}
+
+impl Guard {
+    /// Believes the calibration. `calibrated` is reads per slot.
+    pub fn new(calibrated: u32) -> Self {
+        Self { calibrated, effective: calibrated, good_slots: 0 }
+    }
+
+    /// Reads per slot to promise and to ask for now.
+    pub fn min_read(&self) -> u32 {
+        self.effective
+    }
+
+    /// A new calibration: begins anew.
+    pub fn recalibrate(&mut self, calibrated: u32) {
+        *self = Self::new(calibrated);
+    }
+
+    /// A slot has ended in which a batch of `asked` reads was given to the disk at its start and
+    /// `done` of them completed.
+    pub fn slot_ended(&mut self, asked: u32, done: u32) {
+        if done < asked {
+            self.good_slots = 0;
+            let gentle = self.effective - self.effective.div_ceil(SHRINK_PART);
+            self.effective = done.max(gentle).max(self.floor()).min(self.effective);
+        } else if self.effective < self.calibrated {
+            self.good_slots += 1;
+            if self.good_slots >= GOOD_SLOTS_TO_GROW {
+                self.good_slots = 0;
+                self.effective += 1;
+            }
+        }
+    }
+
+    fn floor(&self) -> u32 {
+        (self.calibrated / FLOOR_PART).max(1).min(self.calibrated)
+    }
+}
+
+/// One late slot takes at most a quarter: a single hiccup of a busy disk must not close the door
+/// for minutes, a slow disk is found out within a few slots all the same.
+const SHRINK_PART: u32 = 4;
+
+/// Below an eighth the disk is broken, not slow; somebody must look at it.
+const FLOOR_PART: u32 = 8;
+
+/// Two seconds of 500 ms slots for each read regained.
+const GOOD_SLOTS_TO_GROW: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_tightens_at_once_and_recovers_slowly() {
+        let mut guard = Guard::new(40);
+        let mut after = |asked, done| {
+            guard.slot_ended(asked, done);
+            guard.min_read()
+        };
+        assert_eq!(after(40, 40), 40);
+        assert_eq!(after(40, 38), 38, "what it did");
+        assert_eq!(after(38, 2), 28, "at most a quarter");
+        assert_eq!([after(28, 2), after(21, 2), after(15, 2), after(11, 2)], [21, 15, 11, 8]);
+        assert_eq!([after(8, 0), after(6, 0), after(5, 0)], [6, 5, 5], "the floor");
+        assert_eq!([after(5, 5), after(0, 0), after(5, 5), after(5, 5)], [5, 5, 5, 6]);
+        for _ in 0..1000 {
+            assert!(after(1, 1) <= 40);
+        }
+        assert_eq!(guard.min_read(), 40, "never above the calibration");
+    }
+
+    #[test]
+    fn a_disk_that_guarantees_nothing_stays_at_nothing() {
+        let mut guard = Guard::new(0);
+        guard.slot_ended(1, 0);
+        assert_eq!(guard.min_read(), 0);
+    }
+}
