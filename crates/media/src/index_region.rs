@@ -1,29 +1,331 @@
-//! The index region's bytes.
+//! The index region: a title's tracks, LDU indexes and checksums as bytes on disk.
+//!
+//! Written once when a title is sealed, read whole when it opens. Explicit little-endian; every
+//! byte is under a CRC-32C, so a flipped one is found before anything is believed. It knows
+//! nothing of chunks or extents: what lies behind its own length is ignored.
+//!
+//! ```text
+//! header, 32 bytes
+//!   0  magic "TENUTOIX"      16  tracks   u32
+//!   8  version  u16 = 1      20  length   u64, of everything, header included
+//!  10  kind     u8           28  CRC-32C  u32, of the 28 bytes before
+//!  11  zero     5 bytes
+//! then per track three sections: description, LDUs, checksums. A section:
+//!   0  tag      u32          12  CRC-32C  u32, of the 12 bytes before and the payload
+//!   4  length   u64          16  payload
+//!
+//! description: kind u8, default u8, timescale u32, width u32, height u32, sample rate u32,
+//!              channels u16, matrix 9 × i32, language, codec, sample entry (each u32 length and
+//!              bytes), edits u32, per edit: duration i64 ns (-1: to the end),
+//!              has media time u8, media time i64
+//! LDUs:        see `ldu_coding`
+//! checksums:   data length u64, count u32, CRC-32C u32 per span of the data
+//! ```
 
-use crate::TitleIndex;
+use crate::bytes::{Malformed, Reader, Writer};
+use crate::ldu_coding;
+use crate::title::{
+    CHECKSUM_SPAN, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
+};
+use units::{MediaTime, Timescale};
 
-/// Why bytes are no index.
+/// Why bytes are no index region.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// Not an index region at all.
-    #[error("no index region: the magic is missing")]
+    /// Something else lies there.
+    #[error("no index region: it does not start with its magic")]
     NotAnIndex,
+    /// Written by a newer program.
+    #[error("index region of version {0}; this program reads version {VERSION}: update it")]
+    Version(u16),
+    /// Fewer bytes than it says it has.
+    #[error("index region cut short: {given} of {wanted} bytes")]
+    CutShort {
+        /// Bytes that it should have.
+        wanted: u64,
+        /// Bytes that there are.
+        given: u64,
+    },
+    /// A checksum does not match: the bytes are not those written.
+    #[error("index region damaged: the checksum of {0} does not match")]
+    Checksum(Section),
+    /// The checksum matches but the content contradicts itself.
+    #[error("index region malformed in {0}")]
+    Malformed(Section),
 }
 
-/// CRC-32C (Castagnoli), the one kept for each [`crate::CHECKSUM_SPAN`] of data.
+/// A part of the index region, for errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// The first 32 bytes.
+    Header,
+    /// A track's description.
+    Description(u32),
+    /// A track's LDUs.
+    Ldus(u32),
+    /// A track's data checksums.
+    Checksums(u32),
+}
+
+impl std::fmt::Display for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Header => write!(f, "the header"),
+            Self::Description(track) => write!(f, "track {track}'s description"),
+            Self::Ldus(track) => write!(f, "track {track}'s LDUs"),
+            Self::Checksums(track) => write!(f, "track {track}'s checksums"),
+        }
+    }
+}
+
+/// CRC-32C (Castagnoli), the one kept for each [`CHECKSUM_SPAN`] of data.
 pub fn checksum(bytes: &[u8]) -> u32 {
     u32::try_from(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes))
         .expect("a 32-bit checksum")
 }
 
 impl TitleIndex {
-    /// The index region of this title.
+    /// The index region of this title. Panics if a track's checksums do not cover its data, or
+    /// its LDUs are not its data: such an index was never sealed.
     pub fn encode(&self) -> Vec<u8> {
-        todo!()
+        let mut out = Writer::default();
+        out.0.extend_from_slice(&MAGIC);
+        out.u16(VERSION);
+        out.u8(match self.kind {
+            TitleKind::Media => KIND_MEDIA,
+            TitleKind::File => KIND_FILE,
+        });
+        out.0.extend_from_slice(&[0; 5]);
+        out.count(self.tracks.len());
+        out.u64(0); // the length, known at the end
+        out.u32(0);
+        for track in &self.tracks {
+            assert!(is_consistent(self.kind, track), "sealed with data and index at odds");
+            section(&mut out, TAG_DESCRIPTION, |out| encode_description(&track.description, out));
+            section(&mut out, TAG_LDUS, |out| ldu_coding::encode(&track.ldus, out));
+            section(&mut out, TAG_CHECKSUMS, |out| encode_checksums(track, out));
+        }
+        let length = out.0.len() as u64;
+        out.0[20..28].copy_from_slice(&length.to_le_bytes());
+        let crc = checksum(&out.0[..28]);
+        out.0[28..32].copy_from_slice(&crc.to_le_bytes());
+        out.0
     }
-    /// Reads an index region.
+
+    /// Reads an index region; bytes behind its end are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
-        let _ = bytes;
-        todo!()
+        let (kind, tracks, bytes) = decode_header(bytes)?;
+        let mut rest = Reader(&bytes[HEADER_LEN..]);
+        let mut index = Self { kind, tracks: Vec::new() };
+        for number in 0..tracks {
+            let track = decode_track(&mut rest, number)?;
+            if !is_consistent(kind, &track) {
+                return Err(IndexError::Malformed(Section::Checksums(number)));
+            }
+            index.tracks.push(track);
+        }
+        if !rest.is_empty() {
+            return Err(IndexError::Malformed(Section::Header));
+        }
+        Ok(index)
     }
 }
+
+/// Whether LDUs, data length and checksums speak of the same data.
+fn is_consistent(kind: TitleKind, track: &TrackIndex) -> bool {
+    let spans = track.data_len.div_ceil(CHECKSUM_SPAN);
+    track.checksums.len() as u64 == spans
+        && track.description.timescale.0 != 0
+        && (kind == TitleKind::File || track.ldus.data_len() == track.data_len)
+}
+
+fn section(out: &mut Writer, tag: u32, payload: impl FnOnce(&mut Writer)) {
+    let start = out.0.len();
+    out.u32(tag);
+    out.u64(0);
+    out.u32(0);
+    payload(out);
+    let length = (out.0.len() - start - SECTION_LEN) as u64;
+    out.0[start + 4..start + 12].copy_from_slice(&length.to_le_bytes());
+    let crc = section_checksum(&out.0[start..]);
+    out.0[start + 12..start + 16].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Over the section without the checksum itself.
+fn section_checksum(section: &[u8]) -> u32 {
+    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
+    digest.update(&section[..12]);
+    digest.update(&section[SECTION_LEN..]);
+    u32::try_from(digest.finalize()).expect("a 32-bit checksum")
+}
+
+fn encode_description(track: &TrackDescription, out: &mut Writer) {
+    out.u8(match track.kind {
+        TrackKind::Video => 0,
+        TrackKind::Audio => 1,
+        TrackKind::File => 2,
+    });
+    out.u8(u8::from(track.default));
+    out.u32(track.timescale.0);
+    out.u32(track.width);
+    out.u32(track.height);
+    out.u32(track.sample_rate);
+    out.u16(track.channels);
+    track.matrix.iter().for_each(|cell| out.u32(cell.cast_unsigned()));
+    out.blob(track.language.as_bytes());
+    out.blob(track.codec.as_bytes());
+    out.blob(&track.sample_entry);
+    out.count(track.edits.len());
+    for edit in &track.edits {
+        out.i64(edit.duration.map_or(-1, |d| d.0));
+        out.u8(u8::from(edit.media_time.is_some()));
+        out.i64(edit.media_time.unwrap_or(0));
+    }
+}
+
+fn encode_checksums(track: &TrackIndex, out: &mut Writer) {
+    out.u64(track.data_len);
+    out.count(track.checksums.len());
+    track.checksums.iter().for_each(|&crc| out.u32(crc));
+}
+
+/// Kind, count of tracks, and exactly the bytes of the region.
+fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
+    if !bytes.starts_with(&MAGIC) {
+        return Err(IndexError::NotAnIndex);
+    }
+    let given = bytes.len() as u64;
+    let header =
+        bytes.get(..HEADER_LEN).ok_or(IndexError::CutShort { wanted: HEADER_LEN as u64, given })?;
+    let malformed = |Malformed| IndexError::Malformed(Section::Header);
+    let mut reader = Reader(&header[MAGIC.len()..]);
+    let version = reader.u16().map_err(malformed)?;
+    let kind = reader.u8().map_err(malformed)?;
+    reader.take(5).map_err(malformed)?;
+    let tracks = reader.u32().map_err(malformed)?;
+    let length = reader.u64().map_err(malformed)?;
+    if reader.u32().map_err(malformed)? != checksum(&header[..28]) {
+        return Err(IndexError::Checksum(Section::Header));
+    }
+    if version != VERSION {
+        return Err(IndexError::Version(version));
+    }
+    let kind = match kind {
+        KIND_MEDIA => TitleKind::Media,
+        KIND_FILE => TitleKind::File,
+        _ => return Err(IndexError::Malformed(Section::Header)),
+    };
+    let whole = usize::try_from(length).ok().filter(|&l| l >= HEADER_LEN);
+    let whole = whole.ok_or(IndexError::Malformed(Section::Header))?;
+    let bytes = bytes.get(..whole).ok_or(IndexError::CutShort { wanted: length, given })?;
+    Ok((kind, tracks, bytes))
+}
+
+fn decode_track(rest: &mut Reader<'_>, number: u32) -> Result<TrackIndex, IndexError> {
+    let description =
+        decode_section(rest, TAG_DESCRIPTION, Section::Description(number), decode_description)?;
+    let ldus: LduIndex = decode_section(rest, TAG_LDUS, Section::Ldus(number), ldu_coding::decode)?;
+    let (data_len, checksums) =
+        decode_section(rest, TAG_CHECKSUMS, Section::Checksums(number), decode_checksums)?;
+    Ok(TrackIndex { description, ldus, data_len, checksums })
+}
+
+/// Verifies the next section and has its whole payload read by `payload`.
+fn decode_section<'a, T>(
+    rest: &mut Reader<'a>,
+    tag: u32,
+    name: Section,
+    payload: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
+) -> Result<T, IndexError> {
+    let malformed = |Malformed| IndexError::Malformed(name);
+    let whole = rest.0;
+    let given_tag = rest.u32().map_err(malformed)?;
+    let length = rest.u64().map_err(malformed)?;
+    let crc = rest.u32().map_err(malformed)?;
+    let length = usize::try_from(length).map_err(|_| IndexError::Malformed(name))?;
+    let mut bytes = Reader(rest.take(length).map_err(malformed)?);
+    if crc != section_checksum(&whole[..SECTION_LEN + length]) {
+        return Err(IndexError::Checksum(name));
+    }
+    let value = payload(&mut bytes).map_err(malformed)?;
+    if given_tag != tag || !bytes.is_empty() {
+        return Err(IndexError::Malformed(name));
+    }
+    Ok(value)
+}
+
+fn decode_description(reader: &mut Reader<'_>) -> Result<TrackDescription, Malformed> {
+    let kind = match reader.u8()? {
+        0 => TrackKind::Video,
+        1 => TrackKind::Audio,
+        2 => TrackKind::File,
+        _ => return Err(Malformed),
+    };
+    let default = decode_bool(reader)?;
+    let timescale = Timescale(reader.u32()?);
+    let (width, height) = (reader.u32()?, reader.u32()?);
+    let (sample_rate, channels) = (reader.u32()?, reader.u16()?);
+    let mut matrix = [0; 9];
+    for cell in &mut matrix {
+        *cell = reader.u32()?.cast_signed();
+    }
+    let language = decode_text(reader)?;
+    let codec = decode_text(reader)?;
+    let sample_entry = reader.blob()?.to_vec();
+    let edits = (0..reader.count(EDIT_LEN)?).map(|_| decode_edit(reader)).collect::<Result<_, _>>();
+    Ok(TrackDescription {
+        kind,
+        timescale,
+        sample_entry,
+        codec,
+        language,
+        width,
+        height,
+        matrix,
+        sample_rate,
+        channels,
+        edits: edits?,
+        default,
+    })
+}
+
+fn decode_bool(reader: &mut Reader<'_>) -> Result<bool, Malformed> {
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed),
+    }
+}
+
+fn decode_text(reader: &mut Reader<'_>) -> Result<String, Malformed> {
+    String::from_utf8(reader.blob()?.to_vec()).map_err(|_| Malformed)
+}
+
+fn decode_edit(reader: &mut Reader<'_>) -> Result<Edit, Malformed> {
+    let duration = match reader.i64()? {
+        -1 => None,
+        nanos if nanos >= 0 => Some(MediaTime(nanos)),
+        _ => return Err(Malformed),
+    };
+    let has_media_time = decode_bool(reader)?;
+    let media_time = Some(reader.i64()?).filter(|_| has_media_time);
+    Ok(Edit { duration, media_time })
+}
+
+fn decode_checksums(reader: &mut Reader<'_>) -> Result<(u64, Vec<u32>), Malformed> {
+    let data_len = reader.u64()?;
+    let count = reader.count(4)?;
+    let checksums = (0..count).map(|_| reader.u32()).collect::<Result<_, _>>()?;
+    Ok((data_len, checksums))
+}
+
+const MAGIC: [u8; 8] = *b"TENUTOIX";
+const VERSION: u16 = 1;
+const HEADER_LEN: usize = 32;
+const SECTION_LEN: usize = 16;
+const EDIT_LEN: usize = 17;
+const KIND_MEDIA: u8 = 1;
+const KIND_FILE: u8 = 2;
+const TAG_DESCRIPTION: u32 = u32::from_le_bytes(*b"desc");
+const TAG_LDUS: u32 = u32::from_le_bytes(*b"ldus");
+const TAG_CHECKSUMS: u32 = u32::from_le_bytes(*b"crcs");

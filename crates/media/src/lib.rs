@@ -7,13 +7,18 @@
 
 #![warn(missing_docs)]
 
+mod boxes;
+mod bytes;
+mod codec;
 mod fragmented;
 mod index_region;
+mod language;
+mod ldu_coding;
 mod packaging;
 mod title;
 
-pub use fragmented::{FragmentError, FragmentReader, FragmentSink};
-pub use index_region::{IndexError, checksum};
+pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
+pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{Body, NotPackaged, Packaging, PackagingOptions, Slice};
 pub use title::{
     CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,

@@ -123,8 +123,16 @@ impl LduIndex {
         self.sizes.push(size);
         self.durations.push(duration);
         self.composition_offsets.push(composition_offset);
-        self.flags.push(u8::from(sync) * SYNC | u8::from(droppable) * DROPPABLE);
+        self.flags.push((u8::from(sync) * SYNC) | (u8::from(droppable) * DROPPABLE));
         self.duration_ticks += u64::from(duration);
+    }
+
+    /// Sets right how long the last LDU lasts, once it is known when the next one comes.
+    pub(crate) fn set_last_duration(&mut self, duration: u32) {
+        if let Some(last) = self.durations.last_mut() {
+            self.duration_ticks = self.duration_ticks - u64::from(*last) + u64::from(duration);
+            *last = duration;
+        }
     }
 
     /// How many LDUs.

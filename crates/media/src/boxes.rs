@@ -1,0 +1,108 @@
+//! Boxes of ISO BMFF and QuickTime, as raw bytes: walking those that lie in memory, and writing
+//! containers around what `mp4-atom` writes.
+//!
+//! For boxes whose bytes must survive (sample entries) or that `mp4-atom` does not read as
+//! QuickTime has them; all others go through `mp4-atom`. Nothing here recurses.
+//!
+//! ```text
+//! size u32 | kind 4 bytes | payload            size counts from its own first byte
+//! 1    u32 | kind 4 bytes | size u64 | payload
+//! ```
+
+use mp4_atom::FourCC;
+
+/// A box that lies whole in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RawBox<'a> {
+    pub(crate) kind: FourCC,
+    /// With its header.
+    pub(crate) whole: &'a [u8],
+    pub(crate) payload: &'a [u8],
+}
+
+/// The bytes do not divide into boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotBoxes;
+
+/// The boxes that `bytes` consist of; ends after the first error. QuickTime lets a list of
+/// boxes end in four zero bytes; rubbish shorter than a header is taken as that.
+pub(crate) fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = Result<RawBox<'_>, NotBoxes>> {
+    std::iter::from_fn(move || {
+        if bytes.len() < 8 {
+            return None;
+        }
+        let found = split_box(bytes);
+        bytes = found.map_or(&[], |found| &bytes[found.whole.len()..]);
+        Some(found.ok_or(NotBoxes))
+    })
+}
+
+/// The first box of this kind among those that `bytes` consist of, up to the first error.
+pub(crate) fn find<'a>(bytes: &'a [u8], kind: &[u8; 4]) -> Option<RawBox<'a>> {
+    boxes(bytes).map_while(Result::ok).find(|found| found.kind == FourCC::new(kind))
+}
+
+fn split_box(bytes: &[u8]) -> Option<RawBox<'_>> {
+    let size = be_u32(bytes, 0)?;
+    let kind = FourCC::from(be_u32(bytes, 4)?);
+    let (header, size) = match size {
+        0 => (8, bytes.len()),
+        1 => (16, usize::try_from(be_u64(bytes, 8)?).ok()?),
+        _ => (8, usize::try_from(size).ok()?),
+    };
+    let whole = bytes.get(..size)?;
+    Some(RawBox { kind, whole, payload: whole.get(header..)? })
+}
+
+/// The big-endian number at `at`, if the bytes reach that far.
+pub(crate) fn be_u16(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u16::from_be_bytes(*bytes))
+}
+
+/// See [`be_u16`].
+pub(crate) fn be_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_be_bytes(*bytes))
+}
+
+/// See [`be_u16`].
+pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_be_bytes(*bytes))
+}
+
+/// Writes a box: header, then what `payload` appends.
+pub(crate) fn write_box(out: &mut Vec<u8>, kind: &[u8; 4], payload: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(kind);
+    payload(out);
+    let size = u32::try_from(out.len() - start).expect("boxes of headers stay below 4 GiB");
+    out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+}
+
+/// Writes a box that `mp4-atom` knows. Panics on what it refuses: values that the caller has to
+/// keep in range.
+pub(crate) fn write_atom(out: &mut Vec<u8>, atom: &impl mp4_atom::Encode) {
+    atom.encode(out).expect("an atom with values in range");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_are_walked_until_they_lie() {
+        let mut bytes = Vec::new();
+        write_box(&mut bytes, b"free", |out| out.extend_from_slice(b"abc"));
+        bytes.extend_from_slice(b"\0\0\0\x01skip\0\0\0\0\0\0\0\x12xy");
+        let kinds: Vec<_> = boxes(&bytes).map(|b| b.unwrap().kind.to_string()).collect();
+        assert_eq!(kinds, ["free", "skip"]);
+        assert_eq!(find(&bytes, b"skip").unwrap().payload, b"xy");
+        for lie in [&b"\0\0\0\x07free"[..], b"\0\0\0\x09free", b"\0\0\0\x01free\xff\xff\xff\xff"] {
+            let found: Vec<_> = boxes(lie).map(|b| b.is_ok()).collect();
+            assert_eq!(found, [false], "{lie:?}");
+        }
+    }
+}

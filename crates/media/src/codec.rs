@@ -1,0 +1,363 @@
+//! What a sample entry says: the RFC 6381 codec string, channels, sampling rate, QuickTime or
+//! ISO.
+//!
+//! It looks for what players must be told beforehand and no further; the entry itself goes
+//! through the store byte for byte. What cannot be made out is left at what the entry's plain
+//! fields say.
+//!
+//! ```text
+//! any entry    8 header, 6 reserved, 2 data reference, then
+//! pictures    16, width u16, height u16, 50 more, child boxes        (children at 86)
+//! sound        version u16, 6, channels u16, bits u16, 4, rate 16.16 (children at 36)
+//!   version 1  4 × u32 more                                          (children at 52)
+//!   version 2  size u32, rate f64, channels u32, 20 more             (children at 72)
+//! ```
+
+use crate::boxes::{be_u16, be_u32, be_u64, boxes, find};
+
+/// A sample entry, whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SampleEntry<'a>(pub(crate) &'a [u8]);
+
+impl<'a> SampleEntry<'a> {
+    /// Its four characters.
+    pub(crate) fn kind(self) -> [u8; 4] {
+        self.0.get(4..8).map_or(*b"    ", |kind| kind.try_into().expect("four bytes"))
+    }
+
+    /// Whether its payload is encrypted (ISO/IEC 23001-7, QuickTime DRM).
+    pub(crate) fn is_encrypted(self) -> bool {
+        matches!(&self.kind(), b"encv" | b"enca" | b"drms" | b"drmi" | b"p608")
+    }
+
+    /// Whether it only makes sense in a QuickTime file.
+    pub(crate) fn is_quicktime(self) -> bool {
+        !ISO_KINDS.contains(&&self.kind())
+            || (self.is_sound_kind() && self.sound_version() != 0)
+            || self.child(b"wave").is_some()
+    }
+
+    /// Whether the payload is PCM, of which QuickTime counts every instant as a sample.
+    pub(crate) fn is_pcm(self) -> bool {
+        PCM_KINDS.contains(&&self.kind())
+    }
+
+    /// RFC 6381; what it has no form for, by its four characters.
+    pub(crate) fn codec(self) -> String {
+        self.known_codec().unwrap_or_else(|| printable(&self.kind()))
+    }
+
+    /// Samples per second of sound.
+    pub(crate) fn sample_rate(self) -> Option<u32> {
+        if self.sound_version() == 2 {
+            let rate = f64::from_bits(be_u64(self.0, 40)?);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "checked to be a positive number in range"
+            )]
+            return (1.0..=4e9).contains(&rate).then_some(rate as u32);
+        }
+        Some(be_u32(self.0, 32)? >> 16).filter(|&rate| rate > 0)
+    }
+
+    /// Channels of sound: from the codec's configuration, else the entry's own field, which
+    /// FFmpeg fills with 2 whatever there is.
+    pub(crate) fn channels(self) -> Option<u16> {
+        self.configured_channels().or_else(|| match self.sound_version() {
+            2 => u16::try_from(be_u32(self.0, 48)?).ok(),
+            _ => be_u16(self.0, 24),
+        })
+    }
+
+    fn is_sound_kind(self) -> bool {
+        matches!(&self.kind(), b"mp4a" | b"ac-3" | b"ec-3" | b"Opus" | b"fLaC")
+    }
+
+    fn sound_version(self) -> u16 {
+        be_u16(self.0, 16).unwrap_or(0)
+    }
+
+    /// A child box's payload, also from inside QuickTime's `wave`.
+    fn child(self, kind: &[u8; 4]) -> Option<&'a [u8]> {
+        let sound = match self.sound_version() {
+            1 => 52,
+            2 => 72,
+            _ => 36,
+        };
+        [86, sound].into_iter().filter_map(|at| self.0.get(at..)).find_map(|children| {
+            let inside = find(children, b"wave").and_then(|wave| find(wave.payload, kind));
+            find(children, kind).or(inside).map(|found| found.payload)
+        })
+    }
+
+    fn known_codec(self) -> Option<String> {
+        let kind = self.kind();
+        let name = printable(&kind);
+        match &kind {
+            b"avc1" | b"avc3" => {
+                let record = self.child(b"avcC")?;
+                let [_, profile, compatible, level] = record.first_chunk()?;
+                Some(format!("{name}.{profile:02x}{compatible:02x}{level:02x}"))
+            }
+            b"hvc1" | b"hev1" => hevc(&name, self.child(b"hvcC")?),
+            b"av01" => av1(self.child(b"av1C")?),
+            b"vp09" | b"vp08" => {
+                // A full box: four bytes of version and flags come first.
+                let [profile, level, depth] = self.child(b"vpcC")?.get(4..)?.first_chunk()?;
+                Some(format!("{name}.{profile:02}.{level:02}.{:02}", depth >> 4))
+            }
+            b"mp4v" | b"mp4a" => mpeg4(&name, self.descriptor()?),
+            _ => None,
+        }
+    }
+
+    fn descriptor(self) -> Option<DecoderConfig<'a>> {
+        decoder_config(self.child(b"esds")?.get(4..)?)
+    }
+
+    fn configured_channels(self) -> Option<u16> {
+        match &self.kind() {
+            b"mp4a" => {
+                let config = self.descriptor().filter(|c| c.object_type == AAC)?;
+                aac_config(config.specific)?.1
+            }
+            b"Opus" => self.child(b"dOps")?.get(1).copied().map(u16::from),
+            b"ac-3" => {
+                let bits = self.child(b"dac3")?.first_chunk::<3>()?;
+                ac3_channels(bits[1] >> 3, bits[1] >> 2 & 1)
+            }
+            b"ec-3" => {
+                let bits = self.child(b"dec3")?.get(2..)?.first_chunk::<3>()?;
+                ac3_channels(bits[1] >> 1, bits[1] & 1)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// ISO/IEC 14496-15, annex E.3: profile, compatibility bits reversed, tier and level,
+/// constraints without trailing zero bytes.
+fn hevc(name: &str, record: &[u8]) -> Option<String> {
+    let profile = *record.get(1)?;
+    let space = ["", "A", "B", "C"][usize::from(profile >> 6)];
+    let tier = if profile & 0x20 == 0 { 'L' } else { 'H' };
+    let compatible = be_u32(record, 2)?.reverse_bits();
+    let level = *record.get(12)?;
+    let mut codec = format!("{name}.{space}{}.{compatible:X}.{tier}{level}", profile & 0x1f);
+    let constraints = record.get(6..12)?;
+    let used = constraints.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
+    for byte in &constraints[..used] {
+        codec.push_str(&format!(".{byte:X}"));
+    }
+    Some(codec)
+}
+
+/// AV1 in ISO BMFF, section 5: profile, level and tier, bit depth.
+fn av1(record: &[u8]) -> Option<String> {
+    let [_, level, depth] = record.first_chunk()?;
+    let (profile, level) = (level >> 5, level & 0x1f);
+    let tier = if depth & 0x80 == 0 { 'M' } else { 'H' };
+    let depth = match (depth & 0x40 != 0, depth & 0x20 != 0) {
+        (false, _) => 8,
+        (true, false) => 10,
+        (true, true) => 12,
+    };
+    Some(format!("av01.{profile}.{level:02}{tier}.{depth:02}"))
+}
+
+/// RFC 6381, 3.3: the object type, then what the codec's own configuration adds.
+fn mpeg4(name: &str, config: DecoderConfig<'_>) -> Option<String> {
+    let object_type = config.object_type;
+    match object_type {
+        AAC => Some(format!("{name}.40.{}", aac_config(config.specific)?.0)),
+        MPEG4_VISUAL => {
+            let start = config.specific.windows(4).position(|w| w == VISUAL_SEQUENCE_START);
+            match start.and_then(|at| config.specific.get(at + 4)) {
+                Some(profile) => Some(format!("{name}.20.{profile}")),
+                None => Some(format!("{name}.20")),
+            }
+        }
+        _ => Some(format!("{name}.{object_type:02X}")),
+    }
+}
+
+/// `DecoderConfigDescriptor` of ISO/IEC 14496-1.
+#[derive(Clone, Copy, Debug)]
+struct DecoderConfig<'a> {
+    object_type: u8,
+    specific: &'a [u8],
+}
+
+fn decoder_config(es: &[u8]) -> Option<DecoderConfig<'_>> {
+    let es = descriptor(es, 0x03)?;
+    let flags = *es.get(2)?;
+    let mut rest = es.get(3..)?;
+    if flags & 0x80 != 0 {
+        rest = rest.get(2..)?;
+    }
+    if flags & 0x40 != 0 {
+        rest = rest.get(1 + usize::from(*rest.first()?)..)?;
+    }
+    if flags & 0x20 != 0 {
+        rest = rest.get(2..)?;
+    }
+    let config = descriptor(rest, 0x04)?;
+    let specific = config.get(13..).and_then(|rest| descriptor(rest, 0x05)).unwrap_or(&[]);
+    Some(DecoderConfig { object_type: *config.first()?, specific })
+}
+
+/// The content of the descriptor with this tag that `bytes` begin with.
+fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
+    if *bytes.first()? != tag {
+        return None;
+    }
+    let mut length = 0;
+    for (i, byte) in bytes.get(1..)?.iter().take(4).enumerate() {
+        length = length << 7 | usize::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            let content = bytes.get(2 + i..)?;
+            return Some(&content[..length.min(content.len())]);
+        }
+    }
+    None
+}
+
+/// Audio object type and, where it is said, the number of channels (ISO/IEC 14496-3, 1.6.2).
+fn aac_config(config: &[u8]) -> Option<(u8, Option<u16>)> {
+    let mut bits = Bits { bytes: config, at: 0 };
+    let mut object_type = bits.take(5)?;
+    if object_type == 31 {
+        object_type = 32 + bits.take(6)?;
+    }
+    let object_type = u8::try_from(object_type).ok()?;
+    let channels = || {
+        let mut bits = bits.clone();
+        if bits.take(4)? == 15 {
+            bits.take(24)?;
+        }
+        match bits.take(4)? {
+            n @ 1..=6 => u16::try_from(n).ok(),
+            7 => Some(8),
+            _ => None,
+        }
+    };
+    Some((object_type, channels()))
+}
+
+#[derive(Clone)]
+struct Bits<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Bits<'_> {
+    fn take(&mut self, count: usize) -> Option<u32> {
+        let mut value = 0;
+        for _ in 0..count {
+            let byte = self.bytes.get(self.at / 8)?;
+            value = value << 1 | u32::from(byte >> (7 - self.at % 8) & 1);
+            self.at += 1;
+        }
+        Some(value)
+    }
+}
+
+/// Audio coding mode and low-frequency channel of ETSI TS 102 366.
+fn ac3_channels(mode: u8, low: u8) -> Option<u16> {
+    let full = [2, 1, 2, 3, 3, 4, 4, 5][usize::from(mode & 7)];
+    Some(full + u16::from(low))
+}
+
+/// Four characters fit for a playlist's quotes.
+fn printable(kind: &[u8; 4]) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || ".-_".contains(c) { c } else { '_' };
+    kind.iter().map(|&byte| keep(char::from(byte))).collect::<String>().trim_end().to_owned()
+}
+
+/// Whether `entry` is one box and no more.
+pub(crate) fn is_one_box(entry: &[u8]) -> bool {
+    boxes(entry).next().is_some_and(|first| first.is_ok_and(|b| b.whole.len() == entry.len()))
+}
+
+const AAC: u8 = 0x40;
+const MPEG4_VISUAL: u8 = 0x20;
+const VISUAL_SEQUENCE_START: [u8; 4] = [0, 0, 1, 0xb0];
+
+/// Entries that ISO files may have and that FFmpeg writes; all others make a file QuickTime.
+const ISO_KINDS: &[&[u8; 4]] = &[
+    b"avc1", b"avc3", b"hvc1", b"hev1", b"av01", b"vp08", b"vp09", b"mp4v", b"mp4a", b"ac-3",
+    b"ec-3", b"Opus", b"fLaC", b"alac", b"dtsc", b"dtsh", b"dtse", b"mlpa", b"vc-1", b"samr",
+    b"sawb", b"s263", b"vvc1", b"vvi1", b"ipcm", b"fpcm", b"mjp2", b"dvh1", b"dvhe", b"dvav",
+];
+
+const PCM_KINDS: &[&[u8; 4]] = &[
+    b"twos", b"sowt", b"in24", b"in32", b"fl32", b"fl64", b"raw ", b"NONE", b"lpcm", b"ulaw",
+    b"alaw", b"ipcm", b"fpcm",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boxes::write_box;
+
+    fn picture(kind: &[u8; 4], config: &[u8; 4], record: &[u8]) -> String {
+        let mut entry = Vec::new();
+        write_box(&mut entry, kind, |out| {
+            out.extend_from_slice(&[0; 78]);
+            write_box(out, config, |out| out.extend_from_slice(record));
+        });
+        SampleEntry(&entry).codec()
+    }
+
+    #[test]
+    fn codec_strings_as_browsers_want_them() {
+        let avc = picture(b"avc1", b"avcC", &[1, 0x64, 0, 0x1f, 0xff]);
+        assert_eq!(avc, "avc1.64001f");
+        let hvcc = [1, 0x01, 0x60, 0, 0, 0, 0x90, 0, 0, 0, 0, 0, 93];
+        assert_eq!(picture(b"hvc1", b"hvcC", &hvcc), "hvc1.1.6.L93.90");
+        assert_eq!(picture(b"av01", b"av1C", &[0x81, 0x04, 0x0c, 0]), "av01.0.04M.08");
+        assert_eq!(picture(b"av01", b"av1C", &[0x81, 0x2d, 0xec, 0]), "av01.1.13H.12");
+        let vpcc = [1, 0, 0, 0, 0, 31, 0x82, 1, 1, 1];
+        assert_eq!(picture(b"vp09", b"vpcC", &vpcc), "vp09.00.31.08");
+        assert_eq!(picture(b"apcn", b"none", &[]), "apcn");
+        assert_eq!(picture(b"a\"\n\xff", b"none", &[]), "a___");
+        assert_eq!(picture(b"avc1", b"none", &[]), "avc1", "without its configuration");
+    }
+
+    #[test]
+    fn sound_is_described_by_its_configuration() {
+        let esds = |object_type, specific: &[u8]| {
+            let mut es = vec![0, 0, 0, 0, 0x03, 0x80, 0x80, 0x80, 22, 0, 1, 0];
+            es.extend_from_slice(&[0x04, 17, object_type, 0x15]);
+            es.extend_from_slice(&[0; 11]);
+            es.extend_from_slice(&[0x05, u8::try_from(specific.len()).unwrap()]);
+            es.extend_from_slice(specific);
+            es
+        };
+        let sound = |version: u8, esds: &[u8]| {
+            let mut entry = Vec::new();
+            write_box(&mut entry, b"mp4a", |out| {
+                out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1, 0, version, 0, 0, 0, 0, 0, 0]);
+                out.extend_from_slice(&[0, 2, 0, 16, 0, 0, 0, 0, 0xbb, 0x80, 0, 0]);
+                if version == 0 {
+                    write_box(out, b"esds", |out| out.extend_from_slice(esds));
+                } else {
+                    out.extend_from_slice(&[0; 16]);
+                    write_box(out, b"wave", |out| {
+                        write_box(out, b"esds", |out| out.extend_from_slice(esds));
+                    });
+                }
+            });
+            let it = SampleEntry(&entry);
+            (it.codec(), it.sample_rate(), it.channels(), it.is_quicktime())
+        };
+        let lc_5_1 = [0x11, 0xb0];
+        let told = |codec: &str, channels, quicktime| {
+            (codec.to_owned(), Some(48_000), Some(channels), quicktime)
+        };
+        assert_eq!(sound(0, &esds(0x40, &lc_5_1)), told("mp4a.40.2", 6, false));
+        assert_eq!(sound(1, &esds(0x40, &lc_5_1)), told("mp4a.40.2", 6, true));
+        assert_eq!(sound(0, &esds(0x6b, &[])), told("mp4a.6B", 2, false));
+    }
+}

@@ -1,0 +1,171 @@
+//! The `moov` of a fragmented stream: tracks as descriptions, and what their fragments default
+//! to.
+//!
+//! ```text
+//! moov ─ mvhd                     movie timescale, for edits
+//!      ─ trak ─ tkhd              number, enabled, matrix, size
+//!             ─ edts ─ elst       edit list
+//!             ─ mdia ─ mdhd       timescale, language
+//!                    ─ hdlr       pictures, sound, other
+//!                    ─ minf ─ stbl ─ stsd   sample entry, verbatim
+//!      ─ mvex ─ trex              defaults of fragments
+//! ```
+//! `mdhd`, `hdlr` and `stsd` are read by hand: QuickTime has its own languages and names in
+//! them, and the sample entry must survive byte for byte.
+
+use super::error::{BadStream, malformed};
+use super::fragment::{Defaults, TrackState};
+use crate::boxes::{be_u16, be_u32, boxes, find};
+use crate::codec::{SampleEntry, is_one_box};
+use crate::{Edit, TrackDescription, TrackKind, language};
+use mp4_atom::{Decode, Elst, FourCC, Mvhd, Tkhd, Trex};
+use units::{MediaTime, Timescale};
+
+/// Reads the payload of a `moov`.
+pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
+    let movie = find(moov, b"mvhd").ok_or(BadStream::Malformed("moov"))?;
+    let movie = Mvhd::decode(&mut &*movie.whole).map_err(malformed("mvhd"))?;
+    let movie_scale = timescale(movie.timescale, "mvhd")?;
+    let mut tracks: Vec<TrackState> = Vec::new();
+    for found in boxes(moov) {
+        let found = found.map_err(malformed("moov"))?;
+        if found.kind != FourCC::new(b"trak") {
+            continue;
+        }
+        if tracks.len() == MAX_TRACKS {
+            return Err(BadStream::TooManyTracks { limit: MAX_TRACKS });
+        }
+        let kept = tracks.iter().filter(|track| track.kept.is_some()).count();
+        let track = read_track(found.payload, movie_scale, kept)?;
+        if tracks.iter().any(|other| other.id == track.id) {
+            return Err(BadStream::Malformed("tkhd"));
+        }
+        tracks.push(track);
+    }
+    if tracks.iter().all(|track| track.kept.is_none()) {
+        return Err(BadStream::NoTracks);
+    }
+    read_defaults(moov, &mut tracks)?;
+    Ok(tracks)
+}
+
+fn read_defaults(moov: &[u8], tracks: &mut [TrackState]) -> Result<(), BadStream> {
+    let mvex = find(moov, b"mvex").ok_or(BadStream::SamplesInHeader)?;
+    for found in boxes(mvex.payload) {
+        let found = found.map_err(malformed("mvex"))?;
+        if found.kind != FourCC::new(b"trex") {
+            continue;
+        }
+        let trex = Trex::decode(&mut &*found.whole).map_err(malformed("trex"))?;
+        if let Some(track) = tracks.iter_mut().find(|track| track.id == trex.track_id) {
+            track.defaults = Defaults {
+                duration: trex.default_sample_duration,
+                size: trex.default_sample_size,
+                flags: trex.default_sample_flags,
+            };
+        }
+    }
+    Ok(())
+}
+
+/// `number` is what the track will have among those kept.
+fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState, BadStream> {
+    let bad = || BadStream::Malformed("trak");
+    let header = find(trak, b"tkhd").ok_or_else(bad)?;
+    let header = Tkhd::decode(&mut &*header.whole).map_err(malformed("tkhd"))?;
+    let mdia = find(trak, b"mdia").ok_or_else(bad)?.payload;
+    let handler = find(mdia, b"hdlr").ok_or_else(bad)?.payload;
+    let kind = match handler.get(8..12) {
+        Some(b"vide") => TrackKind::Video,
+        Some(b"soun") => TrackKind::Audio,
+        _ => return Ok(TrackState::passed_over(header.track_id)),
+    };
+    let tables = find(mdia, b"minf").and_then(|minf| find(minf.payload, b"stbl"));
+    let tables = tables.ok_or_else(bad)?.payload;
+    let entry = read_sample_entry(tables, header.track_id)?;
+    let (scale, language) = read_media_header(mdia)?;
+    let edits = match find(trak, b"edts").and_then(|edts| find(edts.payload, b"elst")) {
+        Some(list) => read_edits(list.whole, movie)?,
+        None => Vec::new(),
+    };
+    let sound = kind == TrackKind::Audio;
+    let matrix = &header.matrix;
+    let description = TrackDescription {
+        kind,
+        timescale: scale,
+        sample_entry: entry.0.to_vec(),
+        codec: entry.codec(),
+        language,
+        width: if sound { 0 } else { u32::from(header.width.integer()) },
+        height: if sound { 0 } else { u32::from(header.height.integer()) },
+        matrix: [
+            matrix.a, matrix.b, matrix.u, matrix.c, matrix.d, matrix.v, matrix.x, matrix.y,
+            matrix.w,
+        ],
+        sample_rate: if sound { entry.sample_rate().unwrap_or(scale.0) } else { 0 },
+        channels: if sound { entry.channels().unwrap_or(1) } else { 0 },
+        edits,
+        default: header.enabled,
+    };
+    Ok(TrackState::new(header.track_id, number, description))
+}
+
+/// The only entry of `stsd`; refuses a `stbl` with samples.
+fn read_sample_entry(tables: &[u8], track: u32) -> Result<SampleEntry<'_>, BadStream> {
+    let bad = || BadStream::Malformed("stsd");
+    let samples = find(tables, b"stsz").and_then(|stsz| be_u32(stsz.payload, 8));
+    if samples.is_some_and(|count| count > 0) {
+        return Err(BadStream::SamplesInHeader);
+    }
+    let stsd = find(tables, b"stsd").ok_or_else(bad)?.payload;
+    let count = be_u32(stsd, 4).ok_or_else(bad)?;
+    if count != 1 {
+        return Err(BadStream::SampleEntries { track, count });
+    }
+    let entry = stsd.get(8..).filter(|entry| is_one_box(entry)).ok_or_else(bad)?;
+    let entry = SampleEntry(entry);
+    if entry.is_encrypted() {
+        return Err(BadStream::Encrypted { track });
+    }
+    Ok(entry)
+}
+
+fn read_media_header(mdia: &[u8]) -> Result<(Timescale, String), BadStream> {
+    let bad = || BadStream::Malformed("mdhd");
+    let mdhd = find(mdia, b"mdhd").ok_or_else(bad)?.payload;
+    // Creation and modification time come first and, with duration, double in version 1.
+    let (scale_at, language_at) = if mdhd.first() == Some(&1) { (20, 32) } else { (12, 20) };
+    let scale = be_u32(mdhd, scale_at).ok_or_else(bad)?;
+    let code = be_u16(mdhd, language_at).ok_or_else(bad)?;
+    Ok((timescale(scale, "mdhd")?, language::unpack(code)))
+}
+
+fn read_edits(list: &[u8], movie: Timescale) -> Result<Vec<Edit>, BadStream> {
+    let list = Elst::decode(&mut &*list).map_err(malformed("elst"))?;
+    if list.entries.len() > MAX_EDITS {
+        return Err(BadStream::Malformed("elst"));
+    }
+    let edit = |entry: &mp4_atom::ElstEntry| {
+        let ticks = i64::try_from(entry.segment_duration).map_err(malformed("elst"))?;
+        let time = MediaTime::from_ticks(ticks, movie);
+        let media_time = entry.media_time.map(i64::try_from).transpose();
+        Ok(Edit {
+            // Zero in a fragmented file: all that follows.
+            duration: Some(time).filter(|time| time.0 > 0),
+            media_time: media_time.map_err(malformed("elst"))?,
+        })
+    };
+    // An empty edit of no length says nothing.
+    let says = |edit: &Edit| edit.media_time.is_some() || edit.duration.is_some();
+    let edits = list.entries.iter().map(edit).collect::<Result<Vec<_>, _>>()?;
+    Ok(edits.into_iter().filter(says).collect())
+}
+
+fn timescale(ticks: u32, place: &'static str) -> Result<Timescale, BadStream> {
+    if ticks == 0 { Err(BadStream::Malformed(place)) } else { Ok(Timescale(ticks)) }
+}
+
+/// More than any programme has languages; tracks are numbered in 16 bits elsewhere.
+const MAX_TRACKS: usize = 256;
+/// FFmpeg writes two at most.
+const MAX_EDITS: usize = 64;

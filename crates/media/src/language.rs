@@ -1,0 +1,86 @@
+//! Language codes: as media headers pack them and as playlists want them.
+//!
+//! Codes are passed on, not judged: an unknown one stays what it is.
+
+/// From `mdhd`: three letters of five bits each, or a Macintosh code in QuickTime files.
+pub(crate) fn unpack(code: u16) -> String {
+    if code < MACINTOSH_LIMIT || code == MACINTOSH_UNSPECIFIED {
+        let known = MACINTOSH.get(usize::from(code)).filter(|name| !name.is_empty());
+        return (*known.unwrap_or(&"und")).to_owned();
+    }
+    [10, 5, 0]
+        .map(|shift| {
+            let letter = u8::try_from(code >> shift & 0x1f).expect("five bits") + 0x60;
+            if letter.is_ascii_lowercase() { char::from(letter) } else { '_' }
+        })
+        .iter()
+        .collect()
+}
+
+/// For `mdhd`; what is no three-letter code becomes `und`.
+pub(crate) fn pack(language: &str) -> u16 {
+    let letters = language.as_bytes();
+    let fits = letters.len() == 3 && letters.iter().all(u8::is_ascii_lowercase);
+    let letters = if fits { letters } else { b"und" };
+    letters.iter().fold(0, |code, letter| code << 5 | u16::from(letter - 0x60))
+}
+
+/// The shortest tag of BCP 47, as HLS wants it: `en` for `eng`; `None` if unknown.
+pub(crate) fn tag(language: &str) -> Option<&str> {
+    if matches!(language, "und" | "mis" | "zxx" | "mul" | "") {
+        return None;
+    }
+    let short = SHORT.iter().find(|(long, _)| *long == language).map(|(_, short)| *short);
+    Some(short.unwrap_or(language))
+}
+
+/// Codes below this are Macintosh languages (QuickTime File Format, Language Code Values).
+const MACINTOSH_LIMIT: u16 = 0x400;
+const MACINTOSH_UNSPECIFIED: u16 = 0x7fff;
+
+#[rustfmt::skip]
+const MACINTOSH: [&str; 95] = [
+    "eng", "fra", "ger", "ita", "dut", "swe", "spa", "dan", "por", "nor", "heb", "jpn", "ara",
+    "fin", "gre", "ice", "mlt", "tur", "hrv", "chi", "urd", "hin", "tha", "kor", "lit", "pol",
+    "hun", "est", "lav", "", "fao", "per", "rus", "chi", "dut", "gle", "alb", "rum", "cze", "slo",
+    "slv", "yid", "srp", "mac", "bul", "ukr", "bel", "uzb", "kaz", "aze", "aze", "arm", "geo",
+    "mol", "kir", "tgk", "tuk", "mon", "mon", "pus", "kur", "kas", "snd", "tib", "nep", "san",
+    "mar", "ben", "asm", "guj", "pan", "ori", "mal", "kan", "tam", "tel", "sin", "bur", "khm",
+    "lao", "vie", "ind", "tgl", "may", "may", "amh", "tir", "orm", "som", "swa", "kin", "run",
+    "nya", "mlg", "epo",
+];
+
+/// ISO 639-2 (both forms) to ISO 639-1, for what players offer in their menus.
+#[rustfmt::skip]
+const SHORT: [(&str, &str); 52] = [
+    ("eng", "en"), ("fra", "fr"), ("fre", "fr"), ("deu", "de"), ("ger", "de"), ("ita", "it"),
+    ("nld", "nl"), ("dut", "nl"), ("swe", "sv"), ("spa", "es"), ("dan", "da"), ("por", "pt"),
+    ("nor", "no"), ("nob", "nb"), ("heb", "he"), ("jpn", "ja"), ("ara", "ar"), ("fin", "fi"),
+    ("ell", "el"), ("gre", "el"), ("isl", "is"), ("ice", "is"), ("tur", "tr"), ("hrv", "hr"),
+    ("zho", "zh"), ("chi", "zh"), ("urd", "ur"), ("hin", "hi"), ("tha", "th"), ("kor", "ko"),
+    ("lit", "lt"), ("pol", "pl"), ("hun", "hu"), ("est", "et"), ("lav", "lv"), ("fas", "fa"),
+    ("per", "fa"), ("rus", "ru"), ("ron", "ro"), ("rum", "ro"), ("ces", "cs"), ("cze", "cs"),
+    ("slk", "sk"), ("slo", "sk"), ("slv", "sl"), ("srp", "sr"), ("bul", "bg"), ("ukr", "uk"),
+    ("vie", "vi"), ("ind", "id"), ("cat", "ca"), ("tam", "ta"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_of_both_families() {
+        assert_eq!(
+            [0x55c4, 0x15c7, 0, 11, 0x7fff, 29].map(unpack),
+            ["und", "eng", "eng", "jpn", "und", "und"]
+        );
+        assert_eq!(
+            ["eng", "und", "en", "", "éa"].map(pack),
+            [0x15c7, 0x55c4, 0x55c4, 0x55c4, 0x55c4]
+        );
+        assert_eq!(
+            ["eng", "deu", "und", "gsw"].map(tag),
+            [Some("en"), Some("de"), None, Some("gsw")]
+        );
+    }
+}
