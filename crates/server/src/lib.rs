@@ -11,6 +11,7 @@
 
 mod config;
 pub mod engine;
+mod http;
 mod server;
 
 pub use config::{MAX_HTTP_THREADS, ServerConfig};

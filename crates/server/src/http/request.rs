@@ -1,0 +1,279 @@
+//! Reading a request head: method, path, query, and the few fields that matter here.
+//!
+//! Takes bytes, gives values; owns no socket. A path is a list of names, decoded one by one, that
+//! are only ever compared with names in the catalogue: no part of it comes near a file system, so
+//! `..` and `%2f` are names like any other (of nothing).
+
+use super::range::ByteRange;
+use percent_encoding::percent_decode_str;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    Get,
+    Head,
+    Options,
+}
+
+/// A request that can be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    /// The path's names, decoded; `/` is one empty name.
+    pub(crate) path: Vec<String>,
+    /// The query's pairs, decoded, in order.
+    pub(crate) query: Vec<(String, String)>,
+    /// As it came, for the log.
+    pub(crate) target: String,
+    pub(crate) range: Option<ByteRange>,
+    pub(crate) if_range: Option<String>,
+    pub(crate) if_none_match: Option<String>,
+    pub(crate) keep_alive: bool,
+}
+
+impl Request {
+    /// The first value of a query's name.
+    pub(crate) fn query(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A head that cannot be answered with what was asked for. The connection is closed after the
+/// answer: where the next request starts is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    pub(crate) status: u16,
+    /// One stable word.
+    pub(crate) code: &'static str,
+    /// What was wrong and what to do.
+    pub(crate) message: &'static str,
+}
+
+/// What was made of the bytes so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Parsed {
+    /// The head is not complete.
+    Partial,
+    /// A request, and how many bytes its head took.
+    Request(Request, usize),
+    /// Not a request.
+    Rejected(Rejection),
+}
+
+/// Reads the first head in `bytes`.
+pub(crate) fn parse(bytes: &[u8]) -> Parsed {
+    let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+    let mut head = httparse::Request::new(&mut fields);
+    let length = match head.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) if length <= MAX_HEAD => length,
+        Ok(httparse::Status::Partial) if bytes.len() < MAX_HEAD => return Parsed::Partial,
+        Ok(_) if !bytes[..MAX_HEAD].contains(&b'\n') => return Parsed::Rejected(TOO_LONG_LINE),
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Parsed::Rejected(TOO_LARGE),
+        Err(httparse::Error::Version) => return Parsed::Rejected(VERSION),
+        Err(_) => return Parsed::Rejected(MALFORMED),
+    };
+    match request(&head) {
+        Ok(request) => Parsed::Request(request, length),
+        Err(rejection) => Parsed::Rejected(rejection),
+    }
+}
+
+fn request(head: &httparse::Request<'_, '_>) -> Result<Request, Rejection> {
+    let (method, target) = (head.method.ok_or(MALFORMED)?, head.path.ok_or(MALFORMED)?);
+    let method = match method {
+        "GET" => Method::Get,
+        "HEAD" => Method::Head,
+        "OPTIONS" => Method::Options,
+        _ => return Err(METHOD),
+    };
+    let mut request = Request {
+        method,
+        path: Vec::new(),
+        query: Vec::new(),
+        target: target.to_owned(),
+        range: None,
+        if_range: None,
+        if_none_match: None,
+        keep_alive: head.version == Some(1),
+    };
+    let mut hosts = 0;
+    for field in head.headers.iter() {
+        let value = std::str::from_utf8(field.value).map_err(|_| MALFORMED)?.trim();
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        if is("range") {
+            request.range = ByteRange::parse(value);
+        } else if is("if-range") {
+            request.if_range = Some(value.to_owned());
+        } else if is("if-none-match") {
+            request.if_none_match = Some(value.to_owned());
+        } else if is("connection") {
+            let has = |word| value.split(',').any(|v| v.trim().eq_ignore_ascii_case(word));
+            request.keep_alive = (request.keep_alive || has("keep-alive")) && !has("close");
+        } else if is("host") {
+            hosts += 1;
+        } else if is("transfer-encoding") || is("content-length") && value != "0" {
+            return Err(BODY);
+        }
+    }
+    if head.version == Some(1) && hosts != 1 {
+        return Err(HOST);
+    }
+    take_target(target, &mut request)?;
+    Ok(request)
+}
+
+/// Splits and decodes the target: `/path?query`, `http://host/path?query`, or `*`.
+fn take_target(target: &str, request: &mut Request) -> Result<(), Rejection> {
+    if target == "*" && request.method == Method::Options {
+        return Ok(());
+    }
+    let scheme_end = target.get(..7).filter(|s| s.eq_ignore_ascii_case("http://"));
+    let origin = match scheme_end {
+        Some(_) => target[7..].find('/').map_or("/", |slash| &target[7 + slash..]),
+        None => target,
+    };
+    let (path, query) = origin.split_once('?').unwrap_or((origin, ""));
+    let path = path.strip_prefix('/').ok_or(MALFORMED)?;
+    request.path = path.split('/').map(decode).collect::<Option<_>>().ok_or(ESCAPE)?;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        request.query.push((decode(name).ok_or(ESCAPE)?, decode(value).ok_or(ESCAPE)?));
+    }
+    Ok(())
+}
+
+/// One name without its escapes; `None` where that is not UTF-8 or an escape is cut short.
+fn decode(name: &str) -> Option<String> {
+    let bytes = name.as_bytes();
+    let whole = |i: usize| bytes.get(i + 1..i + 3).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
+    if (0..bytes.len()).any(|i| bytes[i] == b'%' && !whole(i)) {
+        return None;
+    }
+    Some(percent_decode_str(name).decode_utf8().ok()?.into_owned())
+}
+
+/// Bytes of a request head. Browsers send under 2 KiB; a token, a long title and a few cookies
+/// fit many times.
+pub(crate) const MAX_HEAD: usize = 16 * 1024;
+/// Header fields. Browsers send about 20.
+const MAX_FIELDS: usize = 64;
+
+const MALFORMED: Rejection = Rejection {
+    status: 400,
+    code: "malformed-request",
+    message: "this is not an HTTP/1.1 request head; send a request line and fields as in RFC 9112",
+};
+const ESCAPE: Rejection = Rejection {
+    status: 400,
+    code: "malformed-url",
+    message: "the URL has a broken % escape, or one that is not UTF-8; escape each name's UTF-8 bytes",
+};
+const HOST: Rejection = Rejection {
+    status: 400,
+    code: "host-missing",
+    message: "an HTTP/1.1 request needs exactly one Host field",
+};
+const BODY: Rejection = Rejection {
+    status: 400,
+    code: "body-not-taken",
+    message: "no request here has a body; send it without Content-Length and Transfer-Encoding",
+};
+const METHOD: Rejection = Rejection {
+    status: 405,
+    code: "method-not-allowed",
+    message: "use GET, HEAD or OPTIONS",
+};
+const TOO_LONG_LINE: Rejection = Rejection {
+    status: 414,
+    code: "url-too-long",
+    message: "the request line is longer than 16 KiB",
+};
+const TOO_LARGE: Rejection = Rejection {
+    status: 431,
+    code: "head-too-large",
+    message: "the request head has more than 64 fields or 16 KiB; send less",
+};
+const VERSION: Rejection = Rejection {
+    status: 505,
+    code: "version-not-supported",
+    message: "use HTTP/1.1 or HTTP/1.0",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(head: &str) -> u16 {
+        match parse(head.as_bytes()) {
+            Parsed::Partial => 0,
+            Parsed::Request(..) => 200,
+            Parsed::Rejected(rejection) => rejection.status,
+        }
+    }
+
+    #[test]
+    fn heads_and_what_becomes_of_them() {
+        let long_line = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(MAX_HEAD));
+        let long_field = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD));
+        let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(MAX_FIELDS));
+        let table: &[(&str, u16)] = &[
+            ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+            ("GET / HTTP/1.0\r\n\r\n", 200),
+            ("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+            ("GET http://a/b HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+            ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+            ("", 0),
+            ("GET", 0),
+            ("GET / HTTP/1.1\r\nHost:", 0),
+            ("GET / HTTP/1.1\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+            ("GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            ("GET t/a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            ("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            ("GET /%4 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            ("GET /%ff%fe HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+            ("GET  /  HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+            ("\u{16}\u{3}\u{1}\u{2}", 400),
+            ("GET / HTTP/1.1\r\nHo st: a\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX\0: y\r\n\r\n", 400),
+            ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+            ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+            (&long_line, 414),
+            (&long_field, 431),
+            (&many, 431),
+            ("GET / HTTP/2.0\r\n\r\n", 505),
+        ];
+        for (head, wanted) in table {
+            assert_eq!(status(head), *wanted, "{:?}", &head[..head.len().min(80)]);
+        }
+    }
+
+    #[test]
+    fn names_are_decoded_one_by_one() {
+        let path = |target: &str| {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+            match parse(head.as_bytes()) {
+                Parsed::Request(request, _) => (request.path, request.query),
+                other => panic!("{target}: {other:?}"),
+            }
+        };
+        assert_eq!(path("/t/a%2Fb/%C3%A4%20%25.mp4").0, ["t", "a/b", "ä %.mp4"]);
+        assert_eq!(path("/t/../x").0, ["t", "..", "x"]);
+        assert_eq!(path("//").0, ["", ""]);
+        let query = path("/?s=1%262&s=3&x").1;
+        let pairs: Vec<_> = query.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        assert_eq!(pairs, [("s", "1&2"), ("s", "3"), ("x", "")]);
+    }
+
+    #[test]
+    fn any_prefix_of_a_good_head_is_partial_and_what_follows_is_left_alone() {
+        let head = "GET /t/a.mp4?s=0 HTTP/1.1\r\nHost: a\r\nRange: bytes=0-\r\n\r\n";
+        for end in 0..head.len() {
+            assert_eq!(parse(&head.as_bytes()[..end]), Parsed::Partial, "{end}");
+        }
+        let two = format!("{head}GET");
+        assert!(matches!(parse(two.as_bytes()), Parsed::Request(_, n) if n == head.len()));
+    }
+}

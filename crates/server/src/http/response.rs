@@ -1,0 +1,188 @@
+//! Writing a response head, and the JSON bodies that say what went wrong and what to do.
+//!
+//! Every response may be used by pages from anywhere (CORS `*`): there is nothing here that a
+//! cookie would protect.
+
+use super::date;
+use super::request::Rejection;
+use crate::engine::{Refusal, Resource};
+use serde_json::json;
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+/// A response head being written.
+pub(crate) struct Head {
+    status: u16,
+    text: String,
+}
+
+impl Head {
+    /// Status line and the fields that every response has.
+    pub(crate) fn new(status: u16) -> Self {
+        let mut text = String::with_capacity(512);
+        let date = date::http_date(SystemTime::now());
+        write!(text, "HTTP/1.1 {status} {}\r\nDate: {date}\r\n", reason(status)).ok();
+        text.push_str("Server: tenuto\r\nAccess-Control-Allow-Origin: *\r\n");
+        Self { status, text }
+    }
+
+    /// The status.
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// One more field. `value` holds no line break.
+    pub(crate) fn field(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+        write!(self.text, "{name}: {value}\r\n").ok();
+        self
+    }
+
+    /// The bytes, with the body's length and whether the connection goes on.
+    pub(crate) fn finish(mut self, length: u64, keep_alive: bool) -> Vec<u8> {
+        if self.status != 204 && self.status != 304 {
+            write!(self.text, "Content-Length: {length}\r\n").ok();
+        }
+        self.text.push_str(if keep_alive { "\r\n" } else { "Connection: close\r\n\r\n" });
+        self.text.into_bytes()
+    }
+}
+
+/// A response whose body is made here as a whole.
+pub(crate) struct Reply {
+    pub(crate) head: Head,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    /// A body of this type.
+    pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self { head: Head::new(status).field("Content-Type", content_type), body: body.into() }
+    }
+
+    /// JSON that may be different the next moment.
+    pub(crate) fn json(status: u16, value: &impl serde::Serialize) -> Self {
+        let mut body = serde_json::to_vec(value).unwrap_or_default();
+        body.push(b'\n');
+        let mut reply = Self::new(status, "application/json", body);
+        reply.head = reply.head.field("Cache-Control", "no-store");
+        reply
+    }
+
+    /// What went wrong, in one stable word and one sentence.
+    pub(crate) fn error(status: u16, code: &str, message: &str) -> Self {
+        Self::json(status, &json!({ "error": code, "message": message }))
+    }
+
+    /// A head that was no request.
+    pub(crate) fn rejected(rejection: &Rejection) -> Self {
+        let mut reply = Self::error(rejection.status, rejection.code, rejection.message);
+        if rejection.status == 405 {
+            reply.head = reply.head.field("Allow", "GET, HEAD, OPTIONS");
+        }
+        reply
+    }
+
+    /// No room for this viewer: which resource, and when to come again.
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        let wait = refusal.retry_after;
+        let resource = resource_word(refusal.resource);
+        let message = format!(
+            "the {resource} is fully booked by viewers that were let in before; \
+             try again in {} s",
+            whole_seconds(wait)
+        );
+        let body = json!({
+            "error": "refused",
+            "message": message,
+            "resource": resource,
+            "retry_after_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            "detail": refusal.detail,
+        });
+        let mut reply = Self::json(503, &body);
+        reply.head = reply.head.field("Retry-After", whole_seconds(wait));
+        reply
+    }
+
+    /// Something here is busy for the moment.
+    pub(crate) fn busy(code: &str, message: &str, retry_after: Duration) -> Self {
+        let mut reply = Self::error(503, code, message);
+        reply.head = reply.head.field("Retry-After", whole_seconds(retry_after));
+        reply
+    }
+
+    /// The answer to a browser that asks whether it may ask.
+    pub(crate) fn options() -> Self {
+        let head = Head::new(204)
+            .field("Allow", "GET, HEAD, OPTIONS")
+            .field("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
+            .field("Access-Control-Allow-Headers", "Range, If-Range, If-None-Match")
+            .field("Access-Control-Max-Age", 86_400);
+        Self { head, body: Vec::new() }
+    }
+
+    /// Elsewhere, for now.
+    pub(crate) fn redirect(location: &str) -> Self {
+        let head = Head::new(307).field("Location", location).field("Cache-Control", "no-store");
+        Self { head, body: Vec::new() }
+    }
+}
+
+/// The word for a resource in JSON and metrics.
+pub(crate) fn resource_word(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Disk => "disk",
+        Resource::Memory => "memory",
+        Resource::Network => "network",
+    }
+}
+
+/// `Retry-After` has whole seconds: rounded up, so that nobody comes too early, and at least one.
+fn whole_seconds(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        206 => "Partial Content",
+        304 => "Not Modified",
+        307 => "Temporary Redirect",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        410 => "Gone",
+        414 => "URI Too Long",
+        416 => "Range Not Satisfiable",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_resource_and_when_to_come_again() {
+        let refusal = Refusal {
+            resource: Resource::Disk,
+            retry_after: Duration::from_millis(1_200),
+            detail: "3 reads late in second 7".to_owned(),
+        };
+        let reply = Reply::refused(&refusal);
+        let head = String::from_utf8(reply.head.finish(reply.body.len() as u64, false)).unwrap();
+        assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{head}");
+        assert!(head.contains("\r\nRetry-After: 2\r\n"), "{head}");
+        assert!(head.ends_with("Connection: close\r\n\r\n"), "{head}");
+        let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(body["resource"], "disk");
+        assert_eq!(body["retry_after_ms"], 1200);
+        assert_eq!(body["detail"], "3 reads late in second 7");
+    }
+}

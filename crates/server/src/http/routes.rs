@@ -1,0 +1,125 @@
+//! Which resource a path names. A table, and nothing else: whether it exists is not known here.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// A resource of this server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// `/`
+    Root,
+    /// `/console/NAME`
+    Console(String),
+    /// `/titles`
+    Titles,
+    /// `/status`
+    Status,
+    /// `/metrics`
+    Metrics,
+    /// `/healthz`
+    Health,
+    /// `/t/TITLE/master.m3u8`: admission.
+    Master {
+        title: String,
+    },
+    /// `/t/TITLE/N.m3u8?s=TOKEN`
+    Playlist {
+        title: String,
+        track: u16,
+    },
+    /// `/t/TITLE/N/init.mp4?s=TOKEN`
+    Init {
+        title: String,
+        track: u16,
+    },
+    /// `/t/TITLE/N/K.m4s?s=TOKEN`
+    Segment {
+        title: String,
+        track: u16,
+        number: u32,
+    },
+    /// `/t/TITLE.mp4`: admission; `/t/TITLE.mp4?s=TOKEN`: bytes.
+    Progressive {
+        title: String,
+    },
+}
+
+impl Route {
+    /// The resource that a decoded path names, if any.
+    pub(crate) fn of(path: &[String]) -> Option<Self> {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        Some(match path[..] {
+            [""] => Self::Root,
+            ["console"] => Self::Console(String::new()),
+            ["console", name] => Self::Console(name.to_owned()),
+            ["titles"] => Self::Titles,
+            ["status"] => Self::Status,
+            ["metrics"] => Self::Metrics,
+            ["healthz"] => Self::Health,
+            ["t", name] => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
+            ["t", name, "master.m3u8"] => Self::Master { title: title(name)? },
+            ["t", name, file] => {
+                Self::Playlist { title: title(name)?, track: number(file.strip_suffix(".m3u8")?)? }
+            }
+            ["t", name, track, "init.mp4"] => {
+                Self::Init { title: title(name)?, track: number(track)? }
+            }
+            ["t", name, track, file] => Self::Segment {
+                title: title(name)?,
+                track: number(track)?,
+                number: number(file.strip_suffix(".m4s")?)?,
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// A title's name as a URL has it.
+pub(crate) fn escape(title: &str) -> String {
+    utf8_percent_encode(title, ESCAPED).to_string()
+}
+
+fn title(name: &str) -> Option<String> {
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Digits as a playlist writes them: `0`, `17`; not `007` or `+7`, so that a resource has one URL.
+fn number<T: std::str::FromStr + ToString>(digits: &str) -> Option<T> {
+    let number: T = digits.parse().ok()?;
+    (number.to_string() == digits).then_some(number)
+}
+
+/// All but RFC 3986's unreserved characters.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(path: &str) -> Option<Route> {
+        Route::of(&path.split('/').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn paths_and_what_they_name() {
+        let film = || "film".to_owned();
+        assert_eq!(route("t/film/master.m3u8"), Some(Route::Master { title: film() }));
+        assert_eq!(route("t/film/0.m3u8"), Some(Route::Playlist { title: film(), track: 0 }));
+        assert_eq!(route("t/film/1/init.mp4"), Some(Route::Init { title: film(), track: 1 }));
+        let segment = Route::Segment { title: film(), track: 0, number: 17 };
+        assert_eq!(route("t/film/0/17.m4s"), Some(segment));
+        assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
+        assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
+        for nothing in [
+            "t", "t/", "t/film", "t/.mp4", "t/film/", "t/film/x.m3u8", "t/film/-1.m3u8",
+            "t/film/007.m3u8", "t/film/+7.m3u8", "t/film/65536.m3u8", "t/film/0/1.ts",
+            "t/film/0/4294967296.m4s", "t/film/0/1.m4s/x", "x", "titles/", "/", "etc/passwd",
+        ] {
+            assert_eq!(route(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn names_of_any_kind_can_be_escaped() {
+        assert_eq!(escape("A/B ä?#%.mp4"), "A%2FB%20%C3%A4%3F%23%25.mp4");
+    }
+}
