@@ -2,7 +2,9 @@
 
 use crate::{Buffer, Pool};
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::ByteCount;
 
@@ -57,6 +59,14 @@ pub enum DeviceError {
         /// What the kernel said.
         source: std::io::Error,
     },
+    /// Somebody else has it.
+    #[error("{} is in use: {by}", path.display())]
+    InUse {
+        /// Which.
+        path: PathBuf,
+        /// By whom, as far as can be told, and what to do about it.
+        by: &'static str,
+    },
     /// It is not something that can be used so.
     #[error("{}: {reason}", path.display())]
     Unusable {
@@ -65,6 +75,47 @@ pub enum DeviceError {
         /// Why, and what to do about it.
         reason: String,
     },
+}
+
+impl DeviceError {
+    pub(crate) fn io(
+        action: &'static str,
+        path: &Path,
+        (offset, length): (u64, usize),
+        source: io::Error,
+    ) -> Self {
+        let length = length as u64;
+        Self::Io { action, path: path.to_owned(), offset, length, source }
+    }
+
+    /// What was read ends before it should.
+    pub(crate) fn ends_early(path: &Path, place: (u64, usize), got: usize) -> Self {
+        let said = format!("it ends after {got} of them; has it been cut short?");
+        Self::io("reading", path, place, io::Error::new(io::ErrorKind::UnexpectedEof, said))
+    }
+}
+
+impl Geometry {
+    /// Whether a transfer lies within the device, on block boundaries. Checked by every device, so
+    /// that what works on one works on all.
+    pub(crate) fn check(
+        &self,
+        action: &'static str,
+        path: &Path,
+        (offset, length): (u64, usize),
+    ) -> Result<(), DeviceError> {
+        let refuse = |kind, said: String| {
+            Err(DeviceError::io(action, path, (offset, length), io::Error::new(kind, said)))
+        };
+        let block = u64::from(self.block);
+        if !offset.is_multiple_of(block) || !(length as u64).is_multiple_of(block) {
+            return refuse(io::ErrorKind::InvalidInput, format!("not whole blocks of {block}"));
+        }
+        match offset.checked_add(length as u64) {
+            Some(end) if end <= self.size.0 => Ok(()),
+            _ => refuse(io::ErrorKind::UnexpectedEof, format!("it ends at {}", self.size.0)),
+        }
+    }
 }
 
 /// A device, positional and blocking. Offsets and lengths are multiples of the geometry's block;
@@ -81,6 +132,13 @@ pub trait BlockDevice: Send + Sync + Debug {
 
     /// Everything written before is durable when this returns.
     fn flush(&self) -> Result<(), DeviceError>;
+
+    /// The parts of `area` that hold something, in order: a read of any other place does not
+    /// reach the disk (a file system answers it from its own books), so that it says nothing of
+    /// the disk's speed. All of it, where the device cannot tell.
+    fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
+        Ok(vec![area])
+    }
 
     /// A queue of reads on this device that takes its buffers from `pool`.
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError>;
@@ -99,8 +157,9 @@ pub struct Completion {
 
 /// Reads under way on one device, owned by one thread.
 pub trait Queue: Send {
-    /// Starts reading `buffer.len()` bytes at `offset`. Never blocks for the device. The caller
-    /// keeps at most `depth` reads in flight.
+    /// Starts reading `buffer.len()` bytes at `offset`; a queue may hold the read back until the
+    /// next [`Queue::wait`] (of any time, zero as well), to hand several to the kernel at once.
+    /// Never blocks for the device. The caller keeps at most `depth` reads in flight.
     fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError>;
 
     /// Waits until at least one read is finished, or `at_most` has passed, or none is in flight,

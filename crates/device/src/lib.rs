@@ -8,9 +8,20 @@
 #![warn(missing_docs)]
 
 mod block;
+mod bounce;
+mod file;
 mod frames;
+mod memory;
+mod method;
 mod pool;
+mod preallocate;
+mod pread;
 pub mod sockets;
+mod uring;
 
 pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue};
+pub use file::{FileDevice, OpenOptions};
+pub use memory::MemoryDevice;
+pub use method::Method;
 pub use pool::{Buffer, Pool, SharedBuffer};
+pub use preallocate::preallocate;

@@ -1,0 +1,339 @@
+//! A regular file or a block device, past the page cache where the kernel allows it.
+//!
+//! Opening asks the kernel what the thing is (size, logical block, rotational or not) and tries one
+//! read, because some file systems accept `O_DIRECT` and then refuse to read with it. Where they
+//! do, the device is read through the page cache and says so ([`FileDevice::is_direct`],
+//! [`Queue::method`]). Making and growing files is in `preallocate.rs`; how the reads of a queue
+//! are made in `uring.rs` and `pread.rs`.
+
+use crate::bounce::Bounce;
+use crate::method::Method;
+use crate::{BlockDevice, DeviceError, DeviceKind, Geometry, Pool, Queue};
+use rustix::fs::{AtFlags, FileType, OFlags, SeekFrom, StatxFlags, ioctl_blksszget, statx};
+use rustix::io::Errno;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use units::ByteCount;
+
+/// How to open a [`FileDevice`].
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions {
+    /// Past the page cache where the file system can.
+    pub direct: bool,
+    /// For writing, too.
+    pub write: bool,
+    /// Alone: nobody else who asks for the same gets in while this one is open; a block device
+    /// that is mounted or otherwise in use is refused.
+    pub exclusive: bool,
+}
+
+/// For reading, past the page cache.
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { direct: true, write: false, exclusive: false }
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct FileDevice {
+    file: Arc<OpenFile>,
+    bounce: Bounce,
+}
+
+/// What queues and device share; closed (and unlocked) when the last of them is gone.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    pub(crate) geometry: Geometry,
+    pub(crate) direct: bool,
+}
+
+impl FileDevice {
+    /// Opens the file or block device at `path`.
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Self, DeviceError> {
+        let about = std::fs::metadata(path).map_err(|e| cannot_open(path, e))?;
+        let kind = kind_of(path, about.file_type())?;
+        let (file, direct) = open_file(path, kind, options)?;
+        if options.exclusive {
+            lock(path, &file)?;
+        }
+        let mut file = OpenFile {
+            geometry: geometry(path, &file, kind, direct)?,
+            file,
+            path: path.to_owned(),
+            direct,
+        };
+        if direct && !reads_direct(&file) {
+            through_the_cache(&mut file)?;
+        }
+        Ok(Self { file: Arc::new(file), bounce: Bounce::default() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    /// Whether reads and writes go past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.file.direct
+    }
+
+    /// As [`BlockDevice::queue`], by a method of the caller's choice.
+    pub fn queue_by(
+        &self,
+        method: Method,
+        depth: u32,
+        pool: &Pool,
+    ) -> Result<Box<dyn Queue>, DeviceError> {
+        method.queue(&self.file, depth, pool)
+    }
+}
+
+impl BlockDevice for FileDevice {
+    fn geometry(&self) -> Geometry {
+        self.file.geometry.clone()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.file.geometry.check("reading", &self.file.path, (offset, into.len()))?;
+        if !self.file.direct || is_aligned(into) {
+            return self.file.read(offset, into);
+        }
+        self.bounce.pieces(into.len(), |piece, aligned| {
+            let place = offset + piece.start as u64;
+            self.file.read(place, aligned)?;
+            into[piece].copy_from_slice(aligned);
+            Ok(())
+        })
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        self.file.geometry.check("writing", &self.file.path, (offset, from.len()))?;
+        if !self.file.direct || is_aligned(from) {
+            return self.file.write(offset, from);
+        }
+        self.bounce.pieces(from.len(), |piece, aligned| {
+            let place = offset + piece.start as u64;
+            aligned.copy_from_slice(&from[piece]);
+            self.file.write(place, aligned)
+        })
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        let done = self.file.file.sync_data();
+        done.map_err(|e| DeviceError::io("flushing", &self.file.path, (0, 0), e))
+    }
+
+    fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
+        if self.file.geometry.kind == DeviceKind::Block {
+            return Ok(vec![area]);
+        }
+        written(&self.file.file, area.clone())
+            .map_err(|e| DeviceError::io("mapping", &self.file.path, (area.start, 0), e.into()))
+    }
+
+    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
+        self.queue_by(Method::from_environment(&self.file.path)?, depth, pool)
+    }
+}
+
+impl OpenFile {
+    /// Fills `into`, which is aligned if the file is direct.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let place = (offset, into.len());
+        let mut got = 0;
+        while got < into.len() {
+            match self.file.read_at(&mut into[got..], offset + got as u64) {
+                Ok(0) => return Err(DeviceError::ends_early(&self.path, place, got)),
+                Ok(n) => got += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(DeviceError::io("reading", &self.path, place, e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let done = self.file.write_all_at(from, offset);
+        done.map_err(|e| DeviceError::io("writing", &self.path, (offset, from.len()), e))
+    }
+}
+
+fn kind_of(path: &Path, file_type: std::fs::FileType) -> Result<DeviceKind, DeviceError> {
+    use std::os::unix::fs::FileTypeExt;
+    if file_type.is_block_device() {
+        Ok(DeviceKind::Block)
+    } else if file_type.is_file() {
+        Ok(DeviceKind::File)
+    } else {
+        let what = if file_type.is_dir() { "a directory" } else { "no file and no block device" };
+        let reason = format!("it is {what}; name a regular file or a block device");
+        Err(DeviceError::Unusable { path: path.to_owned(), reason })
+    }
+}
+
+/// The file, and whether it is direct.
+fn open_file(
+    path: &Path,
+    kind: DeviceKind,
+    options: OpenOptions,
+) -> Result<(File, bool), DeviceError> {
+    let mut flags = OFlags::empty();
+    if options.exclusive && kind == DeviceKind::Block {
+        // For block devices, without O_CREAT: fails if it is mounted, swap, part of a RAID, ...
+        flags |= OFlags::EXCL;
+    }
+    let open = |flags: OFlags| {
+        let flags = i32::try_from(flags.bits()).expect("open flags are an int");
+        File::options().read(true).write(options.write).custom_flags(flags).open(path)
+    };
+    let opened = if options.direct {
+        match open(flags | OFlags::DIRECT) {
+            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                open(flags).map(|file| (file, false))
+            }
+            opened => opened.map(|file| (file, true)),
+        }
+    } else {
+        open(flags).map(|file| (file, false))
+    };
+    opened.map_err(|e| cannot_open(path, e))
+}
+
+fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
+    let path = path.to_owned();
+    if source.kind() == io::ErrorKind::ResourceBusy {
+        let by = "it is mounted, or part of a RAID, a volume group or swap; release it first";
+        return DeviceError::InUse { path, by };
+    }
+    let hint = match source.kind() {
+        io::ErrorKind::NotFound => "; check the path, or make it with `tenuto format`",
+        io::ErrorKind::PermissionDenied => "; run as a user who may, `ls -l` shows who",
+        io::ErrorKind::ReadOnlyFilesystem => "; it lies on a file system mounted read-only",
+        _ => "",
+    };
+    DeviceError::Open { path, hint: hint.to_owned(), source }
+}
+
+fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(DeviceError::InUse {
+            path: path.to_owned(),
+            by: "another process holds its lock; stop that one, or work through it",
+        }),
+        Err(TryLockError::Error(source)) => Err(DeviceError::Open {
+            path: path.to_owned(),
+            hint: "; it cannot be locked, so it cannot be used alone".to_owned(),
+            source,
+        }),
+    }
+}
+
+fn geometry(
+    path: &Path,
+    file: &File,
+    kind: DeviceKind,
+    direct: bool,
+) -> Result<Geometry, DeviceError> {
+    let failed = |source: io::Error| {
+        let hint = "; its size and block could not be asked for".to_owned();
+        DeviceError::Open { path: path.to_owned(), hint, source }
+    };
+    let size = match kind {
+        DeviceKind::Block => {
+            rustix::fs::seek(file, SeekFrom::End(0)).map_err(|e| failed(e.into()))?
+        }
+        _ => file.metadata().map_err(failed)?.len(),
+    };
+    let asked = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
+    let about = statx(file, c"", AtFlags::EMPTY_PATH, asked).map_err(|e| failed(e.into()))?;
+    let block = match kind {
+        DeviceKind::Block => ioctl_blksszget(file).map_err(|e| failed(e.into()))?,
+        _ if !direct || about.stx_dio_offset_align == 0 => SAFE_BLOCK,
+        _ => about.stx_dio_offset_align.max(SMALLEST_BLOCK),
+    };
+    let (major, minor) = match FileType::from_raw_mode(about.stx_mode.into()) {
+        FileType::BlockDevice => (about.stx_rdev_major, about.stx_rdev_minor),
+        _ => (about.stx_dev_major, about.stx_dev_minor),
+    };
+    Ok(Geometry {
+        size: ByteCount(units::align_down(size, block.into())),
+        block,
+        rotational: is_rotational(major, minor),
+        kind,
+    })
+}
+
+/// Of the disk that this device number, or the disk it is a partition of, stands for. Unknown (a
+/// network or layered file system) counts as not.
+fn is_rotational(major: u32, minor: u32) -> bool {
+    let device = format!("/sys/dev/block/{major}:{minor}");
+    ["queue", "../queue"].iter().any(|queue| {
+        std::fs::read_to_string(format!("{device}/{queue}/rotational"))
+            .is_ok_and(|text| text.trim() == "1")
+    })
+}
+
+/// Takes back `O_DIRECT`, keeping the file open and locked.
+fn through_the_cache(file: &mut OpenFile) -> Result<(), DeviceError> {
+    let cleared = rustix::fs::fcntl_getfl(&file.file)
+        .and_then(|flags| rustix::fs::fcntl_setfl(&file.file, flags.difference(OFlags::DIRECT)));
+    cleared.map_err(|e| cannot_open(&file.path, e.into()))?;
+    file.direct = false;
+    file.geometry = geometry(&file.path, &file.file, file.geometry.kind, false)?;
+    Ok(())
+}
+
+/// Whether a direct read works. What fails for another reason will fail, and say why, later.
+fn reads_direct(file: &OpenFile) -> bool {
+    let length = usize::try_from(file.geometry.block).expect("blocks are small");
+    if file.geometry.size.0 < length as u64 {
+        return true;
+    }
+    let refused = |e: &DeviceError| matches!(e, DeviceError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
+    Bounce::default()
+        .pieces(length, |_, aligned| file.read(0, aligned))
+        .err()
+        .is_none_or(|e| !refused(&e))
+}
+
+fn written(file: &File, area: Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
+    let mut ranges = Vec::new();
+    let mut at = area.start;
+    while at < area.end && ranges.len() < MOST_RANGES {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => break,
+            // A file system that does not know its holes has none.
+            Err(Errno::INVAL) => return Ok(vec![area]),
+            Err(error) => return Err(error),
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start))?.min(area.end);
+        if start < end {
+            ranges.push(start..end);
+        }
+        at = end.max(start);
+    }
+    Ok(ranges)
+}
+
+fn is_aligned(memory: &[u8]) -> bool {
+    memory.as_ptr().align_offset(Bounce::ALIGNMENT) == 0
+}
+
+/// Where the file system does not say: right for every disk there is.
+const SAFE_BLOCK: u32 = 4096;
+
+/// Some file systems say 1; nothing here is that fine.
+const SMALLEST_BLOCK: u32 = 512;
+
+/// Of a fragmented file that many are enough to know it by.
+const MOST_RANGES: usize = 65_536;

@@ -1,0 +1,78 @@
+//! Making room for a store in a file: all of it, before anything is written.
+
+use crate::DeviceError;
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use units::ByteCount;
+
+/// Makes the file at `path`, or makes it larger, so that all of its `size` bytes have their place on
+/// disk. What it holds stays; a file that is larger already is left as it is. When there is no
+/// room, the file is as it was before (gone, if it was not there).
+pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
+    let was_there = path.exists();
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(|source| DeviceError::Open {
+        path: path.to_owned(),
+        hint: "; the directory must exist and be writable".to_owned(),
+        source,
+    })?;
+    let before = file.metadata().map_err(|e| failed(path, size, e))?.len();
+    let reserved = reserve(&file, before, size.0);
+    if let Err(error) = reserved {
+        // The refusal is what matters; what is left over is at worst a few spare blocks.
+        let _ = if was_there { file.set_len(before) } else { std::fs::remove_file(path) };
+        return Err(no_room(path, &file, before, size, error));
+    }
+    file.sync_all().map_err(|e| failed(path, size, e))
+}
+
+fn reserve(file: &File, before: u64, size: u64) -> io::Result<()> {
+    if size == 0 {
+        return Ok(());
+    }
+    match fallocate(file, FallocateFlags::empty(), 0, size) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(file, before, size),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Where the file system cannot reserve: slow, and just as good.
+fn write_zeros(file: &File, before: u64, size: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut at = before;
+    while at < size {
+        let piece = usize::try_from(size - at).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all_at(&zeros[..piece], at)?;
+        at += piece as u64;
+    }
+    Ok(())
+}
+
+fn no_room(
+    path: &Path,
+    file: &File,
+    before: u64,
+    size: ByteCount,
+    error: io::Error,
+) -> DeviceError {
+    if error.kind() != io::ErrorKind::StorageFull {
+        return failed(path, size, error);
+    }
+    let free = fstatvfs(file).map_or(0, |about| about.f_bavail * about.f_frsize);
+    let reason = format!(
+        "its file system has {} free and {} more are needed for {size}; free some, or make it smaller",
+        ByteCount(free),
+        ByteCount(size.0.saturating_sub(before)),
+    );
+    DeviceError::Unusable { path: path.to_owned(), reason }
+}
+
+fn failed(path: &Path, size: ByteCount, source: io::Error) -> DeviceError {
+    let length = size.0;
+    DeviceError::Io { action: "reserving", path: path.to_owned(), offset: 0, length, source }
+}

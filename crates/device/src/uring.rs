@@ -1,0 +1,364 @@
+//! Reads by io_uring: a registered file, registered buffers, one system call for many reads.
+//!
+//! ```text
+//!   submit ──▶ entries (no system call)
+//!   wait   ──▶ one call: hands over the entries, waits for the first completion, collects all
+//! ```
+//!
+//! That a ring can be made says little: whether reads work is found out with one. The ring itself
+//! is made by the thread that submits first, because a ring with a single issuer belongs to its
+//! maker. The pool's memory is registered region by region, when a buffer of it first comes by:
+//! registering pins memory, and memory not used should stay untouched. What cannot be registered
+//! (`RLIMIT_MEMLOCK`, a foreign pool) is read all the same, only with more work for the kernel.
+#![expect(unsafe_code, reason = "the kernel writes to buffers behind the compiler's back")]
+
+use crate::file::OpenFile;
+use crate::frames::index;
+use crate::{Buffer, Completion, DeviceError, Pool, Queue};
+use io_uring::types::{Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// See the head of this file.
+pub(crate) struct UringQueue {
+    file: Arc<OpenFile>,
+    pool: Pool,
+    depth: u32,
+    setup: Setup,
+    /// Made at the first submission.
+    ring: Option<IoUring>,
+    regions: Vec<Region>,
+    /// The index of a read here is its name in the ring.
+    reads: Vec<Option<Read>>,
+    free: Vec<usize>,
+    /// Never handed to the kernel: they do not lie within the device.
+    refused: Vec<Completion>,
+}
+
+/// What a probe found to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Setup {
+    /// Completions are worked off by `wait`, not by interrupting the thread.
+    deferred: bool,
+    registered: bool,
+}
+
+/// Whether a region of the pool is registered with the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Region {
+    Unseen,
+    Registered,
+    Refused,
+}
+
+struct Read {
+    tag: u64,
+    offset: u64,
+    buffer: Buffer,
+    /// Bytes that have arrived.
+    got: usize,
+}
+
+impl UringQueue {
+    /// Fails with the kernel's reason if no read can be made this way.
+    pub(crate) fn new(file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Self> {
+        let depth = depth.clamp(1, MOST_IN_FLIGHT);
+        let slots = index(depth);
+        Ok(Self {
+            setup: Setup::probe(file, pool)?,
+            file: Arc::clone(file),
+            pool: pool.clone(),
+            depth,
+            ring: None,
+            regions: vec![Region::Unseen; index(pool.regions())],
+            reads: (0..slots).map(|_| None).collect(),
+            free: (0..slots).rev().collect(),
+            refused: Vec::new(),
+        })
+    }
+
+    /// Makes the ring; afterwards `self.ring` is there.
+    fn start(&mut self) -> Result<&mut IoUring, DeviceError> {
+        if self.ring.is_none() {
+            let regions = self.setup.registered.then(|| self.pool.regions());
+            let ring = self.setup.ring(&self.file, self.depth, regions);
+            self.ring = Some(ring.map_err(|e| self.failed("making a ring for", e))?);
+        }
+        Ok(self.ring.as_mut().expect("made above"))
+    }
+
+    /// Where the ring knows the buffer's memory, if it does.
+    fn registered(&mut self, buffer: &Buffer) -> Option<u16> {
+        if !self.setup.registered {
+            return None;
+        }
+        let number = self.pool.region_of(buffer)?;
+        let region = &mut self.regions[index(number)];
+        if *region == Region::Unseen {
+            let ring = self.ring.as_ref().expect("made before the first read");
+            *region = match register(ring, number, self.pool.region(number)) {
+                Ok(()) => Region::Registered,
+                Err(_) => Region::Refused,
+            };
+        }
+        (*region == Region::Registered).then(|| u16::try_from(number).expect("few regions"))
+    }
+
+    /// Puts the rest of a read into the ring's queue.
+    fn push(&mut self, slot: usize) {
+        let read = self.reads[slot].take().expect("a read in flight");
+        let known = self.registered(&read.buffer);
+        let entry = entry(&read, known).user_data(slot as u64);
+        self.reads[slot] = Some(read);
+        let ring = self.ring.as_mut().expect("made before the first read");
+        // SAFETY: the entry points into the buffer of `self.reads[slot]`, which stays there until
+        // its completion has been seen (`Drop` waits too), and the buffer keeps its pool alive.
+        let pushed = unsafe { ring.submission().push(&entry) };
+        pushed.expect("the ring has an entry for every read in flight");
+    }
+
+    /// Collects completions; what came short goes on.
+    fn collect(&mut self, done: &mut Vec<Completion>) {
+        let ring = self.ring.as_mut().expect("made before the first read");
+        let finished: Vec<(usize, i32)> = ring
+            .completion()
+            .map(|c| (usize::try_from(c.user_data()).expect("a slot"), c.result()))
+            .collect();
+        for (slot, result) in finished {
+            let Some(result) = self.settle(slot, result) else {
+                self.push(slot);
+                continue;
+            };
+            let read = self.reads[slot].take().expect("a read in flight");
+            self.free.push(slot);
+            done.push(Completion { tag: read.tag, buffer: read.buffer, result });
+        }
+    }
+
+    /// How the read of this slot ended; `None`: it must go on.
+    fn settle(&mut self, slot: usize, result: i32) -> Option<Result<(), DeviceError>> {
+        let read = self.reads[slot].as_mut().expect("a read in flight");
+        let place = (read.offset, read.buffer.len());
+        let Ok(arrived) = usize::try_from(result) else {
+            let errno = Errno::from_raw_os_error(-result);
+            if matches!(errno, Errno::INTR | Errno::AGAIN) {
+                return None;
+            }
+            return Some(Err(DeviceError::io("reading", &self.file.path, place, errno.into())));
+        };
+        read.got += arrived;
+        if read.got == read.buffer.len() {
+            return Some(Ok(()));
+        }
+        let block = index(self.file.geometry.block);
+        if arrived == 0 || (self.file.direct && !read.got.is_multiple_of(block)) {
+            return Some(Err(DeviceError::ends_early(&self.file.path, place, read.got)));
+        }
+        None
+    }
+
+    fn failed(&self, action: &'static str, error: io::Error) -> DeviceError {
+        DeviceError::io(action, &self.file.path, (0, 0), error)
+    }
+}
+
+impl Queue for UringQueue {
+    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
+        let checked = self.file.geometry.check("reading", &self.file.path, (offset, buffer.len()));
+        if let Err(error) = checked {
+            self.refused.push(Completion { tag, buffer, result: Err(error) });
+            return Ok(());
+        }
+        self.start()?;
+        let slot = self.free.pop().expect("no more reads in flight than the queue's depth");
+        self.reads[slot] = Some(Read { tag, offset, buffer, got: 0 });
+        self.push(slot);
+        Ok(())
+    }
+
+    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let (start, before) = (Instant::now(), done.len());
+        done.append(&mut self.refused);
+        while self.in_flight() > 0 {
+            let left = at_most.saturating_sub(start.elapsed());
+            let ring = self.ring.as_mut().expect("made before the first read");
+            let waiting = done.len() == before && ring.completion().is_empty() && !left.is_zero();
+            match enter(ring, waiting, left) {
+                Err(e) if !is_passing(&e) => return Err(self.failed("waiting for reads of", e)),
+                _ => self.collect(done),
+            }
+            if done.len() > before || left.is_zero() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> u32 {
+        let refused = self.refused.len();
+        u32::try_from(self.reads.len() - self.free.len() + refused).unwrap_or(u32::MAX)
+    }
+
+    fn method(&self) -> String {
+        let how = if self.file.direct { "direct" } else { "buffered" };
+        let refused = self.regions.contains(&Region::Refused);
+        let buffers = match (self.setup.registered, refused) {
+            (true, false) => ", registered buffers",
+            (true, true) => ", some buffers registered (raise the limit of locked memory)",
+            (false, _) => "",
+        };
+        format!("io_uring, {how}{buffers}")
+    }
+}
+
+impl Drop for UringQueue {
+    /// Waits for what is in flight. Where that is not possible (another thread made the ring), the
+    /// buffers are never used again, because the kernel may still write to them.
+    fn drop(&mut self) {
+        let mut done = Vec::new();
+        while self.in_flight() > 0 && self.wait(Duration::from_secs(1), &mut done).is_ok() {
+            done.clear();
+        }
+        for read in self.reads.drain(..).flatten() {
+            std::mem::forget(read.buffer);
+        }
+    }
+}
+
+impl Setup {
+    /// The best setup that reads a block.
+    fn probe(file: &OpenFile, pool: &Pool) -> io::Result<Self> {
+        let mut refused = io::Error::from(Errno::NOSYS);
+        for (deferred, registered) in [(true, true), (true, false), (false, true), (false, false)] {
+            let setup = Self { deferred, registered };
+            match setup.try_one_read(file, pool) {
+                Ok(()) => return Ok(setup),
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
+    }
+
+    fn try_one_read(self, file: &OpenFile, pool: &Pool) -> io::Result<()> {
+        let spare = Pool::new(units::ByteCount(PROBE), units::ByteCount(PROBE));
+        let (pool, buffer) = match pool.take(4096) {
+            Some(buffer) => (pool, buffer),
+            None => (&spare, spare.take(4096).expect("a pool of its own")),
+        };
+        let ring = self.ring(file, 1, self.registered.then(|| pool.regions()))?;
+        let mut known = None;
+        if self.registered {
+            let number = pool.region_of(&buffer).expect("taken from it above");
+            register(&ring, number, pool.region(number))?;
+            known = Some(u16::try_from(number).expect("few regions"));
+        }
+        let read = Read { tag: 0, offset: 0, buffer, got: 0 };
+        let result = read_once(ring, &entry(&read, known));
+        match result {
+            Ok(result) if result < 0 => {
+                let errno = Errno::from_raw_os_error(-result);
+                // What the disk says (EIO) is not for or against the method.
+                if METHOD_REFUSED.contains(&errno) { Err(errno.into()) } else { Ok(()) }
+            }
+            Ok(_) => Ok(()),
+            Err(error) => {
+                // Perhaps it is still under way.
+                std::mem::forget(read.buffer);
+                Err(error)
+            }
+        }
+    }
+
+    /// A ring that knows the file as number 0 and has room for as many regions.
+    fn ring(self, file: &OpenFile, depth: u32, regions: Option<u32>) -> io::Result<IoUring> {
+        let mut builder = IoUring::builder();
+        builder.dontfork();
+        if self.deferred {
+            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+        }
+        let ring = builder.build(depth.next_power_of_two())?;
+        if !ring.params().is_feature_ext_arg() {
+            return Err(Errno::NOSYS.into());
+        }
+        ring.submitter().register_files(&[file.file.as_raw_fd()])?;
+        if let Some(regions) = regions {
+            ring.submitter().register_buffers_sparse(regions.max(1))?;
+        }
+        Ok(ring)
+    }
+}
+
+fn register(
+    ring: &IoUring,
+    number: u32,
+    (start, len): (std::ptr::NonNull<u8>, usize),
+) -> io::Result<()> {
+    let region = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: len };
+    // SAFETY: the region is mapped as long as the pool lives; the queue holds the pool, and the
+    // kernel holds the pages.
+    unsafe { ring.submitter().register_buffers_update(number, &[region], None) }
+}
+
+/// The rest of a read as the ring wants it.
+fn entry(read: &Read, known: Option<u16>) -> squeue::Entry {
+    // SAFETY: `got` is below the buffer's length.
+    let start = unsafe { read.buffer.start().add(read.got) }.as_ptr();
+    let rest = u32::try_from(read.buffer.len() - read.got).expect("reads are below 4 GiB");
+    let offset = read.offset + read.got as u64;
+    match known {
+        Some(number) => {
+            opcode::ReadFixed::new(Fixed(0), start, rest, number).offset(offset).build()
+        }
+        None => opcode::Read::new(Fixed(0), start, rest).offset(offset).build(),
+    }
+}
+
+/// Makes one read and gives its result.
+fn read_once(mut ring: IoUring, entry: &squeue::Entry) -> io::Result<i32> {
+    // SAFETY: the caller keeps the buffer until this returns, for ever if it fails.
+    unsafe { ring.submission().push(entry) }.map_err(|_| io::Error::from(Errno::NOSYS))?;
+    let deadline = Instant::now() + PROBE_PATIENCE;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match enter(&ring, true, left) {
+            Err(e) if !is_passing(&e) => return Err(e),
+            _ => {}
+        }
+        if let Some(completion) = ring.completion().next() {
+            return Ok(completion.result());
+        }
+        if left.is_zero() {
+            return Err(Errno::TIMEDOUT.into());
+        }
+    }
+}
+
+/// Hands over what is queued and, if `waiting`, waits for a completion.
+fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<()> {
+    let timeout = Timespec::from(at_most);
+    let args = SubmitArgs::new().timespec(&timeout);
+    ring.submitter().submit_with_args(usize::from(waiting), &args).map(drop)
+}
+
+/// Time was up, or a signal came, or the ring is full of completions: collect and try again.
+fn is_passing(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN))
+}
+
+/// What a kernel answers that does not do the method, or not on this file.
+const METHOD_REFUSED: [Errno; 6] =
+    [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS, Errno::FAULT];
+
+/// Rings have at most 32,768 entries; no disk wants a tenth of that.
+const MOST_IN_FLIGHT: u32 = 4096;
+
+/// Memory of a probe when the pool has none: a huge page, the smallest region.
+const PROBE: u64 = 2 << 20;
+
+/// A disk that sleeps takes seconds to spin up.
+const PROBE_PATIENCE: Duration = Duration::from_secs(30);

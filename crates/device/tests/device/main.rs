@@ -1,0 +1,5 @@
+//! The devices of this room from outside, as the store and the schedule see them.
+
+mod every_method;
+mod file;
+mod scratch;
