@@ -1,1 +1,10 @@
-//! meter
+//! The storage meter: what a server's viewers (and one day a disk's, a file system's or a
+//! bucket's clients) get, counted from the outside.
+//!
+//! [`viewer`] plays titles from an HTTP server as so many players would and says what each of them
+//! saw.
+//!
+//! The meter knows nothing of the store's format and shares no code with the server: what it says
+//! of the server is what anybody else's measurement would say.
+
+pub mod viewer;

@@ -1,0 +1,296 @@
+//! Reading HTTP/1.1 answers as they come in, piece by piece. Pure: bytes in, parts out.
+//!
+//! ```text
+//!  push(bytes) ──▶ Head ──▶ Length(n) │ Chunked │ UntilClosed ──▶ Done
+//!                   │                    body bytes to the sink
+//!                   └─ 1xx heads are passed over
+//! ```
+//!
+//! It does not keep bodies: the caller's sink counts, collects or writes them.
+
+use std::ops::Range;
+
+/// A response head, as far as a player cares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    /// Whether the connection can be used again afterwards.
+    pub(crate) keep_alive: bool,
+    pub(crate) location: Option<String>,
+    /// In seconds; a date is not understood and is none.
+    pub(crate) retry_after: Option<u64>,
+    /// From `Content-Range`: the bytes that follow, and of how many.
+    pub(crate) range: Option<(Range<u64>, Option<u64>)>,
+}
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotHttp(pub(crate) &'static str);
+
+/// One response, from its first byte to its last.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseReader {
+    state: State,
+    /// The head (or a chunk's size line) as far as it is here.
+    pending: Vec<u8>,
+    head: Option<Head>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Head,
+    Length(u64),
+    UntilClosed,
+    ChunkSize,
+    Chunk(u64),
+    /// The line end after a chunk's data.
+    ChunkEnd,
+    Trailer,
+    Done,
+}
+
+impl ResponseReader {
+    /// Takes the next bytes and gives those of the body to `sink`. Bytes after the end of the
+    /// response (there should be none, as nothing is asked ahead) are an error.
+    pub(crate) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        sink: &mut dyn FnMut(&Head, &[u8]),
+    ) -> Result<(), NotHttp> {
+        while !bytes.is_empty() {
+            bytes = match self.state {
+                State::Head => self.push_head(bytes)?,
+                State::Length(left) => {
+                    let rest = self.body(bytes, left, sink);
+                    let left = left - (bytes.len() - rest.len()) as u64;
+                    self.state = if left == 0 { State::Done } else { State::Length(left) };
+                    rest
+                }
+                State::UntilClosed => self.body(bytes, u64::MAX, sink),
+                State::Chunk(left) => {
+                    let rest = self.body(bytes, left, sink);
+                    let left = left - (bytes.len() - rest.len()) as u64;
+                    self.state = if left == 0 { State::ChunkEnd } else { State::Chunk(left) };
+                    rest
+                }
+                State::ChunkSize | State::ChunkEnd | State::Trailer => self.push_line(bytes)?,
+                State::Done => return Err(NotHttp("more bytes than were announced")),
+            };
+        }
+        Ok(())
+    }
+
+    /// The peer has closed: fine for a body without a length, otherwise the response is cut.
+    pub(crate) fn closed(&mut self) -> Result<(), NotHttp> {
+        match self.state {
+            State::UntilClosed | State::Done => {
+                self.state = State::Done;
+                Ok(())
+            }
+            State::Head => Err(NotHttp("closed before an answer")),
+            _ => Err(NotHttp("closed in the middle of an answer")),
+        }
+    }
+
+    /// Whether nothing has come yet.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.state == State::Head && self.pending.is_empty() && self.head.is_none()
+    }
+
+    /// The head, once all has come.
+    pub(crate) fn take_complete(&mut self) -> Option<Head> {
+        if self.state != State::Done {
+            return None;
+        }
+        self.state = State::Head;
+        self.head.take()
+    }
+
+    fn body<'a>(&self, bytes: &'a [u8], left: u64, sink: &mut dyn FnMut(&Head, &[u8])) -> &'a [u8] {
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        let (body, rest) = bytes.split_at(len);
+        sink(self.head.as_ref().expect("a body follows its head"), body);
+        rest
+    }
+
+    fn push_head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], NotHttp> {
+        let before = self.pending.len();
+        let take = bytes.len().min(MAX_HEAD + 1 - before);
+        self.pending.extend_from_slice(&bytes[..take]);
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let parsed = response.parse(&self.pending).map_err(|_| NotHttp("no status line"))?;
+        let httparse::Status::Complete(len) = parsed else {
+            if self.pending.len() > MAX_HEAD {
+                return Err(NotHttp("an endless head"));
+            }
+            return Ok(&bytes[take..]);
+        };
+        let (head, body) = read_head(&response)?;
+        self.pending.clear();
+        if head.status >= 200 {
+            self.state = body;
+            self.head = Some(head);
+        }
+        Ok(&bytes[len - before..])
+    }
+
+    fn push_line<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], NotHttp> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(bytes.len(), |end| end + 1);
+        self.pending.extend_from_slice(&bytes[..taken]);
+        if self.pending.len() > MAX_LINE {
+            return Err(NotHttp("an endless line between chunks"));
+        }
+        if end.is_some() {
+            let line = std::mem::take(&mut self.pending);
+            self.state = after_line(self.state, line.trim_ascii())?;
+        }
+        Ok(&bytes[taken..])
+    }
+}
+
+fn after_line(state: State, line: &[u8]) -> Result<State, NotHttp> {
+    match state {
+        State::ChunkSize => {
+            let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
+            let size = std::str::from_utf8(size.trim_ascii()).ok();
+            match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
+                Some(0) => Ok(State::Trailer),
+                Some(size) => Ok(State::Chunk(size)),
+                None => Err(NotHttp("a chunk without a size")),
+            }
+        }
+        State::ChunkEnd if line.is_empty() => Ok(State::ChunkSize),
+        State::ChunkEnd => Err(NotHttp("a chunk longer than its size")),
+        _ if line.is_empty() => Ok(State::Done),
+        _ => Ok(State::Trailer),
+    }
+}
+
+fn read_head(response: &httparse::Response<'_, '_>) -> Result<(Head, State), NotHttp> {
+    let status = response.code.unwrap_or_default();
+    let mut head = Head { status, keep_alive: response.version == Some(1), ..Head::default() };
+    let mut body = State::UntilClosed;
+    for header in response.headers.iter() {
+        let Ok(value) = std::str::from_utf8(header.value) else { continue };
+        let value = value.trim();
+        let name = |wanted: &str| header.name.eq_ignore_ascii_case(wanted);
+        if name("content-length") && body != State::ChunkSize {
+            let len = value.parse().map_err(|_| NotHttp("a length that is no number"))?;
+            body = if len == 0 { State::Done } else { State::Length(len) };
+        } else if name("transfer-encoding") && value.eq_ignore_ascii_case("chunked") {
+            body = State::ChunkSize;
+        } else if name("connection") {
+            head.keep_alive = !value.eq_ignore_ascii_case("close")
+                && (head.keep_alive || value.eq_ignore_ascii_case("keep-alive"));
+        } else if name("location") {
+            head.location = Some(value.to_owned());
+        } else if name("retry-after") {
+            head.retry_after = value.parse().ok();
+        } else if name("content-range") {
+            head.range = content_range(value);
+        }
+    }
+    if matches!(status, 204 | 304) {
+        body = State::Done;
+    }
+    head.keep_alive &= body != State::UntilClosed;
+    Ok((head, body))
+}
+
+/// `bytes 0-99/1234` or `bytes 0-99/*`.
+fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
+    let (range, total) = value.strip_prefix("bytes")?.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let first: u64 = first.trim().parse().ok()?;
+    let last: u64 = last.trim().parse().ok()?;
+    let total = if total.trim() == "*" { None } else { Some(total.trim().parse().ok()?) };
+    Some((first..last.checked_add(1)?, total))
+}
+
+/// No server says more than this before its body.
+const MAX_HEAD: usize = 32 * 1024;
+
+/// Ditto.
+const MAX_HEADERS: usize = 64;
+
+/// A chunk's size with extensions, or one trailer.
+const MAX_LINE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Head and body of `response`, given in pieces of `step` bytes.
+    fn read(response: &str, step: usize, close: bool) -> Result<(Head, String), NotHttp> {
+        let mut reader = ResponseReader::default();
+        let mut body = Vec::new();
+        for bytes in response.as_bytes().chunks(step) {
+            reader.push(bytes, &mut |_, bytes| body.extend_from_slice(bytes))?;
+        }
+        if close {
+            reader.closed()?;
+        }
+        let head = reader.take_complete().ok_or(NotHttp("not complete"))?;
+        Ok((head, String::from_utf8(body).unwrap()))
+    }
+
+    fn check(response: &str, close: bool, head: Head, body: &str) {
+        for step in [1, 2, 7, 10_000] {
+            let wanted = Ok((head.clone(), body.to_owned()));
+            assert_eq!(read(response, step, close), wanted, "in pieces of {step}");
+        }
+    }
+
+    #[test]
+    fn answers_of_every_length_are_read_however_they_are_cut() {
+        let ok = Head { status: 200, keep_alive: true, ..Head::default() };
+        check("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", false, ok.clone(), "hello");
+        check("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false, ok.clone(), "");
+        check(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
+             3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n",
+            false,
+            ok,
+            "hello",
+        );
+        let last = Head { status: 200, ..Head::default() };
+        check("HTTP/1.1 200 OK\r\n\r\nhello", true, last.clone(), "hello");
+        check(
+            "HTTP/1.1 200 OK\r\nconnection: Close\r\ncontent-length: 2\r\n\r\nhe",
+            false,
+            last.clone(),
+            "he",
+        );
+        check("HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhe", false, last, "he");
+    }
+
+    #[test]
+    fn what_a_player_needs_of_a_head_is_kept() {
+        let (head, _) = read(
+            "HTTP/1.1 503 Busy\r\nRetry-After: 12\r\nLocation: /x?s=1\r\n\
+             Content-Range: bytes 5-9/1234\r\nContent-Length: 0\r\n\r\n",
+            9,
+            false,
+        )
+        .unwrap();
+        assert_eq!((head.status, head.retry_after), (503, Some(12)));
+        assert_eq!(head.location.as_deref(), Some("/x?s=1"));
+        assert_eq!(head.range, Some((5..10, Some(1234))));
+    }
+
+    #[test]
+    fn what_is_no_http_is_named() {
+        let cut = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel";
+        assert_eq!(read(cut, 9, true), Err(NotHttp("closed in the middle of an answer")));
+        let long = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello";
+        assert_eq!(read(long, 99, false), Err(NotHttp("more bytes than were announced")));
+        assert_eq!(read("SSH-2.0-OpenSSH\r\n", 99, false), Err(NotHttp("no status line")));
+        let endless = format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(60 * 1024));
+        assert!(read(&endless, 8192, false).is_err());
+        let chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n";
+        assert_eq!(read(chunk, 99, false), Err(NotHttp("a chunk without a size")));
+    }
+}

@@ -1,0 +1,53 @@
+//! Plays titles from an HTTP server as so many viewers would, and tells what each of them saw.
+//!
+//! It fetches over real sockets (HLS playlists with fragmented MP4, or progressive MP4 by byte
+//! ranges), keeps a play-out clock and a buffer per viewer ([`player`]), and discards the media as
+//! it comes, so that hundreds of viewers fit on one core and into little memory. It speaks plain
+//! HTTP/1.1 to any server, not only to ours.
+//!
+//! It deliberately does not decode (a picture that arrives in time is counted as seen), does not
+//! switch between renditions, and does not do TLS.
+
+mod connection;
+mod error;
+mod http;
+mod options;
+mod outcome;
+mod progressive;
+mod run;
+mod save;
+mod session;
+mod source;
+mod summary;
+mod titles;
+mod url;
+
+pub use error::{PlayError, ViewerError};
+pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions};
+pub use outcome::{
+    Distribution, DriftReport, Outcome, Parameters, PlayReport, RefusalReport, Sample, Totals,
+    ViewerReport,
+};
+
+use std::sync::atomic::AtomicBool;
+
+/// Plays until every viewer is done, `options.duration` is over, or `stop` is set (then the report
+/// says that it is not complete). `progress` is told the state of things twice a second.
+///
+/// What befalls single viewers (refusals, errors) is in the report. An error is returned when
+/// there is nothing to play, when the very first viewer cannot get an answer, when media cannot be
+/// saved, or when the machine has no sockets left.
+pub fn play(
+    options: &PlayOptions,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Sample),
+) -> Result<PlayReport, PlayError> {
+    let mut hosts = connection::Hosts::default();
+    if options.viewers == 0 {
+        return Err(PlayError::NoViewers);
+    }
+    let urls = titles::discover(options, &mut hosts)?;
+    let run = run::run(options, &urls, hosts, stop, progress)?;
+    Ok(summary::summarize(options, urls.len(), run))
+}
+

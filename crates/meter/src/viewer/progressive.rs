@@ -1,0 +1,423 @@
+//! When each byte of a progressive MP4 file is needed, read from its sample tables.
+//!
+//! ```text
+//!   file   ftyp | moov (front or end) | mdat: interleaved samples of all tracks
+//!                  │ per sample: decode time, place, size
+//!                  ▼
+//!   pieces  [ bytes needed for 0..2 s | for 2..4 s | ... ]   one range request each
+//! ```
+//!
+//! Only the boxes named here are read, and of them only what is needed, so that a codec or a box
+//! nobody here has heard of is no obstacle. Edit lists are not applied: they shift by less than a
+//! piece. A fragmented file has no sample tables: a constant rate is assumed over its duration.
+
+use super::source::{Piece, TrackSource};
+use super::url::Url;
+use player::TrackTimeline;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Looks for the `moov` box, asking for bytes as it goes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MoovFinder {
+    /// Where the next top-level box begins.
+    at: u64,
+    /// Where reading of pieces will begin: one past the bytes read from the front.
+    front: u64,
+    hops: u32,
+}
+
+/// What the finder wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Ask for these bytes and `look` at them.
+    Need(Range<u64>),
+    /// The content of `moov`.
+    Moov(Vec<u8>),
+}
+
+impl MoovFinder {
+    /// The first bytes to ask for.
+    pub(crate) fn start() -> Range<u64> {
+        0..FRONT
+    }
+
+    /// Looks at `bytes`, which lie at `offset` of a file of `total` bytes.
+    pub(crate) fn look(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        total: u64,
+    ) -> Result<Found, &'static str> {
+        let end = offset + bytes.len() as u64;
+        if offset <= self.front {
+            self.front = self.front.max(end);
+        }
+        loop {
+            if self.at.saturating_add(8) > total {
+                return Err("it has no moov box");
+            }
+            self.hops += 1;
+            if self.hops > MAX_HOPS {
+                return Err("its boxes are too many or make no sense");
+            }
+            let here = usize::try_from(self.at.saturating_sub(offset)).ok();
+            let rest = here.filter(|_| self.at >= offset).and_then(|at| bytes.get(at..));
+            let Some((kind, header, size)) =
+                rest.and_then(|rest| box_header(rest, total - self.at))
+            else {
+                if self.at >= offset && self.at + 16 <= end {
+                    return Err("a box makes no sense");
+                }
+                return Ok(Found::Need(self.at..(self.at + FRONT).min(total)));
+            };
+            if kind == *b"moov" {
+                if size > MAX_MOOV {
+                    return Err("its moov box is larger than a player would accept");
+                }
+                let wanted = header..usize::try_from(size).unwrap_or(usize::MAX);
+                return Ok(match rest.and_then(|rest| rest.get(wanted)) {
+                    Some(moov) => Found::Moov(moov.to_vec()),
+                    None => Found::Need(self.at..(self.at + size).min(total)),
+                });
+            }
+            self.at = self.at.saturating_add(size);
+        }
+    }
+
+    /// The pieces of the file whose `moov` was found.
+    pub(crate) fn pieces(
+        &self,
+        url: &Url,
+        moov: &[u8],
+        total: u64,
+    ) -> Result<TrackSource, &'static str> {
+        let (needs, duration) = needs(moov, total)?;
+        let mut pieces = Vec::with_capacity(needs.len());
+        let mut from = self.front.min(total);
+        for (number, need) in needs.iter().enumerate() {
+            let last = number + 1 == needs.len();
+            let to = if last { total } else { (*need).clamp(from, total) };
+            pieces.push(Piece { reference: None, range: Some(from..to) });
+            from = to;
+        }
+        let count = pieces.len();
+        let durations = (0..count).map(|number| {
+            if number + 1 < count { PIECE } else { duration.saturating_sub(PIECE * last(count)) }
+        });
+        let timeline = TrackTimeline::from_durations(durations);
+        Ok(TrackSource { base: url.clone(), init: None, pieces, timeline })
+    }
+}
+
+fn last(count: usize) -> u32 {
+    u32::try_from(count - 1).unwrap_or(u32::MAX)
+}
+
+/// For each [`PIECE`] of play-out, the end of the bytes needed until then; and the duration.
+fn needs(moov: &[u8], total: u64) -> Result<(Vec<u64>, Duration), &'static str> {
+    let mut needs: Vec<u64> = Vec::new();
+    let mut duration = Duration::ZERO;
+    for (_, trak) in boxes(moov).filter(|(kind, _)| kind == b"trak") {
+        duration = duration.max(track_needs(trak, &mut needs)?);
+    }
+    if needs.is_empty() {
+        duration = movie_duration(moov).ok_or("it has neither samples nor a duration")?;
+        let count = count_of_pieces(duration)? as u64;
+        needs = (1..=count)
+            .map(|i| {
+                u64::try_from(u128::from(total) * u128::from(i) / u128::from(count))
+                    .unwrap_or(total)
+            })
+            .collect();
+    }
+    let mut most = 0;
+    for need in &mut needs {
+        most = most.max(*need);
+        *need = most;
+    }
+    Ok((needs, duration))
+}
+
+fn count_of_pieces(duration: Duration) -> Result<usize, &'static str> {
+    let count = duration.as_nanos().div_ceil(PIECE.as_nanos());
+    usize::try_from(count).ok().filter(|count| *count <= MAX_PIECES).ok_or("it is too long")
+}
+
+/// Adds what one track needs; gives its duration.
+fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static str> {
+    const CUT: &str = "a sample table is cut short";
+    let inside = |path: &[&[u8; 4]]| find(trak, path);
+    let stbl = |kind| inside(&[b"mdia", b"minf", b"stbl", kind]);
+    let timescale =
+        inside(&[b"mdia", b"mdhd"]).and_then(timescale).ok_or("a track has no clock")?;
+    let (Some(stts), Some(stsz), Some(stsc)) = (stbl(b"stts"), stbl(b"stsz"), stbl(b"stsc")) else {
+        return Ok(Duration::ZERO);
+    };
+    let (chunks, wide) = match (stbl(b"stco"), stbl(b"co64")) {
+        (Some(stco), _) => (stco, false),
+        (_, Some(co64)) => (co64, true),
+        _ => return Ok(Duration::ZERO),
+    };
+    let samples = u32_at(stsz, 8).ok_or(CUT)?;
+    let same_size = u32_at(stsz, 4).ok_or(CUT)?;
+    let mut times = Runs::of(stts, 2);
+    let mut in_chunk = SamplesPerChunk::new(stsc);
+    let (mut chunk, mut left_in_chunk, mut at, mut ticks) = (0, 0, 0u64, 0u64);
+    for sample in 0..samples as usize {
+        if left_in_chunk == 0 {
+            let offset = if wide {
+                u64_at(chunks, 8 + 8 * chunk)
+            } else {
+                u32_at(chunks, 8 + 4 * chunk).map(u64::from)
+            };
+            at = offset.ok_or(CUT)?;
+            left_in_chunk = in_chunk.of(chunk).filter(|count| *count > 0).ok_or(CUT)?;
+            chunk += 1;
+        }
+        left_in_chunk -= 1;
+        let size =
+            if same_size > 0 { same_size } else { u32_at(stsz, 12 + 4 * sample).ok_or(CUT)? };
+        at = at.saturating_add(u64::from(size));
+        let piece = count_of_pieces(time(ticks, timescale) + Duration::from_nanos(1))? - 1;
+        if needs.len() <= piece {
+            needs.resize(piece + 1, 0);
+        }
+        needs[piece] = needs[piece].max(at);
+        ticks += u64::from(times.next().ok_or(CUT)?);
+    }
+    Ok(time(ticks, timescale))
+}
+
+fn time(ticks: u64, timescale: u32) -> Duration {
+    let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(timescale.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Values of a run-length table (`stts`): pairs of count and value.
+struct Runs<'a> {
+    table: &'a [u8],
+    at: usize,
+    left: u32,
+    value: u32,
+    step: usize,
+}
+
+impl<'a> Runs<'a> {
+    fn of(table: &'a [u8], words: usize) -> Self {
+        Self { table, at: 8, left: 0, value: 0, step: 4 * words }
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        while self.left == 0 {
+            self.left = u32_at(self.table, self.at)?;
+            self.value = u32_at(self.table, self.at + 4)?;
+            self.at += self.step;
+        }
+        self.left -= 1;
+        Some(self.value)
+    }
+}
+
+/// `stsc`: from which chunk on there are how many samples in each.
+struct SamplesPerChunk<'a> {
+    table: &'a [u8],
+    at: usize,
+    now: Option<u32>,
+}
+
+impl<'a> SamplesPerChunk<'a> {
+    fn new(table: &'a [u8]) -> Self {
+        Self { table, at: 8, now: None }
+    }
+
+    /// Of `chunk`, counted from zero; asked in ascending order.
+    fn of(&mut self, chunk: usize) -> Option<u32> {
+        while let Some(first) = u32_at(self.table, self.at) {
+            if first as usize > chunk + 1 {
+                break;
+            }
+            self.now = u32_at(self.table, self.at + 4);
+            self.at += 12;
+        }
+        self.now
+    }
+}
+
+/// From `mvex/mehd`, else `mvhd`.
+fn movie_duration(moov: &[u8]) -> Option<Duration> {
+    let mvhd = find(moov, &[b"mvhd"])?;
+    let timescale = timescale(mvhd)?;
+    let long = |table: &[u8], at_32, at_64| match table.first() {
+        Some(1) => u64_at(table, at_64),
+        _ => u32_at(table, at_32).map(u64::from),
+    };
+    let fragments = find(moov, &[b"mvex", b"mehd"]).and_then(|mehd| long(mehd, 4, 4));
+    let ticks = fragments.filter(|ticks| *ticks > 0).or_else(|| long(mvhd, 16, 24))?;
+    (ticks > 0).then(|| time(ticks, timescale))
+}
+
+/// From `mvhd` or `mdhd`: after version, flags and two times.
+fn timescale(header: &[u8]) -> Option<u32> {
+    let at = if header.first() == Some(&1) { 20 } else { 12 };
+    u32_at(header, at).filter(|timescale| *timescale > 0)
+}
+
+/// The content of the first box at `path`.
+fn find<'a>(bytes: &'a [u8], path: &[&[u8; 4]]) -> Option<&'a [u8]> {
+    let Some((first, rest)) = path.split_first() else { return Some(bytes) };
+    let (_, content) = boxes(bytes).find(|(kind, _)| kind == *first)?;
+    find(content, rest)
+}
+
+/// The boxes side by side in `bytes`, as far as they make sense.
+fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
+    std::iter::from_fn(move || {
+        let (kind, header, size) = box_header(bytes, bytes.len() as u64)?;
+        let (this, rest) = bytes.split_at_checked(usize::try_from(size).ok()?)?;
+        bytes = rest;
+        Some((kind, &this[header..]))
+    })
+}
+
+/// Kind, bytes of the header, and bytes of the whole box, of which `left` can exist.
+fn box_header(bytes: &[u8], left: u64) -> Option<([u8; 4], usize, u64)> {
+    let kind: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
+    let (header, size) = match u32_at(bytes, 0)? {
+        0 => (8, left),
+        1 => (16, u64_at(bytes, 8)?),
+        size => (8, u64::from(size)),
+    };
+    (size >= header as u64).then_some((kind, header, size))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// Play-out time that one range request brings: about what browsers ask for at a time.
+const PIECE: Duration = Duration::from_secs(2);
+
+/// Enough for the `moov` of a few minutes, so that most files need one more request at most.
+const FRONT: u64 = 64 * 1024;
+
+/// The sample tables of half a day of video and audio are about this large.
+const MAX_MOOV: u64 = 64 << 20;
+
+/// `ftyp`, `free`, `uuid`, `mdat`, `moov`: seldom more than five on the way.
+const MAX_HOPS: u32 = 64;
+
+/// Two seconds each: four days.
+const MAX_PIECES: usize = 172_800;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mp4_box(kind: &str, content: &[u8]) -> Vec<u8> {
+        let size = u32::try_from(8 + content.len()).unwrap();
+        [&size.to_be_bytes()[..], kind.as_bytes(), content].concat()
+    }
+
+    fn table(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    /// A track of samples of 100 bytes, one second each, `per_chunk` in each chunk.
+    fn trak(chunks: &[u32], per_chunk: u32) -> Vec<u8> {
+        let count = u32::try_from(chunks.len()).unwrap();
+        let samples = count * per_chunk;
+        let stco = [&[0, count], chunks].concat();
+        let stbl = [
+            mp4_box("stsd", b"a codec nobody knows"),
+            mp4_box("stts", &table(&[0, 1, samples, 1000])),
+            mp4_box("stsz", &table(&[0, 100, samples])),
+            mp4_box("stsc", &table(&[0, 1, 1, per_chunk, 1])),
+            mp4_box("stco", &table(&stco)),
+        ]
+        .concat();
+        let mdhd = mp4_box("mdhd", &table(&[0, 0, 0, 1000, samples * 1000, 0]));
+        let minf = mp4_box("minf", &mp4_box("stbl", &stbl));
+        mp4_box("trak", &mp4_box("mdia", &[mdhd, minf].concat()))
+    }
+
+    #[test]
+    fn each_piece_brings_what_its_two_seconds_need() {
+        // Video in chunks of two samples, audio in one long chunk behind the first of them.
+        let moov = [trak(&[70_000, 70_500, 70_900], 2), trak(&[70_200], 3)].concat();
+        let finder = MoovFinder { front: 65_536, ..MoovFinder::default() };
+        let url = Url::parse("http://h/a.mp4").unwrap();
+        let track = finder.pieces(&url, &moov, 71_200).unwrap();
+        let ranges: Vec<_> = track.pieces.into_iter().map(|piece| piece.range.unwrap()).collect();
+        assert_eq!(ranges, [65_536..70_400, 70_400..70_700, 70_700..71_200]);
+        assert_eq!(track.timeline.duration(), Duration::from_secs(6));
+    }
+
+    #[test]
+    fn without_sample_tables_the_rate_is_taken_as_constant() {
+        let mvhd = mp4_box("mvhd", &table(&[0, 0, 0, 1000, 5000]));
+        let finder = MoovFinder::default();
+        let url = Url::parse("http://h/a.mp4").unwrap();
+        let track = finder.pieces(&url, &mvhd, 3000).unwrap();
+        let ranges: Vec<_> = track.pieces.into_iter().map(|piece| piece.range.unwrap()).collect();
+        assert_eq!(ranges, [0..1000, 1000..2000, 2000..3000]);
+        assert_eq!(track.timeline.duration(), Duration::from_secs(5));
+    }
+
+    /// Runs a finder over a whole file in memory; gives the requests it made and the result.
+    fn find_in(file: &[u8]) -> (Vec<Range<u64>>, Result<Vec<u8>, &'static str>) {
+        let total = file.len() as u64;
+        let mut finder = MoovFinder::default();
+        let mut range = MoovFinder::start();
+        let mut asked = Vec::new();
+        loop {
+            range.end = range.end.min(total);
+            asked.push(range.clone());
+            let bytes = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+            match finder.look(range.start, &file[bytes], total) {
+                Ok(Found::Need(next)) => range = next,
+                Ok(Found::Moov(moov)) => return (asked, Ok(moov)),
+                Err(error) => return (asked, Err(error)),
+            }
+        }
+    }
+
+    #[test]
+    fn the_moov_box_is_found_wherever_it_lies() {
+        let ftyp = mp4_box("ftyp", b"isom");
+        let mdat = mp4_box("mdat", &vec![7; 300_000]);
+        let small = mp4_box("moov", b"tables");
+        let large = mp4_box("moov", &vec![1; 100_000]);
+        let cases = [
+            ([&ftyp[..], &small, &mdat].concat(), 1, 6),
+            ([&ftyp[..], &large, &mdat].concat(), 2, 100_000),
+            ([&ftyp[..], &mdat, &small].concat(), 2, 6),
+            ([&ftyp[..], &mdat, &large].concat(), 3, 100_000),
+        ];
+        for (file, requests, len) in cases {
+            let (asked, moov) = find_in(&file);
+            assert_eq!((asked.len(), moov.unwrap().len()), (requests, len), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_moov_ends_with_a_reason() {
+        let mdat = mp4_box("mdat", &[7; 30]);
+        for file in [&mdat[..], b"<html>no such thing</html>", b"", &[0; 100], &mdat[..20]] {
+            assert!(find_in(file).1.is_err());
+        }
+        let cut = trak(&[1, 2], 2);
+        let damaged = String::from_utf8_lossy(&cut).replace("stsz", "free").into_bytes();
+        let finder = MoovFinder::default();
+        let url = Url::parse("http://h/a.mp4").unwrap();
+        assert!(finder.pieces(&url, &damaged, 100).is_err());
+    }
+}

@@ -1,0 +1,243 @@
+//! The loop that plays all viewers: one thread, one `epoll`, one clock.
+//!
+//! ```text
+//!   arrivals, players' clocks ─▶ timers ─┐
+//!                                        ├─▶ Session::tick / ready ─▶ sockets
+//!   sockets ─▶ poll ─────────────────────┘
+//! ```
+
+use super::connection::Hosts;
+use super::options::Choice;
+use super::outcome::{Outcome, Sample};
+use super::save::Saver;
+use super::session::{LANES, Session, Shared, State};
+use super::url::Url;
+use super::{PlayError, PlayOptions};
+use mio::{Events, Poll, Registry};
+use player::Stage;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use units::Moment;
+
+/// What a run leaves behind.
+pub(crate) struct Run {
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) samples: Vec<Sample>,
+    pub(crate) took: Duration,
+    pub(crate) complete: bool,
+    pub(crate) saved: Vec<PathBuf>,
+}
+
+/// Plays `urls` to all viewers until the end, the time limit or the `stop` flag.
+pub(crate) fn run(
+    options: &PlayOptions,
+    urls: &[Url],
+    hosts: Hosts,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Sample),
+) -> Result<Run, PlayError> {
+    let system = |what| move |source| PlayError::System { what, source };
+    let mut poll = Poll::new().map_err(system("cannot watch sockets"))?;
+    let registry = poll.registry().try_clone().map_err(system("cannot watch sockets"))?;
+    let mut theatre = Theatre::new(options, urls, hosts, &registry);
+    let mut events = Events::with_capacity(EVENTS);
+    while !stop.load(Ordering::Relaxed) {
+        theatre.tick(progress);
+        if theatre.is_over()? {
+            break;
+        }
+        match poll.poll(&mut events, Some(theatre.patience())) {
+            Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
+                return Err(system("cannot wait for sockets")(error));
+            }
+            _ => {}
+        }
+        for event in &events {
+            theatre.ready(event.token().0);
+        }
+    }
+    theatre.close(progress, !stop.load(Ordering::Relaxed))
+}
+
+/// All viewers and the time.
+struct Theatre<'a> {
+    shared: Shared<'a>,
+    sessions: Vec<Session>,
+    /// Who must be woken when. Each session has at most one entry, and `timers[i]` is its time.
+    queue: BTreeSet<(Moment, usize)>,
+    timers: Vec<Option<Moment>>,
+    /// Sessions not done.
+    open: BTreeSet<usize>,
+    begun: Instant,
+    samples: Vec<Sample>,
+    next_sample: Moment,
+}
+
+impl<'a> Theatre<'a> {
+    fn new(options: &'a PlayOptions, urls: &[Url], hosts: Hosts, registry: &'a Registry) -> Self {
+        let mut random = fastrand::Rng::with_seed(options.seed);
+        let arrivals = options.arrivals.times(options.viewers, &mut random);
+        let sessions: Vec<Session> = (0..options.viewers)
+            .zip(arrivals)
+            .map(|(number, arrival)| {
+                let choice = match options.choice {
+                    Choice::RoundRobin => number as usize % urls.len(),
+                    Choice::Random => random.usize(..urls.len()),
+                };
+                Session::new(number, urls[choice].clone(), Moment::ZERO + arrival)
+            })
+            .collect();
+        let queue = sessions.iter().enumerate().map(|(i, session)| (session.arrived, i)).collect();
+        Self {
+            shared: Shared {
+                options,
+                registry,
+                hosts,
+                scratch: vec![0; SCRATCH],
+                saver: options.save.as_deref().map(Saver::new),
+                fatal: None,
+            },
+            timers: sessions.iter().map(|session| Some(session.arrived)).collect(),
+            open: (0..sessions.len()).collect(),
+            sessions,
+            queue,
+            begun: Instant::now(),
+            samples: Vec::new(),
+            next_sample: Moment::ZERO,
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.begun.elapsed()
+    }
+
+    /// Whether everybody is done, or the time is up. Errors: nothing can be saved, or nobody gets anything at all.
+    fn is_over(&mut self) -> Result<bool, PlayError> {
+        if let Some(fatal) = self.shared.fatal.take() {
+            return Err(fatal);
+        }
+        // Once everybody who came has failed, so will the others: better told at once.
+        let mut here = self.sessions.iter().filter(|session| session.state != State::Absent);
+        if here.all(Session::has_seen_nothing)
+            && let Some(error) = &self.sessions[0].error
+        {
+            return Err(error.clone().into());
+        }
+        let now = self.now();
+        let limit = self.shared.options.duration.map(|limit| Moment::ZERO + limit);
+        Ok(self.open.is_empty() || limit.is_some_and(|limit| now >= limit))
+    }
+
+    /// Wakes whoever is to be woken, and notes the state of things twice a second.
+    fn tick(&mut self, progress: &mut dyn FnMut(&Sample)) {
+        let mut now = self.now();
+        while let Some((at, number)) = self.queue.first().copied() {
+            if at > now {
+                break;
+            }
+            self.sessions[number].tick(now, &mut self.shared);
+            self.touched(number);
+            now = self.now();
+        }
+        if now >= self.next_sample {
+            let sample = self.sample(now);
+            progress(&sample);
+            self.samples.push(sample);
+            while self.next_sample <= now {
+                self.next_sample = self.next_sample + SAMPLE;
+            }
+        }
+    }
+
+    fn ready(&mut self, token: usize) {
+        let (number, lane) = (token / LANES, token % LANES);
+        let now = self.now();
+        self.sessions[number].ready(now, lane, &mut self.shared);
+        self.touched(number);
+    }
+
+    /// Brings the timers up to date after a session was called.
+    fn touched(&mut self, number: usize) {
+        let session = &self.sessions[number];
+        let wake = session.wake_at(self.shared.options.patience);
+        if let Some(old) = std::mem::replace(&mut self.timers[number], wake) {
+            self.queue.remove(&(old, number));
+        }
+        if let Some(wake) = wake {
+            self.queue.insert((wake, number));
+        }
+        if matches!(session.state, State::Done(_)) {
+            self.open.remove(&number);
+        }
+    }
+
+    /// How long to wait for sockets at most.
+    fn patience(&self) -> Duration {
+        let now = self.now();
+        let limit = self.shared.options.duration.map(|limit| Moment::ZERO + limit);
+        let first = self.queue.first().map(|(at, _)| *at);
+        let until = [first, limit].into_iter().flatten().fold(self.next_sample, Moment::min);
+        until.since(now)
+    }
+
+    fn sample(&self, now: Moment) -> Sample {
+        let mut sample = Sample { at_s: now.as_secs_f64(), ..Sample::default() };
+        for session in &self.sessions {
+            sample.arrived += u32::from(session.state != State::Absent);
+            sample.stalls += session.stalls;
+            sample.bytes += session.bytes;
+            let place = match session.state {
+                State::Absent => continue,
+                State::AtTheDoor | State::WaitingOutside(_) => &mut sample.waiting,
+                State::Done(Outcome::Refused) => &mut sample.refused,
+                State::Done(Outcome::Failed) => &mut sample.failed,
+                State::Done(_) => &mut sample.gone,
+                State::Inside => match session.player.as_ref().map(player::Player::stage) {
+                    Some(Stage::Waiting) | None => &mut sample.waiting,
+                    Some(Stage::Stalled) => &mut sample.stalled,
+                    Some(_) => &mut sample.playing,
+                },
+            };
+            *place += 1;
+        }
+        sample
+    }
+
+    /// Sends everybody home.
+    fn close(
+        mut self,
+        progress: &mut dyn FnMut(&Sample),
+        complete: bool,
+    ) -> Result<Run, PlayError> {
+        let now = self.now();
+        // Nothing may have looked at the players for half a second.
+        let last = self.sample(now);
+        progress(&last);
+        self.samples.push(last);
+        for session in &mut self.sessions {
+            session.leave(now);
+        }
+        self.sessions.retain(|session| session.state != State::Absent);
+        match self.shared.fatal.take() {
+            Some(fatal) => Err(fatal),
+            None => Ok(Run {
+                sessions: self.sessions,
+                samples: self.samples,
+                took: now.since(Moment::ZERO),
+                complete,
+                saved: self.shared.saver.map(Saver::paths).unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+/// Also the longest time until a `stop` is noticed.
+const SAMPLE: Duration = Duration::from_millis(500);
+
+/// Events taken from the kernel at once.
+const EVENTS: usize = 256;
+
+/// One read from a socket; as large as what loopback buffers hold, so that few calls are made.
+const SCRATCH: usize = 256 * 1024;

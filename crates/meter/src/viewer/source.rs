@@ -1,0 +1,195 @@
+//! What a viewer fetches and when it is to be rendered, read from HLS playlists.
+
+use super::ViewerError;
+use super::url::Url;
+use m3u8_rs::{AlternativeMediaType, MasterPlaylist, MediaPlaylist, Playlist};
+use player::TrackTimeline;
+use std::ops::Range;
+use std::time::Duration;
+
+/// Bytes to ask a server for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) url: Url,
+    pub(crate) range: Option<Range<u64>>,
+}
+
+/// One track's requests.
+#[derive(Clone, Debug)]
+pub(crate) struct TrackSource {
+    /// Where the pieces' references are resolved, and what a piece without one stands for.
+    pub(crate) base: Url,
+    /// To be fetched once, before the first piece.
+    pub(crate) init: Option<Piece>,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) timeline: TrackTimeline,
+}
+
+/// One piece, as short as can be: a film has thousands, and a run has hundreds of films.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) reference: Option<Box<str>>,
+    pub(crate) range: Option<Range<u64>>,
+}
+
+impl TrackSource {
+    /// How to ask for `piece`.
+    pub(crate) fn request(&self, piece: &Piece) -> Result<Request, ViewerError> {
+        let url = match &piece.reference {
+            Some(reference) => self.base.join(reference)?,
+            None => self.base.clone(),
+        };
+        Ok(Request { url, range: piece.range.clone() })
+    }
+}
+
+/// What was at the address.
+#[derive(Clone, Debug)]
+pub(crate) enum Listing {
+    /// A multivariant playlist: the media playlists to play, video first.
+    Tracks(Vec<Url>),
+    /// A media playlist.
+    Track(TrackSource),
+}
+
+/// Whether this is the beginning of a playlist at all.
+pub(crate) fn looks_like_a_playlist(bytes: &[u8]) -> bool {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).starts_with(b"#EXTM3U")
+}
+
+/// Reads a playlist that was found at `url`. Of a multivariant playlist the first variant is taken,
+/// with its default audio: the server puts its best offer first.
+pub(crate) fn read_playlist(url: &Url, bytes: &[u8]) -> Result<Listing, ViewerError> {
+    let error = |reason: &str| ViewerError::NotAPlaylist {
+        url: url.to_string(),
+        reason: reason.to_owned(),
+    };
+    if !looks_like_a_playlist(bytes) {
+        return Err(error("it does not begin with #EXTM3U"));
+    }
+    match m3u8_rs::parse_playlist_res(bytes) {
+        Ok(Playlist::MasterPlaylist(master)) => {
+            tracks(url, &master)?.map(Listing::Tracks).ok_or_else(|| error("it names no variant"))
+        }
+        Ok(Playlist::MediaPlaylist(media)) => track(url, &media).map(Listing::Track).map_err(error),
+        Err(_) => Err(error("a tag cannot be read")),
+    }
+}
+
+fn tracks(url: &Url, master: &MasterPlaylist) -> Result<Option<Vec<Url>>, ViewerError> {
+    let Some(variant) = master.variants.iter().find(|variant| !variant.is_i_frame) else {
+        return Ok(None);
+    };
+    let mut audio: Vec<_> = master
+        .alternatives
+        .iter()
+        .filter(|media| media.media_type == AlternativeMediaType::Audio)
+        .filter(|media| Some(&media.group_id) == variant.audio.as_ref())
+        .collect();
+    audio.sort_by_key(|media| !media.default);
+    let mut urls = vec![url.join(&variant.uri)?];
+    // Without an address of its own the audio is within the variant.
+    if let Some(reference) = audio.first().and_then(|media| media.uri.as_ref()) {
+        let audio = url.join(reference)?;
+        if audio != urls[0] {
+            urls.push(audio);
+        }
+    }
+    Ok(Some(urls))
+}
+
+fn track(url: &Url, media: &MediaPlaylist) -> Result<TrackSource, &'static str> {
+    if !media.end_list {
+        return Err("it has no end; live programmes cannot be played as yet");
+    }
+    if media.segments.is_empty() {
+        return Err("it has no segments");
+    }
+    let mut pieces = Vec::with_capacity(media.segments.len());
+    let mut durations = Vec::with_capacity(media.segments.len());
+    // A byte range without an offset goes on where the last one ended.
+    let mut next = 0;
+    for segment in &media.segments {
+        let duration = Duration::try_from_secs_f32(segment.duration);
+        durations.push(duration.map_err(|_| "a segment's duration is no time")?);
+        let range = segment.byte_range.as_ref().map(|range| byte_range(range, &mut next));
+        pieces.push(Piece { reference: Some(segment.uri.as_str().into()), range });
+    }
+    let init = media.segments[0].map.as_ref().map(|map| Piece {
+        reference: Some(map.uri.as_str().into()),
+        range: map.byte_range.as_ref().map(|range| byte_range(range, &mut 0)),
+    });
+    let timeline = TrackTimeline::from_durations(durations);
+    if timeline.duration().is_zero() {
+        return Err("its segments have no duration");
+    }
+    Ok(TrackSource { base: url.clone(), init, pieces, timeline })
+}
+
+fn byte_range(range: &m3u8_rs::ByteRange, next: &mut u64) -> Range<u64> {
+    let start = range.offset.unwrap_or(*next);
+    *next = start.saturating_add(range.length);
+    start..*next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Listing, String> {
+        let url = Url::parse("http://h/t/film/master.m3u8").unwrap();
+        read_playlist(&url, text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_first_variant_and_its_default_audio_are_played() {
+        let text = "#EXTM3U\n#EXT-X-VERSION:7\n\
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"x\",DEFAULT=NO,URI=\"2.m3u8?s=T\"\n\
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"y\",DEFAULT=YES,URI=\"1.m3u8?s=T\"\n\
+            #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID=\"a\",NAME=\"z\",URI=\"3.m3u8\"\n\
+            #EXT-X-STREAM-INF:BANDWIDTH=5000000,CODECS=\"avc1.64001f,mp4a.40.2\",AUDIO=\"a\"\n\
+            0.m3u8?s=T\n\
+            #EXT-X-STREAM-INF:BANDWIDTH=1000000,AUDIO=\"a\"\n9.m3u8?s=T\n";
+        let Listing::Tracks(urls) = read(text).unwrap() else { panic!("multivariant") };
+        let shown: Vec<String> = urls.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["http://h/t/film/0.m3u8?s=T", "http://h/t/film/1.m3u8?s=T"]);
+    }
+
+    #[test]
+    fn segments_become_pieces_with_their_times() {
+        let text = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n\
+            #EXT-X-MAP:URI=\"0/init.mp4?s=T\"\n\
+            #EXTINF:4.0,\n0/0.m4s?s=T\n#EXTINF:2.5,\n0/1.m4s?s=T\n#EXT-X-ENDLIST\n";
+        let Listing::Track(track) = read(text).unwrap() else { panic!("media") };
+        assert_eq!(track.timeline.duration(), Duration::from_millis(6500));
+        let ask = |piece| track.request(piece).unwrap().url.to_string();
+        assert_eq!(ask(track.init.as_ref().unwrap()), "http://h/t/film/0/init.mp4?s=T");
+        assert_eq!(ask(&track.pieces[1]), "http://h/t/film/0/1.m4s?s=T");
+    }
+
+    #[test]
+    fn byte_ranges_go_on_where_the_last_ended() {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n\
+            #EXT-X-MAP:URI=\"a.mp4\",BYTERANGE=\"800@0\"\n\
+            #EXTINF:4,\n#EXT-X-BYTERANGE:1000@800\na.mp4\n\
+            #EXTINF:4,\n#EXT-X-BYTERANGE:500\na.mp4\n#EXT-X-ENDLIST\n";
+        let Listing::Track(track) = read(text).unwrap() else { panic!("media") };
+        let ranges: Vec<_> = track.pieces.iter().map(|piece| piece.range.clone()).collect();
+        assert_eq!(ranges, [Some(800..1800), Some(1800..2300)]);
+        assert_eq!(track.init.unwrap().range, Some(0..800));
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_said() {
+        let cases = [
+            ("<html>", "does not begin with #EXTM3U"),
+            ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n", "has no end"),
+            ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-ENDLIST\n", "has no segments"),
+            ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:-4,\na.ts\n#EXT-X-ENDLIST\n", "no duration"),
+        ];
+        for (text, wanted) in cases {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(wanted), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! From what each viewer saw to the report.
+
+use super::PlayOptions;
+use super::outcome::{
+    Distribution, DriftReport, Outcome, Parameters, PlayReport, Totals, ViewerReport,
+};
+use super::run::Run;
+use super::session::{Session, State};
+use player::{Drift, PlayerReport, Stage};
+use std::time::Duration;
+use units::Moment;
+
+/// The report of a run.
+pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayReport {
+    let viewers: Vec<ViewerReport> = run.sessions.iter().map(viewer).collect();
+    let admitted = || viewers.iter().filter(|viewer| viewer.outcome == Outcome::Admitted);
+    let drifts = run.sessions.iter().filter_map(|session| session.last.as_ref());
+    PlayReport {
+        parameters: parameters(options, titles),
+        complete: run.complete,
+        seconds: run.took.as_secs_f64(),
+        totals: totals(&viewers, run.took),
+        startup_ms: Distribution::of(viewers.iter().filter_map(|viewer| viewer.startup_ms)),
+        answer_ms: Distribution::of(viewers.iter().filter_map(|viewer| viewer.answer_ms)),
+        stalled_ms: Distribution::of(admitted().map(|viewer| viewer.stalled_ms)),
+        drift_ms: Distribution::of(
+            drifts.flat_map(|last| last.drift.units().iter().map(|nanos| to_ms(nanos.abs()))),
+        ),
+        viewers,
+        samples: run.samples,
+        saved: run.saved,
+    }
+}
+
+fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
+    Parameters {
+        urls: options.urls.clone(),
+        titles,
+        viewers: options.viewers,
+        arrivals: options.arrivals.to_string(),
+        seed: options.seed,
+        duration_s: options.duration.map(|time| time.as_secs_f64()),
+        start_s: options.player.start.as_secs_f64(),
+        buffer_s: options.player.buffer.as_secs_f64(),
+        dead_band_ms: ms(options.player.dead_band),
+        retry: options.retry,
+    }
+}
+
+fn totals(viewers: &[ViewerReport], took: Duration) -> Totals {
+    let mut totals = Totals::default();
+    for viewer in viewers {
+        totals.arrived += 1;
+        *match viewer.outcome {
+            Outcome::Admitted => &mut totals.admitted,
+            Outcome::Refused => &mut totals.refused,
+            Outcome::Failed => &mut totals.failed,
+            Outcome::Unanswered => &mut totals.unanswered,
+        } += 1;
+        if let (Outcome::Refused, Some(refusal)) = (viewer.outcome, &viewer.refusal) {
+            *totals.refused_by.entry(refusal.resource.clone()).or_default() += 1;
+        }
+        totals.finished += u32::from(viewer.stage == "finished");
+        totals.glitches += viewer.glitches;
+        totals.viewers_with_glitches += u32::from(viewer.glitches > 0);
+        totals.stalled_s += viewer.stalled_ms / 1e3;
+        totals.played_s += viewer.played_s;
+        totals.bytes += viewer.bytes;
+    }
+    if totals.played_s + totals.stalled_s > 0.0 {
+        totals.stall_ratio = totals.stalled_s / (totals.played_s + totals.stalled_s);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+    let bits = totals.bytes as f64 * 8.0;
+    totals.bits_per_s = if took.is_zero() { 0.0 } else { bits / took.as_secs_f64() };
+    totals
+}
+
+fn viewer(session: &Session) -> ViewerReport {
+    let State::Done(outcome) = session.state else { panic!("everybody has been sent home") };
+    let last = session.last.as_ref();
+    let startup = last.and_then(|last| last.startup);
+    ViewerReport {
+        viewer: session.number,
+        url: session.url.to_string(),
+        arrived_s: session.arrived.since(Moment::ZERO).as_secs_f64(),
+        outcome,
+        attempts: session.attempts,
+        refusal: session.refusal.clone(),
+        error: session.error.as_ref().map(ToString::to_string),
+        answer_ms: session.answered.map(|at| ms(at.since(session.arrived))),
+        startup_ms: startup.map(ms),
+        stage: last.map_or("none", |last| stage(last.stage)).to_owned(),
+        played_s: last.map_or(0.0, |last| last.played.as_secs_f64()),
+        glitches: last.map_or(0, |last| last.glitches.count),
+        stalled_ms: last.map_or(0.0, |last| ms(last.glitches.total)),
+        longest_stall_ms: last.map_or(0.0, |last| ms(last.glitches.longest)),
+        seeks_ms: last.map_or(Vec::new(), |last| last.seeks.iter().copied().map(ms).collect()),
+        least_margin_ms: last.and_then(|last| last.least_margin).map(to_ms),
+        drift: last.map_or_else(DriftReport::default, |last: &PlayerReport| drift(&last.drift)),
+        pieces: last.map_or(0, |last| last.pieces),
+        bytes: session.bytes,
+        put_off: session.put_off,
+    }
+}
+
+fn drift(drift: &Drift) -> DriftReport {
+    DriftReport {
+        pieces: drift.units().len(),
+        adf_ms: ms(drift.aggregate()),
+        normalised_adf_ms: ms(drift.normalised()),
+        cdf_ms: ms(drift.consecutive()),
+        p50_ms: ms(drift.quantile(0.5)),
+        p99_ms: ms(drift.quantile(0.99)),
+        max_ms: ms(drift.quantile(1.0)),
+    }
+}
+
+fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Waiting => "waiting",
+        Stage::Playing => "playing",
+        Stage::Stalled => "stalled",
+        Stage::Paused => "paused",
+        Stage::Finished => "finished",
+        Stage::Stopped => "stopped",
+    }
+}
+
+/// Milliseconds with microseconds behind the point: what is finer is the clock's noise.
+fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn to_ms(nanos: i64) -> f64 {
+    (nanos as f64 / 1e3).round() / 1e3
+}

@@ -1,0 +1,135 @@
+//! Which addresses a run plays: those given, and all titles of a server given by its root.
+
+use super::connection::{Hosts, render};
+use super::http::ResponseReader;
+use super::options::Form;
+use super::source::Request;
+use super::url::Url;
+use super::{PlayError, PlayOptions, ViewerError};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// The addresses behind `options.urls`. Asks the servers that are given by their root.
+pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<Url>, PlayError> {
+    if options.urls.is_empty() {
+        return Err(PlayError::NoUrl);
+    }
+    let mut found = Vec::new();
+    for text in &options.urls {
+        let url = Url::parse(text)?;
+        if !matches!(url.path(), "/" | "/titles") {
+            found.push(url);
+            continue;
+        }
+        let url = url.join("/titles")?;
+        let body = get(&url, hosts, options.patience)?;
+        let before = found.len();
+        for reference in titles(&url, &body, options.form)? {
+            found.push(url.join(&reference)?);
+        }
+        if found.len() == before {
+            return Err(PlayError::NoTitles { url: url.to_string() });
+        }
+    }
+    Ok(found)
+}
+
+/// The references that `/titles` gives, or that follow from its titles' names. Titles that are
+/// files and no media are left out.
+fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError> {
+    let error = || ViewerError::NotAPlaylist {
+        url: url.to_string(),
+        reason: "the server's list of titles is not understood".to_owned(),
+    };
+    let value: Value = serde_json::from_slice(body).map_err(|_| error())?;
+    let list = value.get("titles").unwrap_or(&value).as_array().ok_or_else(error)?;
+    let text = |title: &Value, key| title.get(key).and_then(Value::as_str).map(str::to_owned);
+    let (key, before, after) = match form {
+        Form::Hls => ("hls", "/t/", "/master.m3u8"),
+        Form::Progressive => ("progressive", "/t/", ".mp4"),
+    };
+    let references = list.iter().filter(|title| text(title, "kind").is_none_or(|k| k == "media"));
+    Ok(references
+        .filter_map(|title| {
+            let name = text(title, "name").or_else(|| title.as_str().map(str::to_owned));
+            let made = |name: String| {
+                format!("{before}{}{after}", utf8_percent_encode(&name, OUTSIDE_A_SEGMENT))
+            };
+            text(title, key).or_else(|| name.map(made))
+        })
+        .collect())
+}
+
+/// One small answer, waited for.
+fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, ViewerError> {
+    let lost = |error: std::io::Error| ViewerError::Lost {
+        url: url.to_string(),
+        reason: error.to_string(),
+    };
+    let mut stream = TcpStream::connect(hosts.resolve(&url.host_and_port())?).map_err(lost)?;
+    stream.set_read_timeout(Some(patience)).map_err(lost)?;
+    let request = Request { url: url.clone(), range: None };
+    stream.write_all(&render(&request)).map_err(lost)?;
+    let mut reader = ResponseReader::default();
+    let mut body = Vec::new();
+    let mut scratch = vec![0; 16 * 1024];
+    let head = loop {
+        let len = stream.read(&mut scratch).map_err(lost)?;
+        let read = match len {
+            0 => reader.closed(),
+            _ => reader.push(&scratch[..len], &mut |_, bytes| body.extend_from_slice(bytes)),
+        };
+        read.map_err(|error| ViewerError::NotHttp {
+            url: url.to_string(),
+            reason: error.0.to_owned(),
+        })?;
+        if let Some(head) = reader.take_complete() {
+            break head;
+        }
+        if body.len() > MAX_LIST {
+            return Err(ViewerError::NotHttp {
+                url: url.to_string(),
+                reason: "an endless list of titles".to_owned(),
+            });
+        }
+    };
+    match head.status {
+        200 => Ok(body),
+        404 => Err(ViewerError::NotFound { url: url.to_string() }),
+        status => Err(ViewerError::Status {
+            url: url.to_string(),
+            status,
+            body: super::session::beginning(&body),
+        }),
+    }
+}
+
+/// A path segment may hold letters, digits and these as they are (RFC 3986, unreserved).
+const OUTSIDE_A_SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A hundred thousand titles.
+const MAX_LIST: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_become_addresses_and_files_are_left_out() {
+        let url = Url::parse("http://h/titles").unwrap();
+        let list = r#"{"titles": [
+            {"name": "Ein Film", "kind": "media"},
+            {"name": "a/b?c", "kind": "media", "hls": "/t/x/master.m3u8"},
+            {"name": "raw.mxf", "kind": "file"}
+        ]}"#;
+        let read = |form| titles(&url, list.as_bytes(), form).unwrap();
+        assert_eq!(read(Form::Hls), ["/t/Ein%20Film/master.m3u8", "/t/x/master.m3u8"]);
+        assert_eq!(read(Form::Progressive), ["/t/Ein%20Film.mp4", "/t/a%2Fb%3Fc.mp4"]);
+        assert_eq!(titles(&url, b"[\"x\"]", Form::Hls).unwrap(), ["/t/x/master.m3u8"]);
+        assert!(titles(&url, b"<html>", Form::Hls).is_err());
+    }
+}

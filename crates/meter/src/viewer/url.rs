@@ -1,0 +1,149 @@
+//! Addresses: as much of RFC 3986 as playlists and redirects need. Only `http`.
+
+use super::ViewerError;
+
+/// Where to ask, and what for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Url {
+    /// `HOST` or `HOST:PORT`, as the `Host` header wants it.
+    pub(crate) authority: String,
+    /// Path and query, beginning with `/`.
+    pub(crate) target: String,
+}
+
+impl Url {
+    /// From an absolute address; without a scheme, `http` is meant.
+    pub(crate) fn parse(text: &str) -> Result<Self, ViewerError> {
+        let text = text.trim();
+        let error = || ViewerError::Url { url: text.to_owned() };
+        let rest = match text.split_once("://") {
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
+                return Err(ViewerError::Tls { url: text.to_owned() });
+            }
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some(_) => return Err(error()),
+            None => text,
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        let clean = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
+        if authority.is_empty() || authority.contains('@') || !clean(authority) || !clean(target) {
+            return Err(error());
+        }
+        let slash = if target.starts_with('/') { "" } else { "/" };
+        Ok(Self { authority: authority.to_owned(), target: format!("{slash}{target}") })
+    }
+
+    /// The address that `reference`, found at this address, stands for.
+    pub(crate) fn join(&self, reference: &str) -> Result<Self, ViewerError> {
+        if reference.contains("://") {
+            return Self::parse(reference);
+        }
+        if let Some(rest) = reference.strip_prefix("//") {
+            return Self::parse(rest);
+        }
+        let path = self.target.split('?').next().unwrap_or_default();
+        let target = if reference.starts_with('/') {
+            reference.to_owned()
+        } else if reference.starts_with('?') {
+            format!("{path}{reference}")
+        } else {
+            let folder = &path[..=path.rfind('/').unwrap_or(0)];
+            format!("{folder}{reference}")
+        };
+        Self::parse(&format!("{}{}", self.authority, without_dots(&target)))
+    }
+
+    /// The path without the query.
+    pub(crate) fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+
+    /// `HOST:PORT`, to be resolved.
+    pub(crate) fn host_and_port(&self) -> String {
+        let after_host = self.authority.rfind(']').unwrap_or(0);
+        if self.authority[after_host..].contains(':') {
+            self.authority.clone()
+        } else {
+            format!("{}:80", self.authority)
+        }
+    }
+}
+
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.target)
+    }
+}
+
+/// Resolves `.` and `..` in the path of a target.
+fn without_dots(target: &str) -> String {
+    let (path, query) = match target.find('?') {
+        Some(at) => target.split_at(at),
+        None => (target, ""),
+    };
+    let mut kept: Vec<&str> = Vec::new();
+    let mut parts = path.split('/').skip(1).peekable();
+    while let Some(part) = parts.next() {
+        let last = parts.peek().is_none();
+        match part {
+            ".." => {
+                kept.pop();
+            }
+            "." => {}
+            _ => kept.push(part),
+        }
+        if last && matches!(part, "." | "..") {
+            kept.push("");
+        }
+    }
+    format!("/{}{query}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_resolved_as_a_player_does() {
+        let base = Url::parse("http://host:8080/t/a%20film/master.m3u8?s=1").unwrap();
+        let cases = [
+            ("0.m3u8?s=T", "http://host:8080/t/a%20film/0.m3u8?s=T"),
+            ("0/17.m4s", "http://host:8080/t/a%20film/0/17.m4s"),
+            ("../b.mp4?x=/../y", "http://host:8080/t/b.mp4?x=/../y"),
+            ("../../../..", "http://host:8080/"),
+            ("./x/./y/..", "http://host:8080/t/a%20film/x/"),
+            ("/t/b.mp4", "http://host:8080/t/b.mp4"),
+            ("?s=2", "http://host:8080/t/a%20film/master.m3u8?s=2"),
+            ("http://other/x", "http://other/x"),
+            ("//other/x", "http://other/x"),
+        ];
+        for (reference, wanted) in cases {
+            assert_eq!(base.join(reference).unwrap().to_string(), wanted, "{reference}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_ports() {
+        let cases = [
+            ("localhost", "localhost:80", "/"),
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", "/"),
+            ("HTTP://[::1]:9000/x#top", "[::1]:9000", "/x"),
+            ("http://[::1]?q", "[::1]:80", "/?q"),
+        ];
+        for (text, host, target) in cases {
+            let url = Url::parse(text).unwrap();
+            assert_eq!((url.host_and_port().as_str(), url.target.as_str()), (host, target));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_named() {
+        assert!(matches!(Url::parse("https://a/"), Err(ViewerError::Tls { .. })));
+        for bad in ["", "http://", "ftp://a/", "http://u@a/", "http://a/b c", "http://a/b\r\nX: y"]
+        {
+            assert!(matches!(Url::parse(bad), Err(ViewerError::Url { .. })), "{bad:?}");
+        }
+    }
+}
