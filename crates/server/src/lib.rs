@@ -10,9 +10,11 @@
 )]
 
 mod config;
+pub mod control;
 pub mod engine;
 mod http;
 mod server;
+pub mod wire;
 
 pub use config::{MAX_HTTP_THREADS, ServerConfig};
 pub use server::{Server, ServerError};

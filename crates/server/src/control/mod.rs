@@ -1,0 +1,113 @@
+//! Reaching a store that a server owns: a Unix socket for each store, one JSON object a line.
+//!
+//! ```text
+//!   client ──▶ {"ingest":{"files":["/films/a.mkv"],...}}
+//!   client ◀── {"progress":{"stage":"copying","done":1048576,"total":73400320}}   (any number)
+//!   client ◀── {"reply":{"ingest":{...}}}   or   {"failed":{"code":"full","message":"..."}}
+//! ```
+//!
+//! The socket lies in a directory that only its user can enter. A client that hangs up in the
+//! middle of an ingest, export or check calls it off.
+
+mod client;
+mod place;
+
+pub use client::{Client, ControlError};
+use place::is_ours;
+pub use place::{socket_directory, socket_path};
+
+use crate::wire;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What can be asked. Paths are absolute: the server has its own working directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// All titles of the store.
+    Ls,
+    /// The store, or one title.
+    Info {
+        /// `None`: the store.
+        title: Option<String>,
+    },
+    /// Take files in.
+    Ingest {
+        /// Absolute paths, readable by the server.
+        files: Vec<PathBuf>,
+        /// As bytes rather than as media.
+        as_file: bool,
+        /// `None`: the file's name.
+        title: Option<String>,
+        /// Take what can be read of a damaged file.
+        allow_damaged: bool,
+    },
+    /// Remove a title: hidden at once, freed when its last viewer has gone.
+    Rm {
+        /// Its name.
+        title: String,
+    },
+    /// Give a title another name.
+    Rename {
+        /// As it is.
+        old: String,
+        /// As it shall be.
+        new: String,
+    },
+    /// Give a title back as a file.
+    Export {
+        /// Its name.
+        title: String,
+        /// Absolute path, writable by the server.
+        out: PathBuf,
+    },
+    /// Look for damage.
+    Check {
+        /// Read all data.
+        scrub: bool,
+    },
+    /// Measure the device anew. Viewers go on meanwhile, at a risk: see the answer's notes.
+    Calibrate,
+    /// The server at this moment.
+    Status,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// To `Ls`.
+    Titles(Vec<wire::Title>),
+    /// To `Info` of the store.
+    Store(wire::StoreInfo),
+    /// To `Info` of a title.
+    Title(wire::TitleDetail),
+    /// To `Ingest`.
+    Ingest(wire::IngestReport),
+    /// To `Rm`: whether viewers keep its space for now.
+    Removed {
+        /// The title as it was.
+        title: wire::Title,
+        /// Freed when the last of them has gone.
+        in_use: bool,
+    },
+    /// To `Rename`.
+    Renamed,
+    /// To `Export`.
+    Export(wire::ExportReport),
+    /// To `Check`.
+    Check(wire::CheckReport),
+    /// To `Calibrate`.
+    Calibration(wire::Calibration),
+    /// To `Status`.
+    Status(Box<wire::Status>),
+}
+
+/// One line from the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Line {
+    Progress(wire::Progress),
+    Reply(Reply),
+    Failed(wire::Failure),
+}
