@@ -133,6 +133,15 @@ impl Body {
     }
 }
 
+/// A body of these slices; empty ones are left out.
+impl FromIterator<Slice> for Body {
+    fn from_iter<I: IntoIterator<Item = Slice>>(slices: I) -> Self {
+        let mut body = Self::default();
+        slices.into_iter().for_each(|slice| body.push(slice));
+        body
+    }
+}
+
 impl fmt::Debug for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
