@@ -7,21 +7,28 @@
 
 #![warn(missing_docs)]
 
+mod as_disk;
 mod block;
 mod bounce;
+mod faulty;
 mod file;
 mod frames;
 mod memory;
 mod method;
+mod paced;
 mod pool;
-mod preallocate;
 mod pread;
+mod preallocate;
 pub mod sockets;
+mod throttled;
 mod uring;
 
+pub use as_disk::AsDisk;
 pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue};
+pub use faulty::{Access, Fault, Faulty, Rule};
 pub use file::{FileDevice, OpenOptions};
 pub use memory::MemoryDevice;
 pub use method::Method;
 pub use pool::{Buffer, Pool, SharedBuffer};
 pub use preallocate::preallocate;
+pub use throttled::Throttled;

@@ -1,13 +1,14 @@
 //! One test body over every way of reading: whoever implements `BlockDevice` behaves like this.
 
 use device::{
-    BlockDevice, Completion, DeviceError, FileDevice, MemoryDevice, Method, OpenOptions, Pool,
-    Queue, preallocate,
+    AsDisk, BlockDevice, Completion, DeviceError, Faulty, FileDevice, MemoryDevice, Method,
+    OpenOptions, Pool, Queue, Throttled, preallocate,
 };
+use disk::DiskModel;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use units::ByteCount;
+use units::{BitRate, ByteCount};
 
 use crate::scratch::Scratch;
 
@@ -56,7 +57,14 @@ fn every_device(scratch: &Scratch) -> Vec<(String, Arc<dyn BlockDevice>)> {
             devices.push((name, file(&path, direct, method)));
         }
     }
-    devices.push(("memory".to_owned(), Arc::new(MemoryDevice::new(ByteCount(SIZE)))));
+    let memory = || Arc::new(MemoryDevice::new(ByteCount(SIZE)));
+    let wrapped = new_file(scratch.path(), "wrapped");
+    let disk = DiskModel::preset("ssd-nvme").unwrap();
+    devices.push(("memory".to_owned(), memory()));
+    devices.push(("throttled".to_owned(), Arc::new(Throttled::new(memory(), BitRate(100 << 30)))));
+    devices.push(("faulty".to_owned(), Arc::new(Faulty::new(memory()))));
+    let wrapped = file(&wrapped, true, Method::Best);
+    devices.push(("as disk".to_owned(), Arc::new(AsDisk::new(wrapped, &disk))));
     devices
 }
 

@@ -3,3 +3,4 @@
 mod every_method;
 mod file;
 mod scratch;
+mod slow_and_faulty;

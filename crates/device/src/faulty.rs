@@ -1,0 +1,269 @@
+//! A device that fails as told: for tests of everything that stands on one.
+//!
+//! Faults are scripted by place and kind of access, each a number of times; the first that fits is
+//! used. Reads of a queue meet the same script as blocking reads.
+
+use crate::{BlockDevice, Buffer, Completion, DeviceError, Geometry, Pool, Queue};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The kernel says this: `libc::EIO`, `libc::ENOSPC`, ...
+    Errno(i32),
+    /// The byte at this offset of the device reads with these bits flipped.
+    BitRot {
+        /// Where.
+        at: u64,
+        /// Which bits.
+        bits: u8,
+    },
+    /// It takes so much longer.
+    Stall(Duration),
+    /// So many bytes of the write arrive, then the device is gone: `EIO`.
+    Torn {
+        /// How many.
+        kept: usize,
+    },
+}
+
+/// Which access a rule speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads, blocking or of a queue.
+    Read,
+    /// Writes.
+    Write,
+    /// Flushes, of any place.
+    Flush,
+}
+
+/// A line of the script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// See [`Access`].
+    pub access: Access,
+    /// Accesses that touch these bytes.
+    pub area: Range<u64>,
+    /// So many of them; `u32::MAX` for ever.
+    pub times: u32,
+    /// What happens.
+    pub fault: Fault,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Faulty {
+    inner: Arc<dyn BlockDevice>,
+    script: Arc<Script>,
+}
+
+impl Faulty {
+    /// `device`, without faults so far.
+    pub fn new(device: Arc<dyn BlockDevice>) -> Self {
+        Self { inner: device, script: Arc::default() }
+    }
+
+    /// Adds a line to the script; it holds from the next access on.
+    pub fn add(&self, rule: Rule) {
+        self.script.rules().push(rule);
+    }
+
+    /// All is well again.
+    pub fn heal(&self) {
+        self.script.rules().clear();
+    }
+}
+
+impl BlockDevice for Faulty {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let place = (offset, into.len());
+        let fault = self.script.next(Access::Read, place);
+        match fault {
+            Some(Fault::Errno(errno)) => return Err(failed(Access::Read, place, errno)),
+            Some(Fault::Stall(time)) => std::thread::sleep(time),
+            _ => {}
+        }
+        self.inner.read_at(offset, into)?;
+        rot(fault, offset, into);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let place = (offset, from.len());
+        match self.script.next(Access::Write, place) {
+            Some(Fault::Errno(errno)) => return Err(failed(Access::Write, place, errno)),
+            Some(Fault::Torn { kept }) => {
+                self.tear(offset, &from[..kept.min(from.len())])?;
+                return Err(failed(Access::Write, place, libc::EIO));
+            }
+            Some(Fault::Stall(time)) => std::thread::sleep(time),
+            _ => {}
+        }
+        self.inner.write_at(offset, from)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        match self.script.next(Access::Flush, (0, 0)) {
+            Some(Fault::Errno(errno)) => return Err(failed(Access::Flush, (0, 0), errno)),
+            Some(Fault::Stall(time)) => std::thread::sleep(time),
+            _ => {}
+        }
+        self.inner.flush()
+    }
+
+    fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
+        self.inner.written(area)
+    }
+
+    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
+        Ok(Box::new(FaultyQueue {
+            inner: self.inner.queue(depth, pool)?,
+            script: Arc::clone(&self.script),
+            under_way: Vec::new(),
+            held: Vec::new(),
+            fresh: Vec::new(),
+        }))
+    }
+}
+
+impl Faulty {
+    /// Writes these bytes and leaves the rest of their last block as it was.
+    fn tear(&self, offset: u64, kept: &[u8]) -> Result<(), DeviceError> {
+        let block = usize::try_from(self.geometry().block).expect("blocks are small");
+        let (whole, rest) = kept.split_at(kept.len() - kept.len() % block);
+        self.inner.write_at(offset, whole)?;
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let (at, mut last) = (offset + whole.len() as u64, vec![0; block]);
+        self.inner.read_at(at, &mut last)?;
+        last[..rest.len()].copy_from_slice(rest);
+        self.inner.write_at(at, &last)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Script(Mutex<Vec<Rule>>);
+
+impl Script {
+    fn rules(&self) -> std::sync::MutexGuard<'_, Vec<Rule>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fault that this access meets; it is used up by that.
+    fn next(&self, access: Access, (offset, len): (u64, usize)) -> Option<Fault> {
+        let end = offset.saturating_add(len as u64);
+        let fits = |rule: &&mut Rule| {
+            let touched = rule.area.start < end && offset < rule.area.end;
+            rule.access == access && rule.times > 0 && (touched || access == Access::Flush)
+        };
+        let mut rules = self.rules();
+        let rule = rules.iter_mut().find(fits)?;
+        if rule.times != u32::MAX {
+            rule.times -= 1;
+        }
+        Some(rule.fault)
+    }
+}
+
+struct FaultyQueue {
+    inner: Box<dyn Queue>,
+    script: Arc<Script>,
+    /// Those in the device below that a fault waits for: tag, offset, fault, handed out when.
+    under_way: Vec<(u64, u64, Fault, Instant)>,
+    held: Vec<(Instant, Completion)>,
+    fresh: Vec<Completion>,
+}
+
+impl FaultyQueue {
+    fn collect(&mut self, at_most: Duration) -> Result<(), DeviceError> {
+        let waited = self.inner.wait(at_most, &mut self.fresh);
+        for mut completion in self.fresh.drain(..) {
+            let marked = self.under_way.iter().position(|(tag, ..)| *tag == completion.tag);
+            let mut due = Instant::now();
+            if let Some(i) = marked {
+                let (_, offset, fault, until) = self.under_way.swap_remove(i);
+                rot(Some(fault), offset, &mut completion.buffer);
+                due = until;
+            }
+            self.held.push((due, completion));
+        }
+        waited
+    }
+}
+
+impl Queue for FaultyQueue {
+    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
+        let (place, now) = ((offset, buffer.len()), Instant::now());
+        match self.script.next(Access::Read, place) {
+            Some(Fault::Errno(errno)) => {
+                let result = Err(failed(Access::Read, place, errno));
+                self.held.push((now, Completion { tag, buffer, result }));
+                return Ok(());
+            }
+            Some(fault) => {
+                let longer = if let Fault::Stall(time) = fault { time } else { Duration::ZERO };
+                self.under_way.push((tag, offset, fault, now + longer));
+            }
+            None => {}
+        }
+        self.inner.submit(tag, offset, buffer)
+    }
+
+    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let (before, start) = (done.len(), Instant::now());
+        let mut patience = Duration::ZERO;
+        loop {
+            self.collect(patience)?;
+            let now = Instant::now();
+            for i in (0..self.held.len()).rev() {
+                if self.held[i].0 <= now {
+                    done.push(self.held.remove(i).1);
+                }
+            }
+            let left = at_most.saturating_sub(start.elapsed());
+            if done.len() > before || left.is_zero() || self.in_flight() == 0 {
+                return Ok(());
+            }
+            let next = self.held.iter().map(|(due, _)| due.saturating_duration_since(now)).min();
+            patience = next.unwrap_or(left).min(left);
+            if self.inner.in_flight() == 0 {
+                std::thread::sleep(patience);
+            }
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.inner.in_flight() + u32::try_from(self.held.len()).unwrap_or(u32::MAX)
+    }
+
+    fn method(&self) -> String {
+        format!("faulty, over {}", self.inner.method())
+    }
+}
+
+fn failed(access: Access, place: (u64, usize), errno: i32) -> DeviceError {
+    let action = match access {
+        Access::Read => "reading",
+        Access::Write => "writing",
+        Access::Flush => "flushing",
+    };
+    DeviceError::io(action, Path::new("(faulty)"), place, io::Error::from_raw_os_error(errno))
+}
+
+fn rot(fault: Option<Fault>, offset: u64, read: &mut [u8]) {
+    let Some(Fault::BitRot { at, bits }) = fault else { return };
+    let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
+    if let Some(byte) = place.and_then(|place| read.get_mut(place)) {
+        *byte ^= bits;
+    }
+}

@@ -1,0 +1,200 @@
+//! Makes a fast device take the time of a slow one: the common part of
+//! [`Throttled`](crate::Throttled) and [`AsDisk`](crate::AsDisk).
+//!
+//! ```text
+//!   asked ─┬─▶ timing: when would it be done? ──────────────┐
+//!          └─▶ the device below reads at once ──▶ done ──▶ held until then ──▶ handed out
+//! ```
+//!
+//! Nothing is handed out early. What the device below delivers late comes late, but the timing goes
+//! on from its own moments, so lateness is not passed on to the next read.
+
+use crate::{BlockDevice, Buffer, Completion, DeviceError, Geometry, Pool, Queue};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use units::Moment;
+
+/// When requests are done, in the order in which they are asked for.
+pub(crate) trait Timing: Send + fmt::Debug {
+    /// When `len` bytes at `offset`, asked for now, are done. `now` never decreases.
+    fn finish(&mut self, now: Moment, offset: u64, len: u64, write: bool) -> Moment;
+}
+
+/// A device below, a timing, and the clock that both go by.
+pub(crate) struct Paced {
+    pub(crate) inner: Arc<dyn BlockDevice>,
+    pace: Arc<Pace>,
+}
+
+struct Pace {
+    origin: Instant,
+    timing: Mutex<Box<dyn Timing>>,
+}
+
+impl Paced {
+    pub(crate) fn new(inner: Arc<dyn BlockDevice>, timing: Box<dyn Timing>) -> Self {
+        let pace = Pace { origin: Instant::now(), timing: Mutex::new(timing) };
+        Self { inner, pace: Arc::new(pace) }
+    }
+
+    pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let due = self.ask(offset, into.len(), false);
+        self.inner.read_at(offset, into)?;
+        self.pace.sleep_until(due);
+        Ok(())
+    }
+
+    pub(crate) fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let due = self.ask(offset, from.len(), true);
+        self.inner.write_at(offset, from)?;
+        self.pace.sleep_until(due);
+        Ok(())
+    }
+
+    /// `name`: what reports call this pace.
+    pub(crate) fn queue(
+        &self,
+        name: String,
+        depth: u32,
+        pool: &Pool,
+    ) -> Result<Box<dyn Queue>, DeviceError> {
+        Ok(Box::new(PacedQueue {
+            inner: self.inner.queue(depth, pool)?,
+            geometry: self.inner.geometry(),
+            pace: Arc::clone(&self.pace),
+            name,
+            submitted: 0,
+            under_way: BTreeMap::new(),
+            held: Vec::new(),
+            fresh: Vec::new(),
+        }))
+    }
+
+    fn ask(&self, offset: u64, len: usize, write: bool) -> Moment {
+        self.pace.ask(&self.inner.geometry(), offset, len, write)
+    }
+}
+
+impl fmt::Debug for Paced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timing = self.pace.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        write!(f, "{timing:?} over {:?}", self.inner)
+    }
+}
+
+impl Pace {
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.origin.elapsed()
+    }
+
+    fn ask(&self, geometry: &Geometry, offset: u64, len: usize, write: bool) -> Moment {
+        let mut timing = self.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock, so that moments come in order.
+        let now = self.now();
+        if geometry.check("", Path::new(""), (offset, len)).is_err() {
+            // The device below will refuse it.
+            return now;
+        }
+        timing.finish(now, offset, len as u64, write)
+    }
+
+    fn sleep_until(&self, moment: Moment) {
+        sharpen_timers();
+        loop {
+            let left = moment.since(self.now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left);
+        }
+    }
+}
+
+/// A queue whose reads are handed out when the timing says so.
+struct PacedQueue {
+    inner: Box<dyn Queue>,
+    geometry: Geometry,
+    pace: Arc<Pace>,
+    name: String,
+    submitted: u64,
+    /// In the device below, by the number it was submitted as: the caller's tag, when it is due.
+    under_way: BTreeMap<u64, (u64, Moment)>,
+    /// Read, not yet due.
+    held: Vec<(Moment, Completion)>,
+    /// Scratch of `collect`.
+    fresh: Vec<Completion>,
+}
+
+impl PacedQueue {
+    /// Takes over what the device below has finished, waiting at most so long for something.
+    fn collect(&mut self, at_most: Duration) -> Result<(), DeviceError> {
+        let waited = self.inner.wait(at_most, &mut self.fresh);
+        for mut completion in self.fresh.drain(..) {
+            let known = self.under_way.remove(&completion.tag);
+            let (tag, due) = known.expect("the device below returns what it was given");
+            completion.tag = tag;
+            self.held.push((due, completion));
+        }
+        waited
+    }
+
+    /// What is due, in the order in which it fell due.
+    fn hand_out(&mut self, now: Moment, done: &mut Vec<Completion>) {
+        self.held.sort_by_key(|(due, _)| *due);
+        let due = self.held.partition_point(|(due, _)| *due <= now);
+        done.extend(self.held.drain(..due).map(|(_, completion)| completion));
+    }
+}
+
+impl Queue for PacedQueue {
+    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
+        let due = self.pace.ask(&self.geometry, offset, buffer.len(), false);
+        self.inner.submit(self.submitted, offset, buffer)?;
+        self.under_way.insert(self.submitted, (tag, due));
+        self.submitted += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        sharpen_timers();
+        let (before, until) = (done.len(), self.pace.now() + at_most);
+        let mut patience = Duration::ZERO;
+        loop {
+            self.collect(patience)?;
+            let now = self.pace.now();
+            self.hand_out(now, done);
+            if done.len() > before || now >= until || self.in_flight() == 0 {
+                return Ok(());
+            }
+            let next = self.held.first().map_or(Moment::MAX, |(due, _)| *due);
+            patience = next.min(until).since(now);
+            if self.under_way.is_empty() {
+                self.pace.sleep_until(now + patience);
+                patience = Duration::ZERO;
+            }
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        u32::try_from(self.under_way.len() + self.held.len()).unwrap_or(u32::MAX)
+    }
+
+    fn method(&self) -> String {
+        format!("{}, over {}", self.name, self.inner.method())
+    }
+}
+
+/// Lets this thread's waits end when they should; by default the kernel may add 50 µs to each, to
+/// wake up less often.
+fn sharpen_timers() {
+    thread_local!(static SHARP: Cell<bool> = const { Cell::new(false) });
+    if !SHARP.replace(true) {
+        // Refused: waits end a little later, nothing else.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    }
+}

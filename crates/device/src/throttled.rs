@@ -1,0 +1,64 @@
+//! A device slowed down to a rate: reads and writes go one after another through a pipe that
+//! carries so many bits per second. No seeks; [`AsDisk`](crate::AsDisk) has those.
+
+use crate::paced::{Paced, Timing};
+use crate::{BlockDevice, DeviceError, Geometry, Pool, Queue};
+use std::ops::Range;
+use std::sync::Arc;
+use units::{BitRate, ByteCount, Moment};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Throttled {
+    paced: Paced,
+    rate: BitRate,
+}
+
+impl Throttled {
+    /// `device`, no faster than `rate`. A rate of zero would never deliver.
+    pub fn new(device: Arc<dyn BlockDevice>, rate: BitRate) -> Self {
+        assert!(rate.0 > 0, "a throttle lets something through");
+        let pipe = Pipe { rate, free: Moment::ZERO };
+        Self { paced: Paced::new(device, Box::new(pipe)), rate }
+    }
+}
+
+impl BlockDevice for Throttled {
+    fn geometry(&self) -> Geometry {
+        self.paced.inner.geometry()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        self.paced.read_at(offset, into)
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        self.paced.write_at(offset, from)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.paced.inner.flush()
+    }
+
+    fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
+        self.paced.inner.written(area)
+    }
+
+    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
+        self.paced.queue(format!("throttled to {}", self.rate), depth, pool)
+    }
+}
+
+/// Free from this moment on.
+#[derive(Debug)]
+struct Pipe {
+    rate: BitRate,
+    free: Moment,
+}
+
+impl Timing for Pipe {
+    fn finish(&mut self, now: Moment, _offset: u64, len: u64, _write: bool) -> Moment {
+        self.free = self.free.max(now) + ByteCount(len).time_at(self.rate);
+        self.free
+    }
+}

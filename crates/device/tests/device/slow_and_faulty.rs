@@ -1,0 +1,174 @@
+//! Devices that stand before others: what they do to time and to bytes.
+
+use device::{
+    Access, AsDisk, BlockDevice, Completion, Fault, Faulty, MemoryDevice, Pool, Queue, Rule,
+    Throttled,
+};
+use disk::DiskModel;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use units::{BitRate, ByteCount, Moment};
+
+fn memory(mib: u64) -> Arc<MemoryDevice> {
+    let device = MemoryDevice::new(ByteCount::mib(mib));
+    for i in 0..mib {
+        device.write_at(i << 20, &vec![u8::try_from(i % 251).unwrap(); 1 << 20]).unwrap();
+    }
+    Arc::new(device)
+}
+
+fn pool() -> Pool {
+    Pool::new(ByteCount::mib(32), ByteCount::mib(1))
+}
+
+/// Tags in the order of completion, each with how it went.
+fn drain(queue: &mut dyn Queue) -> Vec<Completion> {
+    let mut done = Vec::new();
+    while queue.in_flight() > 0 {
+        queue.wait(Duration::from_secs(20), &mut done).unwrap();
+    }
+    done
+}
+
+fn tags(done: &[Completion]) -> Vec<u64> {
+    done.iter().map(|completion| completion.tag).collect()
+}
+
+#[test]
+fn a_throttle_is_never_faster_than_its_rate() {
+    let slow = Throttled::new(memory(8), BitRate(8 << 20) /* 1 MiB/s */);
+    let start = Instant::now();
+    slow.write_at(0, &[0; 32 << 10]).unwrap();
+    slow.read_at(0, &mut [0; 32 << 10]).unwrap();
+    assert!(start.elapsed() >= Duration::from_micros(62_500), "{:?}", start.elapsed());
+    let pool = pool();
+    let mut queue = slow.queue(4, &pool).unwrap();
+    let start = Instant::now();
+    for tag in 0..4 {
+        queue.submit(tag, tag * 32768, pool.take(32 << 10).unwrap()).unwrap();
+    }
+    assert_eq!(tags(&drain(&mut *queue)), [0, 1, 2, 3]);
+    assert!(start.elapsed() >= Duration::from_millis(125), "{:?}", start.elapsed());
+    assert!(queue.method().starts_with("throttled to 8.39 Mb/s, over memory"));
+}
+
+/// The wall clock may only ever be behind the model: each read in its turn takes at least what the
+/// modelled disk would take from a head in the best possible place.
+#[test]
+fn a_modelled_disk_is_never_early_and_hands_out_in_its_order() {
+    let model = DiskModel::preset("hdd-20tb").unwrap();
+    let disk = AsDisk::new(memory(64), &model);
+    assert!(disk.geometry().rotational);
+    let pool = pool();
+    let mut queue = disk.queue(8, &pool).unwrap();
+    let start = Instant::now();
+    let places = [63, 0, 32, 1, 62, 5, 40, 20];
+    for (tag, place) in places.into_iter().enumerate() {
+        queue.submit(tag as u64, place << 20, pool.take(1 << 20).unwrap()).unwrap();
+    }
+    let done = drain(&mut *queue);
+    assert_eq!(tags(&done), [0, 1, 2, 3, 4, 5, 6, 7], "one after another, as submitted");
+    for (completion, place) in done.iter().zip(places) {
+        assert!(completion.result.is_ok());
+        assert!(completion.buffer.iter().all(|byte| u64::from(*byte) == place));
+    }
+    let scaled = model.scaled_to(ByteCount::mib(64));
+    let mut head = scaled.head();
+    let (mut least, mut now) = (Duration::ZERO, Moment::ZERO);
+    for place in places {
+        let service = head.serve(now, place << 20, 1 << 20, false);
+        least += service.overhead + service.seek + service.transfer;
+        now = service.finish;
+    }
+    assert!(start.elapsed() >= least, "{:?} is less than {least:?}", start.elapsed());
+}
+
+#[test]
+fn filling_a_store_need_not_wait_for_the_modelled_disk() {
+    let disk = AsDisk::new(memory(8), &DiskModel::preset("st39183w").unwrap());
+    let far = disk.geometry().size.0 - 4096;
+    disk.set_pass_through(true);
+    let start = Instant::now();
+    for _ in 0..2000 {
+        disk.write_at(0, &[1; 4096]).unwrap();
+        disk.write_at(far, &[1; 4096]).unwrap();
+    }
+    let strokes = Duration::from_millis(17) * 4000;
+    assert!(start.elapsed() < strokes, "the model would take more than {strokes:?}");
+    disk.set_pass_through(false);
+    let start = Instant::now();
+    disk.write_at(far, &[2; 4096]).unwrap();
+    disk.write_at(0, &[2; 4096]).unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(33), "two strokes at least");
+    let mut into = [0; 4096];
+    disk.read_at(far, &mut into).unwrap();
+    assert_eq!(into, [2; 4096]);
+}
+
+fn faulty(rules: &[(Access, std::ops::Range<u64>, u32, Fault)]) -> Faulty {
+    let device = Faulty::new(memory(8));
+    for (access, area, times, fault) in rules.iter().cloned() {
+        device.add(Rule { access, area, times, fault });
+    }
+    device
+}
+
+#[test]
+fn a_bad_place_fails_blocking_reads_and_queued_ones_alike() {
+    let device = faulty(&[(Access::Read, 4096..4097, 2, Fault::Errno(libc::EIO))]);
+    let said = device.read_at(0, &mut [0; 8192]).unwrap_err().to_string();
+    assert!(said.starts_with("reading 8192 bytes at 0 of (faulty): Input/output error"), "{said}");
+    let pool = pool();
+    let mut queue = device.queue(4, &pool).unwrap();
+    for tag in 0..3 {
+        queue.submit(tag, tag * 4096, pool.take(4096).unwrap()).unwrap();
+    }
+    let mut done = drain(&mut *queue);
+    done.sort_by_key(|completion| completion.tag);
+    let good: Vec<bool> = done.iter().map(|completion| completion.result.is_ok()).collect();
+    assert_eq!(good, [true, false, true]);
+    assert!(device.read_at(0, &mut [0; 8192]).is_ok(), "twice is over");
+}
+
+#[test]
+fn a_stalled_read_is_overtaken() {
+    let stall = Fault::Stall(Duration::from_millis(80));
+    let device = faulty(&[(Access::Read, 0..1, 1, stall)]);
+    let pool = pool();
+    let mut queue = device.queue(4, &pool).unwrap();
+    let start = Instant::now();
+    for tag in 0..3 {
+        queue.submit(tag, tag << 20, pool.take(4096).unwrap()).unwrap();
+    }
+    let done = drain(&mut *queue);
+    assert_eq!(done.last().unwrap().tag, 0, "{:?}", tags(&done));
+    assert!(start.elapsed() >= Duration::from_millis(80));
+}
+
+#[test]
+fn rot_flips_what_is_read_and_a_torn_write_keeps_its_front() {
+    let rot = Fault::BitRot { at: (1 << 20) + 5, bits: 0b100 };
+    let device = faulty(&[
+        (Access::Read, (1 << 20)..(2 << 20), 1, rot),
+        (Access::Write, 0..8192, 1, Fault::Torn { kept: 5000 }),
+    ]);
+    let mut into = [0; 4096];
+    device.read_at(1 << 20, &mut into).unwrap();
+    assert_eq!(into[4..7], [1, 0b101, 1]);
+    device.read_at(1 << 20, &mut into).unwrap();
+    assert_eq!(into[4..7], [1, 1, 1], "once is over");
+
+    device.write_at(0, &[9; 8192]).unwrap_err();
+    let mut into = [0; 8192];
+    device.read_at(0, &mut into).unwrap();
+    assert!(into[..5000].iter().all(|b| *b == 9) && into[5000..].iter().all(|b| *b == 0));
+    device.write_at(0, &[9; 8192]).unwrap();
+}
+
+#[test]
+fn a_flush_can_fail_and_heal() {
+    let device = faulty(&[(Access::Flush, 0..0, u32::MAX, Fault::Errno(libc::EIO))]);
+    assert!(device.flush().is_err() && device.flush().is_err());
+    device.heal();
+    device.flush().unwrap();
+}
