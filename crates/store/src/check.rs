@@ -1,9 +1,16 @@
-//! Looking for damage.
+//! Looking for damage: everything that is on the disk twice is compared, everything that has a
+//! checksum is verified. Nothing is written; what can be healed was healed at open.
+
+use crate::format::bytes::Malformed;
+use crate::log;
+use crate::{Pace, Progress, Store, StoreError, TitleRecord};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What to look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckOptions {
-    /// Read all data and compare it with its checksums.
+    /// Read all data, too, and compare it with its checksums.
     pub scrub: bool,
 }
 
@@ -40,11 +47,12 @@ pub struct Finding {
 pub struct CheckReport {
     /// Damage found now.
     pub findings: Vec<Finding>,
-    /// What was found and put right from a good copy when the store was opened.
+    /// What was put right from a good copy when the store was opened. A power cut in the middle
+    /// of a write leaves such a thing behind, and so does a rotten sector.
     pub healed: Vec<Finding>,
     /// Titles looked at.
     pub titles: u64,
-    /// Bytes read.
+    /// Bytes of indexes and data read.
     pub bytes_read: u64,
 }
 
@@ -53,4 +61,90 @@ impl CheckReport {
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
+}
+
+pub(crate) fn check(
+    store: &Store,
+    options: &CheckOptions,
+    pace: &dyn Pace,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Result<CheckReport, StoreError> {
+    let mut report = CheckReport { healed: store.healed().to_vec(), ..CheckReport::default() };
+    check_metadata(store, &mut report);
+    let titles = store.titles();
+    let data = |title: &TitleRecord| if options.scrub { title.bytes } else { 0 };
+    let total = titles.iter().map(|title| title.index_bytes + data(title)).sum();
+    for title in &titles {
+        let mut seen = |bytes: u64| {
+            report.bytes_read += bytes;
+            progress(Progress { stage: "checking", done: report.bytes_read, total: Some(total) });
+            if cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
+        };
+        let found = check_title(store, title, options, pace, &mut seen)?;
+        report.titles += 1;
+        // Removed meanwhile: its chunks may be another's, and what was read, too.
+        if store.record(title.id).is_ok() {
+            report.findings.extend(found);
+        }
+    }
+    Ok(report)
+}
+
+/// Reads superblocks, checkpoints and journal again and compares with what is in memory.
+fn check_metadata(store: &Store, report: &mut CheckReport) {
+    let log = store.log();
+    let loaded = match log::load(Arc::clone(store.device())) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let finding =
+                Finding { kind: FindingKind::Superblock, title: None, text: error.to_string() };
+            report.findings.push(finding);
+            return;
+        }
+    };
+    report.findings.extend(loaded.findings);
+    let mut wrong = |kind, text: &str| {
+        report.findings.push(Finding { kind, title: None, text: text.to_owned() });
+    };
+    if loaded.log.superblock != log.superblock {
+        wrong(FindingKind::Superblock, "the superblock is not the one last written");
+    }
+    if loaded.log.head != log.head || loaded.catalogue != store.shared().catalogue {
+        wrong(FindingKind::Journal, "the journal does not lead to the catalogue in memory");
+    }
+    if let Err(Malformed(text)) = loaded.catalogue.free_map(store.layout()) {
+        wrong(FindingKind::Extents, &text);
+    }
+}
+
+fn check_title(
+    store: &Store,
+    title: &TitleRecord,
+    options: &CheckOptions,
+    pace: &dyn Pace,
+    seen: &mut dyn FnMut(u64) -> Result<(), StoreError>,
+) -> Result<Vec<Finding>, StoreError> {
+    let finding = |kind, text: String| Finding { kind, title: Some(title.name.clone()), text };
+    let reader = {
+        let _turn = pace.wait_turn(units::ByteCount(title.index_bytes));
+        store.reader(title.id, pace)
+    };
+    let mut reader = match reader {
+        Ok(reader) => reader,
+        Err(StoreError::NoTitle { .. }) => return Ok(Vec::new()),
+        Err(error) => return Ok(vec![finding(FindingKind::Index, error.to_string())]),
+    };
+    seen(title.index_bytes)?;
+    let mut found = Vec::new();
+    for track in (0..title.tracks.len()).filter(|_| options.scrub) {
+        let number = u16::try_from(track).expect("tracks are few");
+        match reader.scrub(number, seen) {
+            Ok(damage) => found
+                .extend(damage.iter().map(|error| finding(FindingKind::Data, error.to_string()))),
+            Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
+            Err(error) => found.push(finding(FindingKind::Data, error.to_string())),
+        }
+    }
+    Ok(found)
 }

@@ -142,6 +142,12 @@ pub enum StoreError {
         /// Too much of what.
         what: String,
     },
+    /// What a writer was told of a title does not fit what it was given.
+    #[error("the title does not fit its index: {what}")]
+    Mismatch {
+        /// How they differ.
+        what: String,
+    },
     /// A write or flush failed before, so that nothing more is written.
     #[error(
         "nothing more is written since a write failed ({why}); \
@@ -219,6 +225,7 @@ impl StoreError {
             Self::TooManyPieces { .. } => "too-many-pieces",
             Self::CatalogueFull { .. } => "catalogue-full",
             Self::TooMuch { .. } => "too-much",
+            Self::Mismatch { .. } => "mismatch",
             Self::Stopped { .. } => "stopped",
             Self::DataDamaged { .. } => "data-damaged",
             Self::Refused { .. } => "refused",

@@ -6,12 +6,19 @@
 
 #![warn(missing_docs)]
 
+mod catalogue;
 mod check;
 mod error;
 mod export;
+mod format;
+mod free;
 mod ingest;
+mod log;
+mod open;
 mod pace;
+mod reader;
 mod record;
+mod runs;
 mod store;
 mod writer;
 
@@ -20,6 +27,7 @@ pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use ingest::{FileOutcome, IngestOptions, IngestReport, ingest, ingest_file};
 pub use pace::{FreePace, Pace, PaceGuard, Progress};
+pub use reader::TitleReader;
 pub use record::{FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord};
 pub use store::Store;
 pub use writer::TitleWriter;

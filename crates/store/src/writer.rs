@@ -1,37 +1,394 @@
-//! Writing a title.
+//! Writing a title: reserve, write, seal; or drop it, and nothing was.
+//!
+//! ```text
+//!   declare      │ audio │ video                        │     one extent if any hole is large enough
+//!   write        │AAAA   │VVVVVVVVVVVVVVV...            │     1 MiB at a time, CRC-32C per 64 KiB
+//!   grow         │       │                              │VV   in place if what follows is free
+//!   seal         │AAAA│  │VVVVVVVVVVVVVVVVVVVVVVVVVVVVV│ │   trimmed; index region; flush; catalogue
+//! ```
+//!
+//! Nothing enters the catalogue until all of it is durable. What is reserved but not sealed is
+//! known in memory only: after a crash it is free again.
 
-use crate::{Pace, Store, StoreError, TitleRecord};
-use media::{LduIndex, TrackDescription};
-use units::ByteCount;
+use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits};
+use crate::format::{BLOCK, label};
+use crate::free::{FreeMap, NoRoom};
+use crate::runs::{pieces, runs};
+use crate::{FreePace, Pace, Store, StoreError, TitleId, TitleRecord, TrackRecord};
+use device::{Buffer, Pool};
+use media::{
+    CHECKSUM_SPAN, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+};
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use units::{ByteCount, Extent, MediaTime};
 
 /// A title being written. Dropped before [`TitleWriter::seal`], it leaves nothing behind.
 pub struct TitleWriter<'a> {
     store: &'a Store,
+    pace: &'a dyn Pace,
+    id: TitleId,
+    name: String,
+    kind: TitleKind,
+    tracks: Vec<Track>,
+    index: Vec<Extent>,
+    pool: Pool,
+    sealed: bool,
+}
+
+/// A track being written.
+#[derive(Default)]
+struct Track {
+    extents: Vec<Extent>,
+    /// Bytes that the extents hold.
+    capacity: u64,
+    /// Bytes on the device; a multiple of [`WRITE`] until the last write.
+    written: u64,
+    /// Bytes not yet there.
+    buffer: Option<Buffer>,
+    filled: usize,
+    checksums: Vec<u32>,
 }
 
 impl<'a> TitleWriter<'a> {
+    pub(crate) fn new(store: &'a Store, id: TitleId, name: &str, kind: TitleKind) -> Self {
+        Self {
+            store,
+            pace: &FreePace,
+            id,
+            name: name.to_owned(),
+            kind,
+            tracks: Vec::new(),
+            index: Vec::new(),
+            pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
+            sealed: false,
+        }
+    }
+
     /// Asks `pace` before each write.
-    pub fn paced(self, pace: &'a dyn Pace) -> Self {
-        let _ = (&self.store, pace);
-        todo!()
+    pub fn paced(mut self, pace: &'a dyn Pace) -> Self {
+        self.pace = pace;
+        self
     }
-    /// Declares the tracks in the order of their numbers and reserves what they are expected to
-    /// take.
+
+    /// Declares the tracks in the order of their numbers, once, and reserves what they are expected
+    /// to take (zero: unknown): side by side, the smallest first, so that what a wrong guess
+    /// leaves over lies behind the largest.
     pub fn declare(&mut self, expected: &[ByteCount]) -> Result<(), StoreError> {
-        let _ = expected;
-        todo!()
+        assert!(self.tracks.is_empty(), "tracks are declared once");
+        if expected.is_empty() || expected.len() > MAX_TRACKS {
+            let what = format!("{} tracks; 1 to {MAX_TRACKS} are possible", expected.len());
+            return Err(StoreError::TooMuch { what });
+        }
+        let chunk = self.store.layout().chunk;
+        let chunks: Vec<u64> = expected.iter().map(|bytes| bytes.0.div_ceil(chunk)).collect();
+        self.tracks.resize_with(expected.len(), Track::default);
+        let mut order: Vec<usize> = (0..chunks.len()).collect();
+        order.sort_by_key(|track| chunks[*track]);
+        let mut shared = self.store.shared_mut();
+        let free = &mut shared.free;
+        let total = chunks.iter().fold(0u64, |sum, chunks| sum.saturating_add(*chunks));
+        if total > free.free() {
+            return Err(full(NoRoom::Missing(total - free.free()), free, chunk));
+        }
+        let mut together = if total > 0 { free.first_fit(total) } else { None };
+        for number in order {
+            let track = &mut self.tracks[number];
+            let wanted = chunks[number];
+            if let Some(rest) = together.as_mut() {
+                track.add(Extent { start: rest.start, chunks: wanted }, chunk);
+                rest.start.0 += wanted;
+                rest.chunks -= wanted;
+                continue;
+            }
+            match free.allocate(wanted, FEW_EXTENTS).or_else(|_| free.allocate(wanted, MAX_EXTENTS))
+            {
+                Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),
+                Err(error) => return Err(full(error, free, chunk)),
+            }
+        }
+        Ok(())
     }
+
     /// Appends to a track's data.
-    pub fn write(&mut self, track: u16, bytes: &[u8]) -> Result<(), StoreError> {
-        let _ = (track, bytes);
-        todo!()
+    pub fn write(&mut self, track: u16, mut bytes: &[u8]) -> Result<(), StoreError> {
+        let number = usize::from(track);
+        while !bytes.is_empty() {
+            let pool = &self.pool;
+            let track = &mut self.tracks[number];
+            let buffer = track.buffer.get_or_insert_with(|| {
+                pool.take(WRITE).expect("the pool has a buffer for every track")
+            });
+            let now = bytes.len().min(WRITE - track.filled);
+            buffer[track.filled..track.filled + now].copy_from_slice(&bytes[..now]);
+            track.filled += now;
+            bytes = &bytes[now..];
+            if track.filled == WRITE {
+                self.write_out(number)?;
+            }
+        }
+        Ok(())
     }
-    /// Makes it durable and enters it into the catalogue.
+
+    /// Bytes of data that a track has so far.
+    pub fn written(&self, track: u16) -> u64 {
+        self.tracks.get(usize::from(track)).map_or(0, Track::bytes)
+    }
+
+    /// Makes it durable and enters it into the catalogue. `tracks` in the order of their numbers;
+    /// of media, the indexes add up to what was written.
     pub fn seal(
-        self,
+        mut self,
         tracks: Vec<(TrackDescription, LduIndex)>,
     ) -> Result<TitleRecord, StoreError> {
-        let _ = tracks;
-        todo!()
+        for number in 0..self.tracks.len() {
+            self.write_out(number)?;
+            self.trim(number);
+        }
+        let index = self.title_index(tracks)?;
+        let bytes = index.encode();
+        let record = self.place_index(&index, &bytes)?;
+        let mut region = label::encode(&record, self.store.uuid());
+        region.extend(&bytes);
+        self.write_region(region)?;
+        self.store.flush()?;
+        self.store.change(
+            |_| Ok(Record::Title(record.clone())),
+            |shared| {
+                shared.pending.remove(&record.name);
+            },
+        )?;
+        self.sealed = true;
+        Ok(record)
+    }
+
+    /// Writes a track's buffer to its place.
+    fn write_out(&mut self, number: usize) -> Result<(), StoreError> {
+        let missing = {
+            let track = &self.tracks[number];
+            track.bytes().saturating_sub(track.capacity)
+        };
+        if missing > 0 {
+            self.grow(number, missing)?;
+        }
+        let track = &mut self.tracks[number];
+        let Some(buffer) = track.buffer.as_mut().filter(|_| track.filled > 0) else {
+            return Ok(());
+        };
+        let padded = track.filled.next_multiple_of(BLOCK_SIZE);
+        buffer[track.filled..padded].fill(0);
+        track.checksums.extend(buffer[..track.filled].chunks(SPAN).map(checksum));
+        let places = runs(&track.extents, self.store.layout().chunk);
+        for (place, part) in pieces(&places, track.written, padded) {
+            let _turn = self.pace.wait_turn(ByteCount(part.len() as u64));
+            self.store.write_data(place, &buffer[part])?;
+        }
+        track.written += track.filled as u64;
+        track.filled = 0;
+        if padded < WRITE {
+            track.buffer = None;
+        }
+        Ok(())
+    }
+
+    /// Finds room for at least `missing` more bytes: in place if what follows is free, else
+    /// elsewhere.
+    fn grow(&mut self, number: usize, missing: u64) -> Result<(), StoreError> {
+        let chunk = self.store.layout().chunk;
+        let track = &mut self.tracks[number];
+        let mut needed = missing.div_ceil(chunk);
+        let step =
+            needed.max((track.capacity / GROWTH_PART).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
+        let mut shared = self.store.shared_mut();
+        let free = &mut shared.free;
+        if let Some(last) = track.extents.last_mut() {
+            let got = free.extend(last.end(), step);
+            last.chunks += got;
+            track.capacity += got * chunk;
+            needed = needed.saturating_sub(got);
+        }
+        if needed == 0 {
+            return Ok(());
+        }
+        let room = MAX_EXTENTS - track.extents.len().min(MAX_EXTENTS);
+        let extents = match free.first_fit(step) {
+            Some(extent) if room > 0 => Ok(vec![extent]),
+            _ => free.allocate(needed, room),
+        };
+        match extents {
+            Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),
+            Err(error) => return Err(full(error, free, chunk)),
+        }
+        Ok(())
+    }
+
+    /// Gives back the chunks that a track's data does not reach.
+    fn trim(&mut self, number: usize) {
+        let chunk = self.store.layout().chunk;
+        let track = &mut self.tracks[number];
+        let mut surplus = track.capacity / chunk - track.written.div_ceil(chunk);
+        let mut shared = self.store.shared_mut();
+        while surplus > 0 {
+            let last = track.extents.last_mut().expect("a surplus is in some extent");
+            let cut = surplus.min(last.chunks);
+            last.chunks -= cut;
+            shared.free.give(Extent { start: last.end(), chunks: cut });
+            if last.chunks == 0 {
+                track.extents.pop();
+            }
+            surplus -= cut;
+            track.capacity -= cut * chunk;
+        }
+    }
+
+    fn title_index(
+        &mut self,
+        tracks: Vec<(TrackDescription, LduIndex)>,
+    ) -> Result<TitleIndex, StoreError> {
+        let counts = (tracks.len(), self.tracks.len());
+        if counts.0 != counts.1 {
+            let what = format!("{} tracks were written and {} described", counts.1, counts.0);
+            return Err(StoreError::Mismatch { what });
+        }
+        let mut described = Vec::new();
+        for (i, (description, ldus)) in tracks.into_iter().enumerate() {
+            let (written, said) = (self.tracks[i].written, ldus.data_len());
+            if self.kind == TitleKind::Media && written != said {
+                let what = format!("track {i} has {written} bytes and an index of {said}");
+                return Err(StoreError::Mismatch { what });
+            }
+            let checksums = std::mem::take(&mut self.tracks[i].checksums);
+            described.push(TrackIndex { description, ldus, data_len: written, checksums });
+        }
+        Ok(TitleIndex { kind: self.kind, tracks: described })
+    }
+
+    /// Reserves the index region and writes down the title's record.
+    fn place_index(&mut self, index: &TitleIndex, bytes: &[u8]) -> Result<TitleRecord, StoreError> {
+        let chunk = self.store.layout().chunk;
+        let chunks = ((label::SIZE + bytes.len()) as u64).div_ceil(chunk);
+        {
+            let mut shared = self.store.shared_mut();
+            let placed = shared.free.allocate(chunks, MAX_EXTENTS);
+            self.index = placed.map_err(|error| full(error, &shared.free, chunk))?;
+        }
+        let tracks: Vec<TrackRecord> = self
+            .tracks
+            .iter()
+            .map(|track| TrackRecord { bytes: track.written, extents: track.extents.clone() })
+            .collect();
+        let record = TitleRecord {
+            id: self.id,
+            name: self.name.clone(),
+            kind: self.kind,
+            created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            bytes: tracks.iter().map(|track| track.bytes).sum(),
+            duration: duration(index),
+            tracks,
+            index: self.index.clone(),
+            index_bytes: bytes.len() as u64,
+            index_checksum: checksum(bytes),
+        };
+        check_limits(&record)?;
+        Ok(record)
+    }
+
+    fn write_region(&self, mut region: Vec<u8>) -> Result<(), StoreError> {
+        region.resize(region.len().next_multiple_of(BLOCK_SIZE), 0);
+        for (start, piece) in region.chunks(WRITE).enumerate() {
+            let places = runs(&self.index, self.store.layout().chunk);
+            for (place, part) in pieces(&places, (start * WRITE) as u64, piece.len()) {
+                let _turn = self.pace.wait_turn(ByteCount(part.len() as u64));
+                self.store.write_data(place, &piece[part])?;
+            }
+        }
+        Ok(())
     }
 }
+
+impl Track {
+    fn bytes(&self) -> u64 {
+        self.written + self.filled as u64
+    }
+
+    /// Takes one more extent, merged with the last if they touch.
+    fn add(&mut self, extent: Extent, chunk: u64) {
+        if extent.chunks == 0 {
+            return;
+        }
+        self.capacity += extent.chunks * chunk;
+        match self.extents.last_mut() {
+            Some(last) if last.end() == extent.start => last.chunks += extent.chunks,
+            _ => self.extents.push(extent),
+        }
+    }
+}
+
+impl Drop for TitleWriter<'_> {
+    fn drop(&mut self) {
+        if self.sealed {
+            return;
+        }
+        let mut shared = self.store.shared_mut();
+        shared.pending.remove(&self.name);
+        for extent in self.tracks.iter().flat_map(|track| &track.extents).chain(&self.index) {
+            shared.free.give(*extent);
+        }
+    }
+}
+
+impl fmt::Debug for TitleWriter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes: Vec<u64> = self.tracks.iter().map(Track::bytes).collect();
+        write!(f, "TitleWriter({:?}, tracks of {bytes:?} bytes)", self.name)
+    }
+}
+
+fn full(error: NoRoom, free: &FreeMap, chunk: u64) -> StoreError {
+    match error {
+        NoRoom::Missing(chunks) => StoreError::Full {
+            missing: ByteCount(chunks.saturating_mul(chunk)),
+            free: ByteCount(free.free() * chunk),
+        },
+        NoRoom::Pieces => StoreError::TooManyPieces { limit: MAX_EXTENTS },
+    }
+}
+
+/// Play-out time: the longest track, as its edit list plays it.
+fn duration(index: &TitleIndex) -> Duration {
+    let of = |track: &TrackIndex| {
+        let edits = &track.description.edits;
+        let edited: Option<Vec<MediaTime>> = edits.iter().map(|edit| edit.duration).collect();
+        match edited {
+            Some(parts) if !parts.is_empty() => {
+                parts.into_iter().fold(MediaTime::ZERO, |sum, part| sum + part)
+            }
+            _ => {
+                let ticks = i64::try_from(track.ldus.duration_ticks()).unwrap_or(i64::MAX);
+                MediaTime::from_ticks(ticks, track.description.timescale)
+            }
+        }
+    };
+    index.tracks.iter().map(of).max().unwrap_or_default().since_start()
+}
+
+/// Bytes of one write: what a disk writes at nearly its full rate, and no more in memory per track.
+const WRITE: usize = 1 << 20;
+
+/// No write ends in the middle of a checksum's span but the last.
+const _: () = assert!(WRITE.is_multiple_of(SPAN));
+
+#[expect(clippy::cast_possible_truncation, reason = "64 KiB")]
+const SPAN: usize = CHECKSUM_SPAN as usize;
+
+#[expect(clippy::cast_possible_truncation, reason = "4,096")]
+const BLOCK_SIZE: usize = BLOCK as usize;
+
+/// Extents that a track of known size should do with at most.
+const FEW_EXTENTS: usize = 4;
+
+/// A track that outgrows its place gets an eighth of its size more, in steps that make few extents
+/// and are trimmed at the end.
+const GROWTH_PART: u64 = 8;
+const GROWTH_LEAST: u64 = 8 << 20;
+const GROWTH_MOST: u64 = 1 << 30;

@@ -1,0 +1,152 @@
+//! The catalogue in memory: all titles, by id and by name. Changes only by applying records, so
+//! that replaying the journal and running are the same thing.
+
+use crate::format::bytes::{Encoder, Malformed};
+use crate::format::layout::Layout;
+use crate::format::record::Record;
+use crate::format::{checkpoint, label};
+use crate::free::FreeMap;
+use crate::{TitleId, TitleRecord};
+use disk::Calibration;
+use std::collections::BTreeMap;
+
+/// All that the journal and the checkpoints are about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Catalogue {
+    titles: BTreeMap<TitleId, TitleRecord>,
+    names: BTreeMap<String, TitleId>,
+    next_id: u64,
+    calibration: Option<Calibration>,
+    /// Bytes of all records in a checkpoint.
+    encoded: u64,
+}
+
+impl Catalogue {
+    pub(crate) fn title(&self, name: &str) -> Option<&TitleRecord> {
+        self.titles.get(self.names.get(name)?)
+    }
+
+    pub(crate) fn by_id(&self, id: TitleId) -> Option<&TitleRecord> {
+        self.titles.get(&id)
+    }
+
+    /// By name.
+    pub(crate) fn titles(&self) -> impl Iterator<Item = &TitleRecord> {
+        self.names.values().map(|id| &self.titles[id])
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.titles.len()
+    }
+
+    pub(crate) fn calibration(&self) -> Option<&Calibration> {
+        self.calibration.as_ref()
+    }
+
+    /// The id that the next title gets.
+    pub(crate) fn next_id(&self) -> TitleId {
+        TitleId(self.next_id)
+    }
+
+    /// Bytes of a checkpoint of this catalogue, at most: renamings are counted generously.
+    pub(crate) fn checkpoint_bytes(&self) -> u64 {
+        checkpoint::HEADER + NEXT_ID_BYTES + self.encoded
+    }
+
+    /// Applies one change; nothing is changed if it contradicts what is there.
+    pub(crate) fn apply(&mut self, record: Record) -> Result<(), Malformed> {
+        let grows = record.encoded_len();
+        match record {
+            Record::Title(title) => {
+                if self.names.contains_key(&title.name) || self.titles.contains_key(&title.id) {
+                    return Err(Malformed(format!("title '{}' twice", title.name)));
+                }
+                let next = title.id.0.checked_add(1).ok_or("an id beyond all bounds")?;
+                self.next_id = self.next_id.max(next);
+                self.encoded += grows;
+                self.names.insert(title.name.clone(), title.id);
+                self.titles.insert(title.id, title);
+            }
+            Record::Removal(id) => {
+                let title = self.titles.remove(&id).ok_or("a removal of no title")?;
+                self.names.remove(&title.name);
+                self.encoded -= Record::Title(title).encoded_len();
+            }
+            Record::Renaming(id, name) => self.rename(id, name)?,
+            Record::Calibration(calibration) => {
+                let old = self.calibration.replace(calibration);
+                let shrinks = old.map_or(0, |old| Record::Calibration(old).encoded_len());
+                self.encoded = self.encoded + grows - shrinks;
+            }
+            Record::NextId(id) => self.next_id = self.next_id.max(id.0),
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, id: TitleId, name: String) -> Result<(), Malformed> {
+        if self.names.contains_key(&name) {
+            return Err(Malformed(format!("title '{name}' twice")));
+        }
+        let title = self.titles.get_mut(&id).ok_or("a renaming of no title")?;
+        self.names.remove(&title.name);
+        self.encoded = self.encoded + name.len() as u64 - title.name.len() as u64;
+        self.names.insert(name.clone(), id);
+        title.name = name;
+        Ok(())
+    }
+
+    /// The records of a checkpoint.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Encoder::default();
+        Record::NextId(self.next_id()).encode(&mut out);
+        if let Some(calibration) = &self.calibration {
+            Record::Calibration(calibration.clone()).encode(&mut out);
+        }
+        for title in self.titles.values() {
+            Record::Title(title.clone()).encode(&mut out);
+        }
+        out.finish()
+    }
+
+    /// What its titles leave free; an error names the first title whose extents cannot be.
+    pub(crate) fn free_map(&self, layout: &Layout) -> Result<FreeMap, Malformed> {
+        let mut free = FreeMap::new(&layout.data());
+        for title in self.titles.values() {
+            check_extents(title, layout, &mut free)?;
+        }
+        Ok(free)
+    }
+}
+
+/// Whether a title's extents are data, nobody else's, and hold what the record says; takes them.
+fn check_extents(
+    title: &TitleRecord,
+    layout: &Layout,
+    free: &mut FreeMap,
+) -> Result<(), Malformed> {
+    let of = |what: &str| Malformed(format!("title '{}' {what}", title.name));
+    for extent in title.extents() {
+        if !free.take(extent) {
+            let text = format!(
+                "title '{}' has chunks {} to {}, which are not data or another's",
+                title.name,
+                extent.start.0,
+                extent.end().0
+            );
+            return Err(Malformed(text));
+        }
+    }
+    let room = |extents: &[units::Extent]| {
+        u128::from(extents.iter().map(|e| e.chunks).sum::<u64>()) * u128::from(layout.chunk)
+    };
+    if title.tracks.iter().any(|track| u128::from(track.bytes) > room(&track.extents)) {
+        return Err(of("says to have more data than its extents hold"));
+    }
+    if u128::from(title.index_bytes) + label::SIZE as u128 > room(&title.index) {
+        return Err(of("says to have a longer index than its extents hold"));
+    }
+    Ok(())
+}
+
+/// Bytes of a record of the next id.
+const NEXT_ID_BYTES: u64 = 9;

@@ -1,0 +1,54 @@
+//! A checkpoint: the whole catalogue at one place in the journal.
+//!
+//! ```text
+//!     0   8  magic "TCHECKPT"
+//!     8  16  uuid of the store
+//!    24   8  sequence of the first journal entry that is not in it
+//!    32      records to its end: the next id, the calibration if there is one, all titles
+//! ```
+//!
+//! Its length and CRC-32C are in the superblock, which is written when the checkpoint is durable:
+//! a checkpoint that no superblock names does not exist. Two slots are written alternately, and
+//! the journal keeps all entries since the older one, so that either is enough.
+
+use super::bytes::{Decoder, Encoder, Malformed};
+use super::record::Record;
+use super::superblock::CheckpointRef;
+use media::checksum;
+use uuid::Uuid;
+
+/// Bytes before the records.
+pub(crate) const HEADER: u64 = 32;
+
+/// A checkpoint's bytes, from encoded records.
+pub(crate) fn encode(uuid: Uuid, sequence: u64, records: &[u8]) -> Vec<u8> {
+    let mut out = Encoder::default();
+    out.bytes(MAGIC);
+    out.bytes(uuid.as_bytes());
+    out.u64(sequence);
+    out.bytes(records);
+    out.finish()
+}
+
+/// The records of a checkpoint that `place` speaks of. `bytes` may be longer (padded).
+pub(crate) fn decode(
+    bytes: &[u8],
+    place: &CheckpointRef,
+    uuid: Uuid,
+) -> Result<Vec<Record>, Malformed> {
+    let length = usize::try_from(place.bytes).map_err(|_| "a length that cannot be")?;
+    let bytes = bytes.get(..length).ok_or("it ends too early")?;
+    if checksum(bytes) != place.checksum {
+        return Err("its checksum does not match".into());
+    }
+    let mut header = Decoder::new(bytes);
+    if header.bytes(8)? != MAGIC {
+        return Err("its magic is missing".into());
+    }
+    if header.array()? != *uuid.as_bytes() || header.u64()? != place.next.sequence {
+        return Err("it belongs elsewhere".into());
+    }
+    Record::decode_all(&bytes[32..])
+}
+
+const MAGIC: &[u8] = b"TCHECKPT";

@@ -1,0 +1,215 @@
+//! The journal: a ring of entries, each one acknowledged change of the catalogue.
+//!
+//! ```text
+//!  ring   │ entry 41, copy 0 │ entry 41, copy 1 │ entry 42, copy 0 │ entry 42, copy 1 │ ...
+//!         └──────────── one aligned write, then one flush ─────────┘
+//!
+//!  a copy, padded with zeros to a multiple of 4,096:
+//!     0   4  magic "TJRN"
+//!     4   4  CRC-32C of the whole copy, padding too, with this field zero
+//!     8   8  sequence: one more with each entry
+//!    16  16  uuid of the store
+//!    32   8  place of this copy, in bytes since format (modulo the ring: where it lies)
+//!    40   4  chain before: CRC-32C over (chain before, sequence, records) of the entry before
+//!    44   2  copy, 0 or 1
+//!    46   2  zero
+//!    48   4  bytes of records
+//!    52      records
+//! ```
+//!
+//! Each entry is written twice, in one write: so a torn last entry, which nobody was promised, can
+//! be told from a rotten one, which somebody was. If one copy is good the entry counts. An entry
+//! does not cross the ring's end: what does not fit starts at the ring's start. Uuid, place,
+//! sequence and chain together make sure that nothing older, misdirected or foreign is replayed.
+
+use super::BLOCK;
+use super::bytes::{Decoder, Encoder};
+use super::record::MAX_RECORD;
+use media::checksum;
+use units::align_up;
+use uuid::Uuid;
+
+/// Where the next entry goes, and what it must say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Bytes since format, with what was skipped at the ring's ends.
+    pub(crate) place: u64,
+    /// Of the next entry.
+    pub(crate) sequence: u64,
+    /// Chain before the next entry.
+    pub(crate) chain: u32,
+}
+
+impl Position {
+    /// Where an entry of `bytes` starts: here, or at the ring's start if it would cross the end.
+    pub(crate) fn start_for(&self, bytes: u64, ring: u64) -> u64 {
+        let left = ring - self.place % ring;
+        if bytes <= left { self.place } else { self.place + left }
+    }
+
+    /// The position behind an entry that starts at `start`.
+    fn after(&self, start: u64, bytes: u64, records: &[u8]) -> Self {
+        Self {
+            place: start + bytes,
+            sequence: self.sequence + 1,
+            chain: link(self.chain, self.sequence, records),
+        }
+    }
+}
+
+/// An entry ready to be written.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    /// Both copies.
+    pub(crate) bytes: Vec<u8>,
+    /// Where they start, in bytes since format.
+    pub(crate) start: u64,
+    /// The position behind it.
+    pub(crate) after: Position,
+}
+
+/// Bytes that an entry with `records` bytes of records takes in the ring.
+pub(crate) fn footprint(records: usize) -> u64 {
+    2 * align_up((HEADER + records) as u64, BLOCK)
+}
+
+/// The entry at `position` with these records.
+pub(crate) fn encode(position: &Position, ring: u64, uuid: Uuid, records: &[u8]) -> Encoded {
+    let bytes = footprint(records.len());
+    let start = position.start_for(bytes, ring);
+    let mut both = Vec::new();
+    for copy in 0..2u16 {
+        let place = start + u64::from(copy) * bytes / 2;
+        both.extend(encode_copy(position, place, copy, uuid, records));
+    }
+    Encoded { bytes: both, start, after: position.after(start, bytes, records) }
+}
+
+fn encode_copy(position: &Position, place: u64, copy: u16, uuid: Uuid, records: &[u8]) -> Vec<u8> {
+    let mut out = Encoder::default();
+    out.bytes(MAGIC);
+    out.u32(0);
+    out.u64(position.sequence);
+    out.bytes(uuid.as_bytes());
+    out.u64(place);
+    out.u32(position.chain);
+    out.u16(copy);
+    out.u16(0);
+    out.u32(u32::try_from(records.len()).expect("records are bounded"));
+    out.bytes(records);
+    let mut bytes = out.finish();
+    bytes.resize(bytes.len().next_multiple_of(4096), 0);
+    let sum = checksum(&bytes);
+    bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// One valid copy of an entry, as found.
+#[derive(Debug)]
+struct Found<'a> {
+    sequence: u64,
+    place: u64,
+    chain: u32,
+    copy: u16,
+    records: &'a [u8],
+    /// Bytes of this copy.
+    bytes: u64,
+}
+
+/// The copy that starts at `at` of the ring, if there is a valid one of this store.
+fn read_copy(ring: &[u8], at: usize, uuid: Uuid) -> Option<Found<'_>> {
+    let rest = &ring[at..];
+    let mut header = Decoder::new(rest);
+    if header.bytes(4).ok()? != MAGIC {
+        return None;
+    }
+    let sum = header.u32().ok()?;
+    let sequence = header.u64().ok()?;
+    let found_uuid = Uuid::from_bytes(header.array().ok()?);
+    let (place, chain) = (header.u64().ok()?, header.u32().ok()?);
+    let (copy, _) = (header.u16().ok()?, header.u16().ok()?);
+    let length = usize::try_from(header.u32().ok()?).ok()?;
+    if found_uuid != uuid || length > MAX_ENTRY || place % ring.len() as u64 != at as u64 {
+        return None;
+    }
+    let bytes = (HEADER + length).next_multiple_of(4096);
+    let mut whole = rest.get(..bytes)?.to_vec();
+    whole[4..8].fill(0);
+    if checksum(&whole) != sum {
+        return None;
+    }
+    let records = &rest[HEADER..HEADER + length];
+    Some(Found { sequence, place, chain, copy, records, bytes: bytes as u64 })
+}
+
+/// An entry read back.
+#[derive(Debug)]
+pub(crate) struct Replayed<'a> {
+    /// Its records, encoded.
+    pub(crate) records: &'a [u8],
+    /// Whether both copies are good.
+    pub(crate) whole: bool,
+    /// The position behind it.
+    pub(crate) after: Position,
+}
+
+/// The entry at `position` of `ring`, or at the ring's start if there is none here.
+pub(crate) fn read<'a>(ring: &'a [u8], position: &Position, uuid: Uuid) -> Option<Replayed<'a>> {
+    let length = ring.len() as u64;
+    read_at(ring, position.place, position, uuid).or_else(|| {
+        let next_lap = position.place + length - position.place % length;
+        (!position.place.is_multiple_of(length))
+            .then(|| read_at(ring, next_lap, position, uuid))
+            .flatten()
+    })
+}
+
+fn read_at<'a>(
+    ring: &'a [u8],
+    start: u64,
+    position: &Position,
+    uuid: Uuid,
+) -> Option<Replayed<'a>> {
+    let at = usize::try_from(start % ring.len() as u64).expect("the ring is in memory");
+    // The second copy's place depends on the entry's length, which only a good copy tells.
+    let places =
+        (0..=(MAX_ENTRY + HEADER).next_multiple_of(4096)).step_by(4096).map(|ahead| at + ahead);
+    let mut good = places.take_while(|at| *at < ring.len()).filter_map(|at| {
+        let found = read_copy(ring, at, uuid)?;
+        let begins = found.place - u64::from(found.copy.min(1)) * found.bytes;
+        let ours =
+            found.sequence == position.sequence && found.chain == position.chain && begins == start;
+        ours.then_some(found)
+    });
+    let found = good.next()?;
+    let whole = found.copy == 0 && good.next().is_some();
+    let after = position.after(start, 2 * found.bytes, found.records);
+    Some(Replayed { records: found.records, whole, after })
+}
+
+/// The newest entry at or after `sequence` anywhere in the ring: with nothing to replay at the
+/// head, one that exists says that entries before it are lost.
+pub(crate) fn newest_beyond(ring: &[u8], sequence: u64, uuid: Uuid) -> Option<u64> {
+    (0..ring.len())
+        .step_by(4096)
+        .filter_map(|at| read_copy(ring, at, uuid))
+        .map(|found| found.sequence)
+        .filter(|found| *found >= sequence)
+        .max()
+}
+
+fn link(chain: u32, sequence: u64, records: &[u8]) -> u32 {
+    let mut bytes = Vec::with_capacity(12 + records.len());
+    bytes.extend(chain.to_le_bytes());
+    bytes.extend(sequence.to_le_bytes());
+    bytes.extend(records);
+    checksum(&bytes)
+}
+
+const MAGIC: &[u8] = b"TJRN";
+
+/// Bytes before the records.
+const HEADER: usize = 52;
+
+/// Bytes of records in one entry: one record of the longest kind.
+pub(crate) const MAX_ENTRY: usize = MAX_RECORD;

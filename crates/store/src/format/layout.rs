@@ -1,0 +1,262 @@
+//! Where the regions of a store lie, computed from its size and chunk at format and kept in the
+//! superblock.
+//!
+//! ```text
+//!  0        64 KiB            middle: size/2 rounded down to 64 KiB              size - 64 KiB
+//!  │ SB 0    │ SB 1   data     │ SB 2 │ journal │ check- │ check- │ scratch  data   │ SB 3
+//!  │         │                 │      │  ring   │ point 0│ point 1│                 │
+//! ```
+//!
+//! Superblock places follow from the size alone, so that a store that has lost its front is still
+//! found. The metadata lies in the middle because on a hard disk that is nearest to everything.
+//! What a region touches of a chunk makes the whole chunk reserved; all other whole chunks are
+//! data, in two runs around the middle.
+
+use super::BLOCK;
+use super::bytes::{Decoder, Encoder, Malformed};
+use crate::StoreError;
+use std::ops::Range;
+use units::{ByteCount, ChunkIndex, Extent, align_down, align_up};
+
+/// The places of everything on a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Bytes of the device that the store takes, a multiple of 64 KiB.
+    pub(crate) size: u64,
+    /// Bytes of a chunk.
+    pub(crate) chunk: u64,
+    /// The journal ring.
+    pub(crate) journal: Range<u64>,
+    /// The two checkpoint slots, equally long.
+    pub(crate) checkpoints: [Range<u64>; 2],
+    /// What calibration may overwrite; may be empty.
+    pub(crate) scratch: Range<u64>,
+}
+
+impl Layout {
+    /// Plans a store on a device of `size` bytes.
+    pub(crate) fn plan(size: u64, chunk: u64) -> Result<Self, StoreError> {
+        if !chunk.is_power_of_two() || !(MIN_CHUNK..=MAX_CHUNK).contains(&chunk) {
+            return Err(StoreError::BadChunk { chunk: ByteCount(chunk) });
+        }
+        let (given, size) = (size, align_down(size, SUPERBLOCK_SPACING));
+        let too_small = || StoreError::TooSmall {
+            size: ByteCount(given),
+            chunk: ByteCount(chunk),
+            needed: ByteCount(Self::smallest(chunk)),
+        };
+        if size > MAX_SIZE {
+            return Err(StoreError::TooMuch { what: "more than 1 EiB".to_owned() });
+        }
+        if size < Self::smallest(chunk) {
+            return Err(too_small());
+        }
+        let chunks = size / chunk;
+        let journal = align_up((chunks * 64).clamp(MIN_JOURNAL, MAX_JOURNAL), BLOCK);
+        let checkpoint = align_up((chunks * 256).clamp(MIN_CHECKPOINT, MAX_CHECKPOINT), BLOCK);
+        let scratch = align_down((size / 1024).min(MAX_SCRATCH), chunk);
+        let journal_at = superblock_places(size)[2] + SUPERBLOCK_SPACING;
+        let slots_at = journal_at + journal;
+        let scratch_at = align_up(slots_at + 2 * checkpoint, chunk);
+        let layout = Self {
+            size,
+            chunk,
+            journal: journal_at..slots_at,
+            checkpoints: [
+                slots_at..slots_at + checkpoint,
+                slots_at + checkpoint..slots_at + 2 * checkpoint,
+            ],
+            scratch: scratch_at..scratch_at + scratch,
+        };
+        if layout.validate().is_err() || layout.data_chunks() < MIN_DATA_CHUNKS {
+            return Err(too_small());
+        }
+        Ok(layout)
+    }
+
+    /// A size at which a store with such chunks surely fits.
+    fn smallest(chunk: u64) -> u64 {
+        let fixed = 4 * SUPERBLOCK_SPACING + MIN_JOURNAL + 2 * MIN_CHECKPOINT;
+        // Front, middle (rounded both ways) and end waste up to a chunk each.
+        align_up(2 * (fixed + 3 * chunk), SUPERBLOCK_SPACING)
+    }
+
+    /// The runs of chunks that titles may have.
+    pub(crate) fn data(&self) -> Vec<Extent> {
+        let mut reserved: Vec<Range<u64>> = superblock_places(self.size)
+            .iter()
+            .map(|at| *at..*at + BLOCK)
+            .chain([self.journal.clone(), self.scratch.clone()])
+            .chain(self.checkpoints.clone())
+            .collect();
+        reserved.sort_by_key(|range| range.start);
+        let mut runs = Vec::new();
+        let mut next = 0;
+        for range in reserved.into_iter().filter(|range| !range.is_empty()) {
+            push_run(&mut runs, next, range.start / self.chunk);
+            next = next.max(range.end.div_ceil(self.chunk));
+        }
+        push_run(&mut runs, next, self.size / self.chunk);
+        runs
+    }
+
+    /// Chunks that titles may have.
+    pub(crate) fn data_chunks(&self) -> u64 {
+        self.data().iter().map(|run| run.chunks).sum()
+    }
+
+    pub(crate) fn encode(&self, out: &mut Encoder) {
+        out.u64(self.size);
+        out.u64(self.chunk);
+        for range in [&self.journal, &self.checkpoints[0], &self.checkpoints[1], &self.scratch] {
+            out.u64(range.start);
+            out.u64(range.end - range.start);
+        }
+    }
+
+    pub(crate) fn decode(bytes: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let (size, chunk) = (bytes.u64()?, bytes.u64()?);
+        let mut range = || -> Result<Range<u64>, Malformed> {
+            let (start, length) = (bytes.u64()?, bytes.u64()?);
+            let end = start.checked_add(length).ok_or("a region beyond all bounds")?;
+            Ok(start..end)
+        };
+        let (journal, checkpoints, scratch) = (range()?, [range()?, range()?], range()?);
+        let layout = Self { size, chunk, journal, checkpoints, scratch };
+        layout.validate()?;
+        Ok(layout)
+    }
+
+    fn validate(&self) -> Result<(), Malformed> {
+        if !self.chunk.is_power_of_two() || !(MIN_CHUNK..=MAX_CHUNK).contains(&self.chunk) {
+            return Err("a chunk size that cannot be".into());
+        }
+        if self.size > MAX_SIZE
+            || self.size < 4 * SUPERBLOCK_SPACING
+            || !self.size.is_multiple_of(SUPERBLOCK_SPACING)
+        {
+            return Err("a size that cannot be".into());
+        }
+        let lengths = [&self.journal, &self.checkpoints[0], &self.checkpoints[1]].map(length);
+        if lengths[0] < MIN_JOURNAL || lengths[0] > MAX_JOURNAL {
+            return Err("a journal of a length that cannot be".into());
+        }
+        if lengths[1] < MIN_CHECKPOINT || lengths[1] > MAX_CHECKPOINT || lengths[1] != lengths[2] {
+            return Err("checkpoints of a length that cannot be".into());
+        }
+        let mut regions: Vec<Range<u64>> = superblock_places(self.size)
+            .iter()
+            .map(|at| *at..*at + BLOCK)
+            .chain([self.journal.clone(), self.scratch.clone()])
+            .chain(self.checkpoints.clone())
+            .collect();
+        if regions.iter().any(|r| !r.start.is_multiple_of(BLOCK) || !r.end.is_multiple_of(BLOCK)) {
+            return Err("a region that is not aligned".into());
+        }
+        regions.sort_by_key(|range| (range.start, range.end));
+        let apart = regions.windows(2).all(|pair| pair[0].end <= pair[1].start);
+        if !apart || regions.last().is_some_and(|last| last.end > self.size) {
+            return Err("regions that overlap or lie beyond the end".into());
+        }
+        Ok(())
+    }
+}
+
+/// Where the four copies of the superblock lie on a store of `size` bytes.
+pub(crate) fn superblock_places(size: u64) -> [u64; 4] {
+    let end = align_down(size, SUPERBLOCK_SPACING).saturating_sub(SUPERBLOCK_SPACING);
+    [0, SUPERBLOCK_SPACING, align_down(size / 2, SUPERBLOCK_SPACING), end]
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
+
+fn push_run(runs: &mut Vec<Extent>, from: u64, to: u64) {
+    if from < to {
+        runs.push(Extent { start: ChunkIndex(from), chunks: to - from });
+    }
+}
+
+/// The second copy is this far from the first: a misdirected or torn write of one file system
+/// block or one erase page does not reach both.
+pub(crate) const SUPERBLOCK_SPACING: u64 = 64 * 1024;
+
+/// A chunk holds whole checksum spans.
+const MIN_CHUNK: u64 = media::CHECKSUM_SPAN;
+
+/// Four times the largest read; beyond it small titles waste too much.
+const MAX_CHUNK: u64 = 64 << 20;
+
+/// Leaves room for arithmetic on offsets.
+const MAX_SIZE: u64 = 1 << 60;
+
+/// 32 commits of the smallest kind.
+const MIN_JOURNAL: u64 = 256 * 1024;
+
+/// 2,048 commits of the smallest kind; read whole when the store opens, in well under a second.
+const MAX_JOURNAL: u64 = 16 << 20;
+
+/// About 250 titles of two tracks.
+const MIN_CHECKPOINT: u64 = 64 * 1024;
+
+/// A million titles of two tracks.
+const MAX_CHECKPOINT: u64 = 256 << 20;
+
+/// Enough for a few seconds of a concurrent writer on any disk; small stores have none.
+const MAX_SCRATCH: u64 = 64 << 20;
+
+/// One for a title's data, one for its index.
+const MIN_DATA_CHUNKS: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_of_stores_small_and_large() {
+        let show = |size: u64, chunk: u64| match Layout::plan(size, chunk) {
+            Ok(layout) => {
+                let runs: Vec<_> = layout.data().iter().map(|e| (e.start.0, e.end().0)).collect();
+                format!(
+                    "journal {}, checkpoints 2 x {}, scratch {}, data {runs:?} of {}",
+                    ByteCount(length(&layout.journal)),
+                    ByteCount(length(&layout.checkpoints[0])),
+                    ByteCount(length(&layout.scratch)),
+                    layout.size / chunk,
+                )
+            }
+            Err(error) => error.to_string(),
+        };
+        let kib = 1 << 10;
+        let table = [
+            show(2 << 20, 64 * kib),
+            show(64 << 20, 1 << 20),
+            show((1 << 30) + 12_345, 1 << 20),
+            show(40 << 30, 1 << 20),
+            show(20 << 40, 4 << 20),
+            show(1 << 20, 1 << 20),
+            show(1 << 30, 3 << 20),
+        ];
+        expect_test::expect![[r#"
+            journal 256 KiB, checkpoints 2 x 64 KiB, scratch 0 B, data [(2, 16), (23, 31)] of 32
+            journal 256 KiB, checkpoints 2 x 64 KiB, scratch 0 B, data [(1, 32), (33, 63)] of 64
+            journal 256 KiB, checkpoints 2 x 256 KiB, scratch 1 MiB, data [(1, 512), (514, 1023)] of 1024
+            journal 2.5 MiB, checkpoints 2 x 10 MiB, scratch 40 MiB, data [(1, 20480), (20543, 40959)] of 40960
+            journal 16 MiB, checkpoints 2 x 256 MiB, scratch 64 MiB, data [(1, 2621440), (2621589, 5242879)] of 5242880
+            1 MiB are too few for a store with chunks of 1 MiB; at least 7.2 MiB are needed
+            a chunk of 3 MiB cannot be: it must be a power of two from 64 KiB to 64 MiB"#]]
+        .assert_eq(&table.join("\n"));
+    }
+
+    #[test]
+    fn the_size_said_to_be_needed_suffices_for_every_chunk() {
+        for shift in 16..=26 {
+            let chunk = 1u64 << shift;
+            let StoreError::TooSmall { needed, .. } = Layout::plan(4096, chunk).unwrap_err() else {
+                panic!("too small for {chunk}");
+            };
+            Layout::plan(needed.0, chunk).unwrap();
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Making changes of the catalogue durable: journal entries, checkpoints, superblocks.
+//!
+//! What holds at any moment, power cut or not:
+//! 1. At least two superblock copies are whole and alike; they name two checkpoints.
+//! 2. At least one of the named checkpoints is whole (both, but while one is being rewritten).
+//! 3. The ring holds all entries since the *older* checkpoint, so that either one, with the
+//!    entries behind it, is the whole truth.
+//! 4. An entry is written only when everything it speaks of is durable, and acknowledged only when
+//!    it is durable itself.
+//!
+//! To keep 3, a checkpoint is written whenever the entries since the newest one would take more
+//! than half of the ring.
+
+use crate::catalogue::Catalogue;
+use crate::format::bytes::Malformed;
+use crate::format::journal::{self, Position};
+use crate::format::layout::superblock_places;
+use crate::format::superblock::{CheckpointRef, Copy, SIZE, Superblock};
+use crate::format::{BLOCK, VERSION, checkpoint};
+use crate::{Finding, FindingKind, StoreError};
+use device::BlockDevice;
+use media::checksum;
+use std::ops::Range;
+use std::sync::Arc;
+use units::{ByteCount, align_up};
+
+/// The head of the journal of an open store.
+#[derive(Debug)]
+pub(crate) struct Log {
+    device: Arc<dyn BlockDevice>,
+    pub(crate) superblock: Superblock,
+    pub(crate) head: Position,
+}
+
+impl Log {
+    /// Starts a new store: both checkpoints hold `catalogue`, then the superblocks.
+    pub(crate) fn create(
+        device: Arc<dyn BlockDevice>,
+        superblock: Superblock,
+        catalogue: &Catalogue,
+    ) -> Result<Self, StoreError> {
+        let head = superblock.checkpoints[0].next;
+        let mut log = Self { device, superblock, head };
+        for slot in [0, 1] {
+            log.superblock.checkpoints[slot] =
+                log.write_checkpoint(1 - slot, &catalogue.encode())?;
+        }
+        log.device.flush()?;
+        log.write_superblocks()?;
+        Ok(log)
+    }
+
+    /// Whether an entry of so many bytes of records needs a checkpoint first.
+    pub(crate) fn needs_checkpoint(&self, records: usize) -> bool {
+        let ring = self.ring();
+        let bytes = journal::footprint(records);
+        let end = self.head.start_for(bytes, ring) + bytes;
+        end - self.superblock.checkpoints[0].next.place > ring / 2
+    }
+
+    /// Writes one entry and flushes: when this returns, the change is durable.
+    pub(crate) fn append(&mut self, records: &[u8]) -> Result<(), StoreError> {
+        assert!(records.len() <= journal::MAX_ENTRY, "an entry holds one record at a time");
+        let entry = journal::encode(&self.head, self.ring(), self.superblock.uuid, records);
+        let at = self.superblock.layout.journal.start + entry.start % self.ring();
+        self.device.write_at(at, &entry.bytes)?;
+        self.device.flush()?;
+        self.head = entry.after;
+        Ok(())
+    }
+
+    /// Writes a checkpoint of `catalogue` (its records) at the head, in place of the older one.
+    pub(crate) fn checkpoint(&mut self, catalogue: &[u8]) -> Result<(), StoreError> {
+        let [newest, before] = self.superblock.checkpoints;
+        let written = self.write_checkpoint(before.slot, catalogue)?;
+        self.device.flush()?;
+        self.superblock.parent = self.superblock.checksum();
+        self.superblock.sequence += 1;
+        self.superblock.checkpoints = [written, newest];
+        self.write_superblocks()
+    }
+
+    fn write_checkpoint(&self, slot: usize, catalogue: &[u8]) -> Result<CheckpointRef, StoreError> {
+        let room = &self.superblock.layout.checkpoints[slot];
+        let mut bytes = checkpoint::encode(self.superblock.uuid, self.head.sequence, catalogue);
+        let length = bytes.len() as u64;
+        let (needed, holds) = (ByteCount(length), ByteCount(room.end - room.start));
+        if needed > holds {
+            return Err(StoreError::CatalogueFull { needed, holds });
+        }
+        let checksum = checksum(&bytes);
+        bytes.resize(usize_of(align_up(length, BLOCK)), 0);
+        for (i, piece) in bytes.chunks(WRITE).enumerate() {
+            self.device.write_at(room.start + (i * WRITE) as u64, piece)?;
+        }
+        Ok(CheckpointRef { slot, checksum, bytes: length, next: self.head })
+    }
+
+    /// Writes all four copies, two by two.
+    pub(crate) fn write_superblocks(&self) -> Result<(), StoreError> {
+        let bytes = self.superblock.encode();
+        for pair in superblock_places(self.superblock.layout.size).chunks(2) {
+            for place in pair {
+                self.device.write_at(*place, &bytes)?;
+            }
+            self.device.flush()?;
+        }
+        Ok(())
+    }
+
+    fn ring(&self) -> u64 {
+        self.superblock.layout.journal.end - self.superblock.layout.journal.start
+    }
+}
+
+/// What was read from a device that holds a store.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) log: Log,
+    pub(crate) catalogue: Catalogue,
+    /// What was not as it should be although nothing is lost.
+    pub(crate) findings: Vec<Finding>,
+    /// The newest checkpoint could not be read; the one before and the journal made up for it.
+    pub(crate) newest_is_bad: bool,
+}
+
+/// Reads superblocks, checkpoints and journal. Writes nothing.
+pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<Loaded, StoreError> {
+    let mut findings = Vec::new();
+    let superblock = read_superblock(device.as_ref(), &mut findings)?;
+    let found = device.geometry().size;
+    let formatted = ByteCount(superblock.layout.size);
+    if found < formatted {
+        return Err(StoreError::Shrunk { formatted, found });
+    }
+    let [newest, before] = superblock.checkpoints.map(|place| {
+        let loaded = load_checkpoint(device.as_ref(), &superblock, &place);
+        loaded.inspect_err(|error| {
+            let text = format!("checkpoint in slot {}: {error}", place.slot);
+            findings.push(Finding { kind: FindingKind::Checkpoint, title: None, text });
+        })
+    });
+    let from = if newest.is_ok() { 0 } else { 1 };
+    let Ok(mut catalogue) = newest.or(before) else {
+        return Err(StoreError::Damaged { what: "neither checkpoint can be read".to_owned() });
+    };
+    let ring = read_range(device.as_ref(), &superblock.layout.journal)?;
+    let mut head = superblock.checkpoints[from].next;
+    replay(&ring, &mut head, &mut catalogue, &superblock, &mut findings)?;
+    if head.sequence < superblock.checkpoints[0].next.sequence {
+        let what = format!("the journal ends at entry {}, before the checkpoint", head.sequence);
+        return Err(StoreError::Damaged { what });
+    }
+    let log = Log { device, superblock, head };
+    Ok(Loaded { log, catalogue, findings, newest_is_bad: from == 1 })
+}
+
+fn load_checkpoint(
+    device: &dyn BlockDevice,
+    superblock: &Superblock,
+    place: &CheckpointRef,
+) -> Result<Catalogue, Malformed> {
+    let start = superblock.layout.checkpoints[place.slot].start;
+    let range = start..start + align_up(place.bytes, BLOCK);
+    let bytes = read_range(device, &range).map_err(|error| Malformed(error.to_string()))?;
+    let mut catalogue = Catalogue::default();
+    for record in checkpoint::decode(&bytes, place, superblock.uuid)? {
+        catalogue.apply(record)?;
+    }
+    Ok(catalogue)
+}
+
+fn replay(
+    ring: &[u8],
+    head: &mut Position,
+    catalogue: &mut Catalogue,
+    superblock: &Superblock,
+    findings: &mut Vec<Finding>,
+) -> Result<(), StoreError> {
+    use crate::format::record::Record;
+    while let Some(entry) = journal::read(ring, head, superblock.uuid) {
+        let sequence = head.sequence;
+        let damaged = |error: Malformed| StoreError::Damaged {
+            what: format!("journal entry {sequence} makes no sense: {error}"),
+        };
+        if !entry.whole {
+            let text = format!("one of the two copies of journal entry {sequence} is not whole");
+            findings.push(Finding { kind: FindingKind::Journal, title: None, text });
+        }
+        for record in Record::decode_all(entry.records).map_err(damaged)? {
+            catalogue.apply(record).map_err(damaged)?;
+        }
+        *head = entry.after;
+    }
+    match journal::newest_beyond(ring, head.sequence, superblock.uuid) {
+        None => Ok(()),
+        Some(newest) => Err(StoreError::Damaged {
+            what: format!(
+                "journal entry {} cannot be read, although there are entries up to {newest}",
+                head.sequence
+            ),
+        }),
+    }
+}
+
+/// The newest superblock of which two copies are valid. Copies that differ from it are findings.
+pub(crate) fn read_superblock(
+    device: &dyn BlockDevice,
+    findings: &mut Vec<Finding>,
+) -> Result<Superblock, StoreError> {
+    let size = device.geometry().size.0;
+    let read = |place: u64| {
+        let mut block = vec![0; SIZE];
+        if place + SIZE as u64 > size || device.read_at(place, &mut block).is_err() {
+            return Copy::Nothing;
+        }
+        Superblock::decode(&block)
+    };
+    // A store smaller than its device has its middle and end where the front says they are; one
+    // that has lost its front, where the device's size says.
+    let front = superblock_places(size).map(read);
+    let said = front.iter().find_map(|copy| match copy {
+        Copy::Valid(superblock) => Some(superblock.layout.size),
+        _ => None,
+    });
+    let copies = match said {
+        Some(said) if said != size => superblock_places(said).map(read),
+        _ => front,
+    };
+    let chosen = choose(&copies)?;
+    for (i, copy) in copies.iter().enumerate() {
+        let text = match copy {
+            Copy::Valid(other) if **other == chosen => continue,
+            Copy::Valid(other) => format!("copy {i} is of update {}", other.sequence),
+            Copy::OtherVersion(version) => format!("copy {i} says it is of version {version}"),
+            Copy::Broken(error) => format!("copy {i}: {error}"),
+            Copy::Nothing => format!("copy {i} is no superblock"),
+        };
+        findings.push(Finding { kind: FindingKind::Superblock, title: None, text });
+    }
+    Ok(chosen)
+}
+
+fn choose(copies: &[Copy; 4]) -> Result<Superblock, StoreError> {
+    let valid: Vec<&Superblock> = copies
+        .iter()
+        .filter_map(|copy| match copy {
+            Copy::Valid(superblock) => Some(superblock.as_ref()),
+            _ => None,
+        })
+        .collect();
+    let twice = |it: &&&Superblock| valid.iter().filter(|other| *other == *it).count() >= 2;
+    if let Some(newest) = valid.iter().filter(twice).max_by_key(|it| it.sequence) {
+        return Ok((*newest).clone());
+    }
+    let version = copies.iter().find_map(|copy| match copy {
+        Copy::OtherVersion(version) => Some(*version),
+        _ => None,
+    });
+    if let Some(found) = version {
+        return Err(StoreError::Version { found, known: VERSION });
+    }
+    if copies.iter().all(|copy| *copy == Copy::Nothing) {
+        return Err(StoreError::NotAStore { what: "this".to_owned() });
+    }
+    let what =
+        format!("{} of the 4 superblock copies can be read, 2 alike are needed", valid.len());
+    Err(StoreError::Damaged { what })
+}
+
+fn read_range(device: &dyn BlockDevice, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = vec![0; usize_of(range.end - range.start)];
+    for (i, piece) in bytes.chunks_mut(WRITE).enumerate() {
+        device.read_at(range.start + (i * WRITE) as u64, piece)?;
+    }
+    Ok(bytes)
+}
+
+fn usize_of(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("metadata fits in memory")
+}
+
+/// Metadata is read and written in pieces of this size.
+const WRITE: usize = 1 << 20;

@@ -1,0 +1,218 @@
+//! Making, opening and looking at stores: paths, files, locks.
+
+use crate::catalogue::Catalogue;
+use crate::format::BLOCK;
+use crate::format::journal::Position;
+use crate::format::layout::{Layout, superblock_places};
+use crate::format::superblock::{CheckpointRef, SIZE, Superblock, fitting_label};
+use crate::log::{Loaded, Log, load, read_superblock};
+use crate::{FindingKind, FormatOptions, Store, StoreError, StoreIdentity, StoreInfo};
+use device::{BlockDevice, DeviceError, DeviceKind, FileDevice, OpenOptions, preallocate};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use units::{ByteCount, align_down};
+use uuid::Uuid;
+
+impl Store {
+    /// Makes a store on a block device or in a file, which is created (and all of it allocated) if
+    /// it does not exist. What is there already is kept unless `options.destroy`.
+    pub fn format(path: &Path, options: &FormatOptions) -> Result<StoreInfo, StoreError> {
+        // Before a file is made or changed for nothing.
+        Layout::plan(options.size.map_or(1 << 40, |size| size.0), options.chunk.0)?;
+        let about = match std::fs::metadata(path) {
+            Ok(about) => Some(about),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(source) => return Err(file_error("look at", path, source)),
+        };
+        let Some(about) = about else {
+            let size = options.size.ok_or(StoreError::SizeNeeded { path: path.to_owned() })?;
+            preallocate(path, ByteCount(align_down(size.0, BLOCK)))?;
+            return format_path(path, options).inspect_err(|_| {
+                // It was made a moment ago and holds nothing.
+                let _ = std::fs::remove_file(path);
+            });
+        };
+        if about.is_file() {
+            let before = open_device(path, true)?;
+            if !options.destroy {
+                refuse_if_used(before.as_ref(), &path.display().to_string())?;
+            }
+            if let Some(size) = options.size {
+                resize(path, align_down(size.0, BLOCK))?;
+            } else if about.len() == 0 {
+                return Err(StoreError::SizeNeeded { path: path.to_owned() });
+            }
+        }
+        format_path(path, options)
+    }
+
+    /// Makes a store on an open device.
+    pub fn format_on(
+        device: Arc<dyn BlockDevice>,
+        options: &FormatOptions,
+    ) -> Result<StoreInfo, StoreError> {
+        let given = device.geometry().size;
+        let size = options.size.unwrap_or(given);
+        let layout = Layout::plan(size.0, options.chunk.0)?;
+        if size > given {
+            return Err(StoreError::Shrunk { formatted: size, found: given });
+        }
+        if !options.destroy {
+            refuse_if_used(device.as_ref(), "the device")?;
+        }
+        // Without its superblocks an older store is gone at once, instead of being half there.
+        for place in superblock_places(layout.size).into_iter().chain(superblock_places(given.0)) {
+            device.write_at(place, &[0; SIZE])?;
+        }
+        device.flush()?;
+        let start = Position { place: 0, sequence: 1, chain: 0 };
+        let empty = |slot| CheckpointRef { slot, checksum: 0, bytes: 0, next: start };
+        let superblock = Superblock {
+            sequence: 1,
+            parent: 0,
+            uuid: Uuid::new_v4(),
+            layout,
+            checkpoints: [empty(0), empty(1)],
+            label: fitting_label(&options.label).to_owned(),
+        };
+        Log::create(Arc::clone(&device), superblock, &Catalogue::default())?;
+        Ok(Self::open_on(device)?.info())
+    }
+
+    /// Opens a store for this process alone; [`StoreError::Owned`] when another process has it.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let device = open_device(path, true)?;
+        open_with(device, is_sparse(path)).map_err(|error| named(error, path))
+    }
+
+    /// Opens a store on an open device.
+    pub fn open_on(device: Arc<dyn BlockDevice>) -> Result<Self, StoreError> {
+        open_with(device, false)
+    }
+
+    /// Reads the superblock only, without taking the store: to find the owner by uuid.
+    pub fn peek(path: &Path) -> Result<StoreIdentity, StoreError> {
+        let options = OpenOptions { direct: false, write: false, exclusive: false };
+        let device = FileDevice::open(path, options)?;
+        let found = read_superblock(&device, &mut Vec::new()).map_err(|e| named(e, path))?;
+        Ok(StoreIdentity {
+            uuid: found.uuid,
+            label: found.label,
+            size: ByteCount(found.layout.size),
+            chunk: ByteCount(found.layout.chunk),
+        })
+    }
+}
+
+fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreError> {
+    let mut loaded = load(Arc::clone(&device))?;
+    let damaged = |error: crate::format::bytes::Malformed| StoreError::Damaged { what: error.0 };
+    let free = loaded.catalogue.free_map(&loaded.log.superblock.layout).map_err(damaged)?;
+    heal(&mut loaded)?;
+    // An entry that was replayed may never have been flushed (the process was killed, not the
+    // power cut): from now on it is shown, so from now on it stays.
+    device.flush()?;
+    Ok(Store::new(loaded, free, device, sparse))
+}
+
+/// Writes anew whatever was not whole, from what was.
+fn heal(loaded: &mut Loaded) -> Result<(), StoreError> {
+    let found = |kind| loaded.findings.iter().any(|finding| finding.kind == kind);
+    if found(FindingKind::Superblock) {
+        loaded.log.write_superblocks()?;
+    }
+    if found(FindingKind::Checkpoint) || found(FindingKind::Journal) {
+        let catalogue = loaded.catalogue.encode();
+        if loaded.newest_is_bad {
+            // The next checkpoint goes where the first named is not: spare the good one.
+            loaded.log.superblock.checkpoints.swap(0, 1);
+        }
+        // Twice, so that both are new and the journal before them is not needed any more.
+        loaded.log.checkpoint(&catalogue)?;
+        loaded.log.checkpoint(&catalogue)?;
+    }
+    Ok(())
+}
+
+fn format_path(path: &Path, options: &FormatOptions) -> Result<StoreInfo, StoreError> {
+    let device = open_device(path, true)?;
+    let is_file = device.geometry().kind == DeviceKind::File;
+    if !is_file && !options.destroy {
+        refuse_if_used(device.as_ref(), &path.display().to_string())?;
+    }
+    // What a file holds was looked at before it was resized.
+    let options = FormatOptions { destroy: true, ..options.clone() };
+    let mut info = Store::format_on(device, &options)?;
+    info.sparse = is_file && is_sparse(path);
+    Ok(info)
+}
+
+fn open_device(path: &Path, write: bool) -> Result<Arc<dyn BlockDevice>, StoreError> {
+    let options = OpenOptions { direct: true, write, exclusive: true };
+    match FileDevice::open(path, options) {
+        Ok(device) => Ok(Arc::new(device)),
+        Err(DeviceError::InUse { path, .. }) => Err(StoreError::Owned { path }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses a device on which there is anything.
+fn refuse_if_used(device: &dyn BlockDevice, name: &str) -> Result<(), StoreError> {
+    let what = match read_superblock(device, &mut Vec::new()) {
+        Ok(store) if store.label.is_empty() => format!("the store on {name}"),
+        Ok(store) => format!("the store '{}' on {name}", store.label),
+        Err(StoreError::NotAStore { .. }) if is_blank(device)? => return Ok(()),
+        Err(StoreError::NotAStore { .. }) => format!("what is on {name}"),
+        Err(_) => format!("the store (of another version, or damaged) on {name}"),
+    };
+    Err(StoreError::WouldDestroy { what })
+}
+
+/// Whether a file has never been written, or both ends of a device are all zeros (partition
+/// tables, file systems and RAID members have something at one of them).
+fn is_blank(device: &dyn BlockDevice) -> Result<bool, StoreError> {
+    let geometry = device.geometry();
+    let size = geometry.size.0;
+    if device.written(0..size)?.is_empty() {
+        return Ok(true);
+    }
+    if geometry.kind == DeviceKind::File {
+        return Ok(false);
+    }
+    let length = size.min(1 << 20);
+    let mut bytes = vec![0; usize::try_from(length).expect("at most 1 MiB")];
+    for place in [0, size - length] {
+        device.read_at(place, &mut bytes)?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn resize(path: &Path, size: u64) -> Result<(), StoreError> {
+    let file = File::options().write(true).open(path);
+    let file = file.map_err(|source| file_error("open", path, source))?;
+    if file.metadata().is_ok_and(|about| about.len() > size) {
+        file.set_len(size).map_err(|source| file_error("shorten", path, source))?;
+    }
+    Ok(preallocate(path, ByteCount(size))?)
+}
+
+/// Whether a regular file has fewer blocks than bytes.
+fn is_sparse(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.blocks() * 512 < about.len())
+}
+
+fn named(error: StoreError, path: &Path) -> StoreError {
+    match error {
+        StoreError::NotAStore { .. } => StoreError::NotAStore { what: path.display().to_string() },
+        error => error,
+    }
+}
+
+fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::File { action, path: path.to_owned(), source }
+}

@@ -1,0 +1,163 @@
+//! A device in memory whose power can be cut, written before the format it tests.
+//!
+//! It promises exactly what a disk with a volatile cache promises, and nothing more:
+//!
+//! ```text
+//!   write ──▶ cache (visible to reads) ──flush──▶ durable
+//!                │ power cut
+//!                └──▶ any subset of the writes since the last flush survives, in any
+//!                     combination, each whole or torn: any subset of its 512-byte sectors
+//! ```
+//!
+//! A workload runs once and every write, flush and acknowledgement is recorded; a cut is then a
+//! place in that recording and a seed.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+pub mod titles;
+
+use device::{BlockDevice, DeviceError, DeviceKind, Geometry, Pool, Queue};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use units::ByteCount;
+
+/// What reached the device, in order.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Write(u64, Vec<u8>),
+    Flush,
+    /// Set by the test: everything up to here has been acknowledged as step so-and-so.
+    Acknowledged(usize),
+}
+
+#[derive(Debug)]
+struct State {
+    bytes: Vec<u8>,
+    events: Vec<Event>,
+    /// Writes and flushes still allowed before all of them fail.
+    allowance: Option<u64>,
+}
+
+/// A device in memory that records.
+#[derive(Debug)]
+pub struct PowerCutDevice {
+    state: Mutex<State>,
+}
+
+impl PowerCutDevice {
+    pub fn new(size: ByteCount) -> Arc<Self> {
+        Self::from_image(vec![0; usize::try_from(size.0).unwrap()])
+    }
+
+    pub fn from_image(bytes: Vec<u8>) -> Arc<Self> {
+        let state = State { bytes, events: Vec::new(), allowance: None };
+        Arc::new(Self { state: Mutex::new(state) })
+    }
+
+    /// The bytes as reads see them.
+    pub fn image(&self) -> Vec<u8> {
+        self.state.lock().unwrap().bytes.clone()
+    }
+
+    /// Changes bytes behind the store's back.
+    pub fn tamper(&self, change: impl FnOnce(&mut [u8])) {
+        change(&mut self.state.lock().unwrap().bytes);
+    }
+
+    pub fn acknowledge(&self, step: usize) {
+        self.state.lock().unwrap().events.push(Event::Acknowledged(step));
+    }
+
+    /// After `operations` more writes and flushes, every one fails.
+    pub fn fail_after(&self, operations: u64) {
+        self.state.lock().unwrap().allowance = Some(operations);
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut self.state.lock().unwrap().events)
+    }
+
+    fn admit(state: &mut State, action: &'static str) -> Result<(), DeviceError> {
+        match &mut state.allowance {
+            None => Ok(()),
+            Some(0) => Err(DeviceError::Io {
+                action,
+                path: PathBuf::from("test"),
+                offset: 0,
+                length: 0,
+                source: io::Error::other("the disk is broken"),
+            }),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is left of `image` (durable before `events`) when power goes after `events`.
+pub fn cut(image: &[u8], events: &[Event], random: &mut fastrand::Rng) -> Vec<u8> {
+    let flushed = events.iter().rposition(|e| matches!(e, Event::Flush)).map_or(0, |i| i + 1);
+    let mut bytes = image.to_vec();
+    // Some cuts lose nearly all, some nearly nothing, some half.
+    let survival = [0.05, 0.5, 0.95][random.usize(..3)];
+    for (i, event) in events.iter().enumerate() {
+        let Event::Write(offset, data) = event else { continue };
+        let torn = i >= flushed && random.f64() < 0.5;
+        if i >= flushed && !torn && random.f64() >= survival {
+            continue;
+        }
+        for (s, sector) in data.chunks(512).enumerate() {
+            if !torn || random.f64() < survival {
+                let at = usize::try_from(*offset).unwrap() + s * 512;
+                bytes[at..at + sector.len()].copy_from_slice(sector);
+            }
+        }
+    }
+    bytes
+}
+
+impl BlockDevice for PowerCutDevice {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            size: ByteCount(self.state.lock().unwrap().bytes.len() as u64),
+            block: 512,
+            rotational: false,
+            kind: DeviceKind::Memory,
+        }
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        assert_eq!((offset % 512, into.len() % 512), (0, 0), "unaligned read");
+        let state = self.state.lock().unwrap();
+        let at = usize::try_from(offset).unwrap();
+        into.copy_from_slice(&state.bytes[at..at + into.len()]);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        assert_eq!((offset % 512, from.len() % 512), (0, 0), "unaligned write");
+        let mut state = self.state.lock().unwrap();
+        Self::admit(&mut state, "writing")?;
+        let at = usize::try_from(offset).unwrap();
+        state.bytes[at..at + from.len()].copy_from_slice(from);
+        state.events.push(Event::Write(offset, from.to_vec()));
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        let mut state = self.state.lock().unwrap();
+        Self::admit(&mut state, "flushing")?;
+        state.events.push(Event::Flush);
+        Ok(())
+    }
+
+    fn queue(&self, _depth: u32, _pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
+        Err(DeviceError::Unusable {
+            path: PathBuf::from("test"),
+            reason: "no queue in this test device".to_owned(),
+        })
+    }
+}

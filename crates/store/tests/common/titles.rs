@@ -1,0 +1,154 @@
+//! Small stores and titles for tests, and a model to hold them against.
+
+use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{CheckOptions, FormatOptions, FreePace, Store, StoreError, TitleRecord};
+use units::{ByteCount, Timescale};
+
+/// What a store should hold: name → its tracks' bytes.
+pub type Model = BTreeMap<String, Vec<Vec<u8>>>;
+
+/// Small chunks, so that a small device has many.
+pub fn small(label: &str) -> FormatOptions {
+    let chunk = ByteCount::kib(64);
+    FormatOptions { size: None, chunk, label: label.to_owned(), destroy: false }
+}
+
+pub fn description(kind: TrackKind) -> TrackDescription {
+    TrackDescription {
+        kind,
+        timescale: Timescale(25),
+        sample_entry: Vec::new(),
+        codec: String::new(),
+        language: "und".to_owned(),
+        width: 0,
+        height: 0,
+        matrix: [0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x4000_0000],
+        sample_rate: 0,
+        channels: 0,
+        edits: Vec::new(),
+        default: true,
+    }
+}
+
+/// An index of LDUs of 1,000 bytes, one per tick of 1/25 s.
+pub fn ldus(bytes: usize) -> LduIndex {
+    let mut index = LduIndex::default();
+    for start in (0..bytes).step_by(1000) {
+        let size = u32::try_from((bytes - start).min(1000)).unwrap();
+        index.push(size, 1, 0, start % 10_000 == 0, false);
+    }
+    index
+}
+
+/// Writes a media title with these tracks.
+pub fn put(store: &Store, name: &str, tracks: &[Vec<u8>]) -> Result<TitleRecord, StoreError> {
+    let mut writer = store.begin(name, TitleKind::Media)?;
+    let expected: Vec<ByteCount> = tracks.iter().map(|t| ByteCount(t.len() as u64)).collect();
+    writer.declare(&expected)?;
+    for (number, bytes) in tracks.iter().enumerate() {
+        for piece in bytes.chunks(70_001) {
+            writer.write(u16::try_from(number).unwrap(), piece)?;
+        }
+    }
+    let sealed = tracks.iter().map(|t| (description(TrackKind::Video), ldus(t.len()))).collect();
+    writer.seal(sealed)
+}
+
+/// Begins a title, writes some of it and drops it.
+pub fn abandon(store: &Store, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut writer = store.begin(name, TitleKind::File)?;
+    writer.declare(&[ByteCount(0)])?;
+    writer.write(0, bytes)
+}
+
+/// A title's tracks, read and verified.
+pub fn get(store: &Store, title: &TitleRecord) -> Result<Vec<Vec<u8>>, StoreError> {
+    let mut reader = store.reader(title.id, &FreePace)?;
+    let mut tracks = Vec::new();
+    for (number, track) in title.tracks.iter().enumerate() {
+        let mut bytes = vec![0; usize::try_from(track.bytes).unwrap()];
+        reader.read(u16::try_from(number).unwrap(), 0, &mut bytes)?;
+        tracks.push(bytes);
+    }
+    Ok(tracks)
+}
+
+/// All that a store holds, read and verified.
+pub fn holdings(store: &Store) -> Result<Model, StoreError> {
+    store.titles().iter().map(|title| Ok((title.name.clone(), get(store, title)?))).collect()
+}
+
+/// Panics unless the store holds exactly `model`, nothing is damaged and all other space is free.
+pub fn assert_holds(store: &Store, model: &Model, context: &str) {
+    let held = holdings(store).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let names = |model: &Model| model.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&held), names(model), "{context}");
+    assert!(held == *model, "{context}: bytes differ");
+    let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+    assert_eq!(report.findings, [], "{context}");
+    let info = store.info();
+    let used: u64 = store.titles().iter().map(TitleRecord::chunks).sum();
+    assert_eq!(info.free_chunks, info.data_chunks - used, "{context}: space was lost");
+}
+
+/// Bytes that are nobody else's.
+pub fn noise(random: &mut fastrand::Rng, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    random.fill(&mut bytes);
+    bytes
+}
+
+/// One random step on a store and on the model; says what it did.
+pub fn step(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> String {
+    let names: Vec<String> = model.keys().cloned().collect();
+    let existing = random.choice(&names).cloned();
+    let fresh = format!("title {}", random.u32(..12));
+    match (random.u32(..10), existing) {
+        (0..=1, Some(name)) => {
+            store.remove(&name).unwrap();
+            model.remove(&name);
+            format!("remove {name}")
+        }
+        (2..=3, Some(name)) => {
+            let renamed = store.rename(&name, &fresh);
+            let clash = model.contains_key(&fresh) && fresh != name;
+            assert_eq!(renamed.is_err(), clash, "rename {name} to {fresh}");
+            if !clash {
+                let tracks = model.remove(&name).unwrap();
+                model.insert(fresh.clone(), tracks);
+            }
+            format!("rename {name} to {fresh}")
+        }
+        (4, _) => {
+            let bytes = random.usize(..1_300_000);
+            let bytes = noise(random, bytes);
+            let _ = abandon(store, &fresh, &bytes);
+            format!("abandon {fresh}")
+        }
+        _ => {
+            let tracks: Vec<Vec<u8>> = (0..random.usize(1..3))
+                .map(|_| {
+                    let length = random.usize(..200_000);
+                    noise(random, length)
+                })
+                .collect();
+            match put(store, &fresh, &tracks) {
+                Ok(_) => {
+                    assert!(model.insert(fresh.clone(), tracks).is_none(), "{fresh} twice");
+                }
+                Err(StoreError::Exists { .. }) => assert!(model.contains_key(&fresh)),
+                Err(StoreError::Full { .. } | StoreError::CatalogueFull { .. }) => {}
+                Err(error) => panic!("put {fresh}: {error}"),
+            }
+            format!("put {fresh}")
+        }
+    }
+}
+
+/// A formatted store on a device of the tests' own.
+pub fn formatted(device: &Arc<super::PowerCutDevice>) -> Store {
+    Store::format_on(device.clone(), &small("test")).unwrap();
+    Store::open_on(device.clone()).unwrap()
+}

@@ -1,0 +1,171 @@
+//! Power may fail at any write, at any sector. What was acknowledged is there afterwards; what was
+//! not is there whole or not at all; `check` finds nothing; no space is lost; and the store goes on.
+//!
+//! One seed is one random workload on a small store, recorded write by write. Every place in the
+//! recording is cut several times. To run one again: `TENUTO_SEED=n cargo test -p store --test
+//! power_cut`.
+
+mod common;
+
+use common::titles::{Model, assert_holds, formatted, holdings, put, step};
+use common::{Event, PowerCutDevice, cut};
+use store::Store;
+use units::ByteCount;
+
+/// A recorded workload.
+struct Recording {
+    /// The device when the recording starts; all of it durable.
+    image: Vec<u8>,
+    events: Vec<Event>,
+    /// The model after each acknowledged step; the first is the empty store's.
+    states: Vec<Model>,
+    steps: Vec<String>,
+}
+
+fn record(seed: u64, steps: usize) -> Recording {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let image = device.image();
+    device.take_events();
+    let mut model = Model::new();
+    let (mut states, mut told) = (vec![model.clone()], Vec::new());
+    for number in 1..=steps {
+        told.push(step(&store, &mut model, &mut random));
+        states.push(model.clone());
+        device.acknowledge(number);
+    }
+    assert_holds(&store, &model, &format!("seed {seed}, uncut"));
+    Recording { image, events: device.take_events(), states, steps: told }
+}
+
+/// Opens what is left after a cut; the state is that of the last acknowledged step or the next.
+fn assert_recovers(image: Vec<u8>, recording: &Recording, acknowledged: usize, context: &str) {
+    let device = PowerCutDevice::from_image(image.clone());
+    let store = Store::open_on(device.clone()).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let held = holdings(&store).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let expected = recording.states[acknowledged..].iter().take(2).find(|state| **state == held);
+    let Some(expected) = expected else {
+        panic!(
+            "{context}: holds {:?}, acknowledged was {:?}",
+            held.keys().collect::<Vec<_>>(),
+            recording.states[acknowledged].keys().collect::<Vec<_>>()
+        );
+    };
+    assert_holds(&store, expected, context);
+    // Whatever opening wrote to heal the store can be cut, too.
+    let healing = device.take_events();
+    drop(store);
+    for until in 0..healing.len() {
+        let mut random = fastrand::Rng::with_seed(until as u64);
+        let flushed = flushed(&healing[..until]);
+        let mut durable = image.clone();
+        apply(&mut durable, &healing[..flushed]);
+        let left = cut(&durable, &healing[flushed..until], &mut random);
+        let context = format!("{context}, healing cut at {until}");
+        let store = Store::open_on(PowerCutDevice::from_image(left))
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_holds(&store, expected, &context);
+    }
+}
+
+fn flushed(events: &[Event]) -> usize {
+    events.iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |i| i + 1)
+}
+
+fn apply(image: &mut [u8], events: &[Event]) {
+    for event in events {
+        if let Event::Write(offset, data) = event {
+            let at = usize::try_from(*offset).unwrap();
+            image[at..at + data.len()].copy_from_slice(data);
+        }
+    }
+}
+
+fn cut_everywhere(seed: u64, steps: usize, cuts_per_place: u64) -> u64 {
+    let recording = record(seed, steps);
+    let mut durable = recording.image.clone();
+    let (mut flushed, mut acknowledged, mut cuts) = (0, 0, 0);
+    for until in 0..=recording.events.len() {
+        for again in 0..cuts_per_place {
+            let mut random = fastrand::Rng::with_seed(seed << 32 ^ (until as u64) << 8 ^ again);
+            let left = cut(&durable, &recording.events[flushed..until], &mut random);
+            let doing = recording.steps.get(acknowledged).map_or("nothing", String::as_str);
+            let context = format!("seed {seed}, cut {again} at {until}, during '{doing}'");
+            assert_recovers(left, &recording, acknowledged, &context);
+            cuts += 1;
+        }
+        match recording.events.get(until) {
+            Some(Event::Flush) => {
+                apply(&mut durable, &recording.events[flushed..until]);
+                flushed = until + 1;
+            }
+            Some(Event::Acknowledged(step)) => acknowledged = *step,
+            _ => {}
+        }
+    }
+    cuts
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_else_leaves_a_trace() {
+    let seeds = match std::env::var("TENUTO_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (0..6).collect(),
+    };
+    let cuts: u64 = seeds.iter().map(|seed| cut_everywhere(*seed, 60, 2)).sum();
+    assert!(cuts > 300 * seeds.len() as u64, "only {cuts} cuts");
+}
+
+#[test]
+fn formatting_can_be_cut_and_done_again() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let before = device.image();
+    drop(formatted(&device));
+    let events = device.take_events();
+    for until in 0..events.len() {
+        let left = cut(&before, &events[..until], &mut fastrand::Rng::with_seed(until as u64));
+        let device = PowerCutDevice::from_image(left);
+        if let Ok(store) = Store::open_on(device.clone()) {
+            assert_holds(&store, &Model::new(), &format!("cut at {until}"));
+        } else {
+            let options = store::FormatOptions { destroy: true, ..common::titles::small("again") };
+            Store::format_on(device, &options).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_failed_write_stops_all_writing_and_loses_nothing() {
+    // Fails at the n-th write or flush of a seal, for every n.
+    for operations in 0..20 {
+        let device = PowerCutDevice::new(ByteCount::mib(3));
+        let store = formatted(&device);
+        let kept = vec![vec![7; 100_000]];
+        put(&store, "kept", &kept).unwrap();
+        device.fail_after(operations);
+        let tracks = vec![vec![8; 150_000], vec![9; 10]];
+        let result = put(&store, "new", &tracks);
+        device.fail_after(1_000_000);
+        let mut model = Model::from([("kept".to_owned(), kept)]);
+        if result.is_ok() {
+            model.insert("new".to_owned(), tracks);
+            assert_holds(&store, &model, "no write failed");
+            assert!(operations >= 5, "a seal writes data, index, entry and flushes twice");
+            return;
+        }
+        let refused = put(&store, "later", &[vec![1]]).unwrap_err();
+        assert_eq!(refused.code(), "stopped", "{refused}");
+        assert_eq!(store.remove("kept").unwrap_err().code(), "stopped");
+        drop(store);
+        let store = Store::open_on(device).unwrap();
+        let held = holdings(&store).unwrap();
+        if held.len() == 2 {
+            // The entry was written; only its flush failed.
+            model.insert("new".to_owned(), tracks);
+        }
+        assert_holds(&store, &model, &format!("failed after {operations}"));
+        put(&store, "later", &[vec![1]]).unwrap();
+    }
+    panic!("a seal takes less than 20 writes");
+}
