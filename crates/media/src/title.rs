@@ -2,6 +2,7 @@
 //!
 //! Only the meaning in memory; how it lies on disk is `index_region`.
 
+use std::ops::Range;
 use units::{MediaTime, Timescale};
 
 /// Each CRC-32C in [`TrackIndex::checksums`] covers this many bytes of track data (the last one
@@ -176,8 +177,13 @@ impl LduIndex {
 
     /// All LDUs in decode order.
     pub fn iter(&self) -> impl Iterator<Item = Ldu> + '_ {
-        let mut decode_time = 0;
-        (0..self.len()).map(move |i| {
+        self.range(0..self.len())
+    }
+
+    /// Some LDUs in decode order. Panics beyond the end, like a slice.
+    pub fn range(&self, ldus: Range<usize>) -> impl Iterator<Item = Ldu> + '_ {
+        let mut decode_time = if ldus.is_empty() { 0 } else { self.decode_time(ldus.start) };
+        ldus.map(move |i| {
             let ldu = Ldu {
                 offset: self.ends[i] - u64::from(self.sizes[i]),
                 size: self.sizes[i],
@@ -234,6 +240,7 @@ mod tests {
         for (i, ldu) in walked.iter().enumerate() {
             assert_eq!(index.get(i), *ldu);
         }
+        assert!(index.range(130..870).eq(walked[130..870].iter().copied()));
         let last = walked[999];
         assert_eq!(last.offset + u64::from(last.size), index.data_len());
         assert_eq!(last.decode_time + u64::from(last.duration), index.duration_ticks());

@@ -1,16 +1,35 @@
-//! Packaging: what a title's bytes look like to a player, computed from the index alone.
+//! Packaging: what a title looks like to a player, computed from its index alone.
 //!
-//! One stored copy of each track serves HLS with fragmented MP4 and progressive MP4. The same
-//! request gives the same bytes, always.
+//! One stored copy of each track serves HLS with fragmented MP4 and progressive MP4:
+//!
+//! ```text
+//!              TitleIndex
+//!                  |  cut (segments), place on the time line (timeline)
+//!              Packaging
+//!        /         |           \
+//!   playlists   init, moof     moov with tables       generated here
+//!                  |           /
+//!               stored slices of the tracks' data     fetched by whoever sends the Body
+//! ```
+//! The same request gives the same bytes, always. Nothing here decodes, and no codec is refused:
+//! which players can take a codec is theirs to say.
 
 mod body;
+mod media_segment;
+mod playlist;
+mod progressive;
+mod segments;
+mod timeline;
+mod track_boxes;
 
 pub use body::{Body, Slice};
 
-use crate::TitleIndex;
+use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
+use segments::Segments;
 use std::sync::Arc;
 use std::time::Duration;
-use units::BitRate;
+use timeline::Timeline;
+use units::{BitRate, ByteCount, MediaTime};
 
 /// How to package.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,76 +59,258 @@ pub enum NotPackaged {
 #[derive(Debug)]
 pub struct Packaging {
     index: Arc<TitleIndex>,
+    /// Of each track.
+    lines: Vec<Timeline>,
+    tracks: Vec<PackagedTrack>,
+}
+
+/// What is computed once per track.
+#[derive(Debug)]
+struct PackagedTrack {
+    segments: Segments,
+    init: Arc<[u8]>,
+    /// Bit rate of the densest segment.
+    peak: BitRate,
+    /// Whether decoding can start at every segment.
+    independent: bool,
 }
 
 impl Packaging {
-    /// Plans segments and bodies. Fails only for what has nothing to play.
+    /// Plans the segments. Fails only for what has nothing to play.
     pub fn new(index: Arc<TitleIndex>, options: &PackagingOptions) -> Result<Self, NotPackaged> {
-        let _ = options;
-        Ok(Self { index })
+        if index.kind == TitleKind::File {
+            return Err(NotPackaged::File);
+        }
+        let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
+        let mut packaging = Self { index, lines, tracks: Vec::new() };
+        packaging.tracks = packaging.package_tracks(options.segment);
+        if packaging.playable(None).next().is_none() {
+            return Err(NotPackaged::NoTracks);
+        }
+        Ok(packaging)
     }
+
     /// The index it was built from.
     pub fn index(&self) -> &Arc<TitleIndex> {
         &self.index
     }
-    /// How long the title plays.
+
+    /// How long the title plays: until its longest track ends.
     pub fn duration(&self) -> Duration {
-        todo!()
+        let end = self.lines.iter().map(|line| line.time(line.end)).max();
+        end.unwrap_or_default().since_start()
     }
-    /// Sets of tracks a viewer can take, best first: each video track with the default audio
-    /// track; of a title without pictures each audio track.
+
+    /// Sets of tracks that a viewer can take, best first: each video track with the default
+    /// audio track; of a title without pictures each audio track.
     pub fn offers(&self) -> Vec<Vec<u16>> {
-        todo!()
+        let default = self.default_audio();
+        let mut videos: Vec<u16> = self.playable(Some(TrackKind::Video)).collect();
+        let pixels = |track: u16| {
+            let track = self.description(track);
+            u64::from(track.width) * u64::from(track.height)
+        };
+        videos.sort_by_key(|&v| std::cmp::Reverse((pixels(v), self.mean_rate(v))));
+        if !videos.is_empty() {
+            return videos.into_iter().map(|v| [v].into_iter().chain(default).collect()).collect();
+        }
+        let mut audios = self.audio_tracks();
+        audios.sort_by_key(|&a| (Some(a) != default, std::cmp::Reverse(self.mean_rate(a))));
+        audios.into_iter().map(|audio| vec![audio]).collect()
     }
-    /// Mean bit rate of a track.
+
+    /// Mean bit rate of a track over its own duration; zero for one that there is not.
     pub fn mean_rate(&self, track: u16) -> BitRate {
-        let _ = track;
-        todo!()
+        let Some(track) = self.index.tracks.get(usize::from(track)) else { return BitRate(0) };
+        let ticks = timeline::ticks(track.ldus.duration_ticks());
+        let time = MediaTime::from_ticks(ticks, track.description.timescale);
+        BitRate::of(ByteCount(track.ldus.data_len()), time.since_start())
     }
-    /// The HLS multivariant playlist for these video tracks, with all audio tracks.
+
+    /// The HLS multivariant playlist for these video tracks, with all audio tracks; for no video
+    /// tracks, each audio track by itself. `query` (`?s=TOKEN`, or empty) is put behind each
+    /// address; it must be fit for a quoted string.
     pub fn multivariant_playlist(&self, videos: &[u16], query: &str) -> String {
-        let _ = (videos, query);
-        todo!()
+        playlist::multivariant(self, videos, query)
     }
-    /// The HLS media playlist of a track.
+
+    /// The HLS media playlist of a track; `None` if there is no such track.
     pub fn media_playlist(&self, track: u16, query: &str) -> Option<String> {
-        let _ = (track, query);
-        todo!()
+        self.track(track).map(|_| playlist::media(self, track, query))
     }
-    /// How many segments a track has.
+
+    /// How many segments a track has; zero for one that there is not.
     pub fn segment_count(&self, track: u16) -> u32 {
-        let _ = track;
-        todo!()
+        let count = self.track(track).map_or(0, |track| track.segments.count());
+        u32::try_from(count).expect("fewer segments than LDUs")
     }
+
     /// The initialization segment of a track.
     pub fn init_segment(&self, track: u16) -> Option<Arc<[u8]>> {
-        let _ = track;
-        todo!()
+        self.track(track).map(|track| track.init.clone())
     }
-    /// One media segment: `moof` and `mdat` header, then one stored slice.
+
+    /// One media segment: `moof` and `mdat` header, then one stored slice (none if all its LDUs
+    /// are empty).
     pub fn segment(&self, track: u16, number: u32) -> Option<Body> {
-        let _ = (track, number);
-        todo!()
+        let ldus = self.track(track)?.segments.ldus(usize::try_from(number).ok()?)?;
+        let i = usize::from(track);
+        let (stored, line) = (&self.index.tracks[i], &self.lines[i]);
+        Some(media_segment::segment(stored, line, track, ldus, number + 1))
     }
-    /// The tracks as one MP4 file with the `moov` in front.
+
+    /// These tracks as one file with the header in front: MP4, or QuickTime where a codec needs
+    /// it. Tracks that there are not are left out. Takes time and memory in proportion to the
+    /// number of LDUs: keep it.
     pub fn progressive(&self, tracks: &[u16]) -> Arc<Body> {
-        let _ = tracks;
-        todo!()
+        let tracks: Vec<u16> =
+            tracks.iter().copied().filter(|&track| self.track(track).is_some()).collect();
+        Arc::new(progressive::file(&self.index, &self.lines, &tracks))
     }
-    /// When each piece of `piece` bytes of a track's data is due if played in segments, in ms of
-    /// media time.
+
+    /// When each piece of `piece` bytes of a track's data is due if played in segments, in ms
+    /// of media time: when the first segment that touches it begins. Never decreases.
     pub fn due_segmented(&self, track: u16, piece: u32) -> Vec<u32> {
-        let _ = (track, piece);
-        todo!()
+        let Some(packaged) = self.track(track) else { return Vec::new() };
+        let stored = &self.index.tracks[usize::from(track)];
+        let segments = &packaged.segments;
+        let starts = (0..segments.count()).filter_map(|k| {
+            let bytes = segments::data(&stored.ldus, segments.ldus(k)?);
+            Some((bytes.start, segments.time(k).start))
+        });
+        due_by_piece(starts, stored.data_len, piece)
     }
-    /// When each piece of `piece` bytes of a track's data is due if played progressively, in ms
-    /// of media time.
+
+    /// When each piece of `piece` bytes of a track's data is due if played progressively
+    /// together with `tracks`, in ms of media time: when the first second that touches it
+    /// begins. Never decreases. Empty if `track` is not among `tracks`.
     pub fn due_progressive(&self, tracks: &[u16], track: u16, piece: u32) -> Vec<u32> {
-        let _ = (tracks, track, piece);
-        todo!()
+        if self.track(track).is_none() || !tracks.contains(&track) {
+            return Vec::new();
+        }
+        let i = usize::from(track);
+        let stored = &self.index.tracks[i];
+        let chunks = progressive::chunks(stored, &self.lines[i]);
+        let starts = chunks.iter().map(|chunk| (chunk.bytes.start, progressive::due(chunk)));
+        due_by_piece(starts, stored.data_len, piece)
     }
+
+    fn package_tracks(&self, target: Duration) -> Vec<PackagedTrack> {
+        let pairs = || self.index.tracks.iter().zip(&self.lines);
+        // All sound follows the first pictures; aligned renditions cut at the same times anyway.
+        let pictures = pairs()
+            .find(|(track, _)| track.description.kind == TrackKind::Video && !track.ldus.is_empty())
+            .map(|(track, line)| segments::cut_video(track, line, target));
+        pairs()
+            .map(|(track, line)| {
+                let segments = match track.description.kind {
+                    TrackKind::Video => segments::cut_video(track, line, target),
+                    _ => segments::cut_audio(track, line, pictures.as_ref(), target),
+                };
+                PackagedTrack {
+                    peak: peak_rate(&track.ldus, &segments),
+                    independent: segments::are_independent(&segments, track),
+                    init: media_segment::init(track, line).into(),
+                    segments,
+                }
+            })
+            .collect()
+    }
+
+    /// Numbers of tracks with something to play, of one kind or all.
+    fn playable(&self, kind: Option<TrackKind>) -> impl Iterator<Item = u16> + '_ {
+        (0..=u16::MAX).zip(&self.index.tracks).filter_map(move |(number, track)| {
+            let wanted = kind.is_none_or(|kind| track.description.kind == kind);
+            (wanted && self.track(number).is_some()).then_some(number)
+        })
+    }
+
+    /// A track that can be played.
+    fn track(&self, number: u16) -> Option<&PackagedTrack> {
+        let i = usize::from(number);
+        let stored = self.index.tracks.get(i)?;
+        let playable = stored.description.kind != TrackKind::File && !stored.ldus.is_empty();
+        self.tracks.get(i).filter(|_| playable)
+    }
+
+    /// Of a track that there is.
+    fn description(&self, track: u16) -> &TrackDescription {
+        &self.index.tracks[usize::from(track)].description
+    }
+
+    /// Of a track that there is.
+    fn segments(&self, track: u16) -> &Segments {
+        &self.tracks[usize::from(track)].segments
+    }
+
+    fn audio_tracks(&self) -> Vec<u16> {
+        self.playable(Some(TrackKind::Audio)).collect()
+    }
+
+    fn default_audio(&self) -> Option<u16> {
+        let audios = self.audio_tracks();
+        let default = audios.iter().copied().find(|&audio| self.description(audio).default);
+        default.or(audios.first().copied())
+    }
+
+    fn is_independent(&self, track: u16) -> bool {
+        self.track(track).is_some_and(|track| track.independent)
+    }
+
+    fn peak_rate(&self, track: u16) -> u64 {
+        self.track(track).map_or(0, |track| track.peak.0)
+    }
+
+    /// Pictures per 1000 s.
+    fn frame_rate(&self, track: u16) -> Option<u64> {
+        let track = &self.index.tracks[usize::from(track)];
+        let ticks = u128::from(track.ldus.duration_ticks());
+        if track.description.kind != TrackKind::Video || ticks == 0 {
+            return None;
+        }
+        let per_second = u128::from(track.description.timescale.0) * track.ldus.len() as u128;
+        u64::try_from((per_second * 1000 + ticks / 2) / ticks).ok()
+    }
+}
+
+/// Bit rate of the densest segment, headers included. Very short ones (what is left at the end)
+/// do not count against the whole: a second is assumed at least.
+fn peak_rate(index: &crate::LduIndex, segments: &Segments) -> BitRate {
+    let rate = |k: usize| {
+        let ldus = segments.ldus(k)?;
+        let overhead = media_segment::overhead(ldus.len());
+        let bytes = segments::data(index, ldus);
+        let time = segments.time(k);
+        let length = (time.end - time.start).since_start().max(SHORTEST_PEAK);
+        Some(BitRate::of(ByteCount(bytes.end - bytes.start + overhead), length))
+    };
+    (0..segments.count()).filter_map(rate).max().unwrap_or_default()
+}
+
+/// `starts`: where in the data something begins that is due at a time, both in order.
+fn due_by_piece(
+    starts: impl Iterator<Item = (u64, MediaTime)>,
+    data_len: u64,
+    piece: u32,
+) -> Vec<u32> {
+    assert!(piece > 0, "pieces have bytes");
+    let mut starts = starts.peekable();
+    let mut due = 0;
+    (0..data_len.div_ceil(u64::from(piece)))
+        .map(|number| {
+            // The last that begins at or before the piece's first byte is the first to touch it.
+            while let Some((_, time)) = starts.next_if(|&(at, _)| at <= number * u64::from(piece)) {
+                let millis = time.since_start().as_millis();
+                due = due.max(u32::try_from(millis).unwrap_or(u32::MAX));
+            }
+            due
+        })
+        .collect()
 }
 
 /// Long enough that few requests are made, short enough that a player starts soon: what Apple's
 /// authoring guide allows (6 s) and most services use (2 to 6 s).
 const DEFAULT_SEGMENT: Duration = Duration::from_secs(4);
+
+/// A rest of a few frames at the end must not make a variant look too dear to be played.
+const SHORTEST_PEAK: Duration = Duration::from_secs(1);

@@ -1,0 +1,238 @@
+//! Initialization and media segments of one track (CMAF-like fragmented MP4).
+//!
+//! ```text
+//! init      ftyp | moov: mvhd, trak with empty tables, mvex, udta for sound with priming
+//! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice
+//! ```
+//! A wait at the start of a track goes into its decode times, not into its edit list: players
+//! on Media Source Extensions pass over empty edits. What is decoded but not shown stays in the
+//! edit list, which they apply.
+
+use super::body::{Body, Slice};
+use super::segments::data;
+use super::timeline::{Timeline, ticks};
+use super::track_boxes::{self, TrackHeader};
+use crate::boxes::{write_atom, write_box};
+use crate::{Ldu, LduIndex, TrackIndex, TrackKind};
+use mp4_atom::{
+    ElstEntry, Mfhd, Stco, Stsc, Stsz, Stts, Tfdt, Tfhd, Trex, Trun, TrunEntry, TrunSamples,
+};
+use std::ops::Range;
+
+/// The initialization segment.
+pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
+    let description = &track.description;
+    let quicktime = track_boxes::is_quicktime([description]);
+    let shown_from = u64::try_from(line.media_start).ok().filter(|&start| start > 0);
+    let edit = shown_from.map(|start| ElstEntry {
+        segment_duration: 0,
+        media_time: Some(start),
+        media_rate: 1.into(),
+    });
+    let header = TrackHeader {
+        id: TRACK_ID,
+        enabled: true,
+        duration: 0,
+        media_duration: 0,
+        edits: edit.as_slice(),
+        quicktime,
+    };
+    let mut out = Vec::new();
+    track_boxes::write_file_type(&mut out, quicktime, &[b"iso6", b"iso5", b"mp41"]);
+    write_box(&mut out, b"moov", |out| {
+        track_boxes::write_movie_header(out, 0, TRACK_ID + 1);
+        track_boxes::write_track(out, description, &header, |out| {
+            write_atom(out, &Stts::default());
+            write_atom(out, &Stsc::default());
+            write_atom(out, &Stsz::default());
+            write_atom(out, &Stco::default());
+        });
+        write_box(out, b"mvex", |out| {
+            let (track_id, default_sample_description_index) = (TRACK_ID, 1);
+            let defaults = Trex { track_id, default_sample_description_index, ..Trex::default() };
+            write_atom(out, &defaults);
+        });
+        let priming = shown_from.and_then(|start| u32::try_from(start).ok());
+        if let Some(priming) = priming.filter(|_| description.kind == TrackKind::Audio) {
+            write_gapless_note(out, priming);
+        }
+    });
+    out
+}
+
+/// One media segment: the LDUs `ldus` of track number `number` in its title.
+pub(super) fn segment(
+    track: &TrackIndex,
+    line: &Timeline,
+    number: u16,
+    ldus: Range<usize>,
+    sequence_number: u32,
+) -> Body {
+    let bytes = data(&track.ldus, ldus.clone());
+    let payload = bytes.end - bytes.start;
+    let mut head = write_fragment(track, line, ldus.clone(), sequence_number, 0);
+    let mut mdat = Vec::new();
+    write_mdat_header(&mut mdat, payload);
+    // The payload's place counts from the `moof`'s start, and does not change its size.
+    let offset = i32::try_from(head.len() + mdat.len()).expect("a moof stays below 2 GiB");
+    head = write_fragment(track, line, ldus, sequence_number, offset);
+    head.extend_from_slice(&mdat);
+    let mut body = Body::default();
+    body.push_generated(head);
+    body.push(Slice::Stored { track: number, bytes });
+    body
+}
+
+/// No more than this many bytes of a segment of `ldus` LDUs are not payload.
+pub(super) fn overhead(ldus: usize) -> u64 {
+    FRAGMENT_BYTES + LDU_BYTES * ldus as u64
+}
+
+/// The header of an `mdat` with this much payload, with a large size only where needed.
+pub(super) fn write_mdat_header(out: &mut Vec<u8>, payload: u64) {
+    if let Ok(size) = u32::try_from(payload + 8) {
+        out.extend_from_slice(&size.to_be_bytes());
+        out.extend_from_slice(b"mdat");
+    } else {
+        out.extend_from_slice(&[0, 0, 0, 1]);
+        out.extend_from_slice(b"mdat");
+        out.extend_from_slice(&(payload + 16).to_be_bytes());
+    }
+}
+
+fn write_fragment(
+    track: &TrackIndex,
+    line: &Timeline,
+    ldus: Range<usize>,
+    sequence_number: u32,
+    data_offset: i32,
+) -> Vec<u8> {
+    let first = track.ldus.get(ldus.start);
+    let decode_time = ticks(first.decode_time).saturating_add(line.wait);
+    let shape = Shape::of(&track.ldus, ldus.clone());
+    let mut out = Vec::new();
+    write_box(&mut out, b"moof", |out| {
+        write_atom(out, &Mfhd { sequence_number });
+        write_box(out, b"traf", |out| {
+            let header = Tfhd {
+                track_id: TRACK_ID,
+                default_sample_duration: shape.duration,
+                default_sample_size: shape.size,
+                default_sample_flags: Some(shape.flags),
+                default_base_is_moof: true,
+                ..Tfhd::default()
+            };
+            write_atom(out, &header);
+            let base_media_decode_time = u64::try_from(decode_time).unwrap_or(0);
+            write_atom(out, &Tfdt { base_media_decode_time });
+            let samples = shape.samples(&track.ldus, ldus);
+            write_atom(out, &Trun { data_offset: Some(data_offset), samples });
+        });
+    });
+    out
+}
+
+/// What all LDUs of a segment have in common and need not repeat.
+struct Shape {
+    duration: Option<u32>,
+    size: Option<u32>,
+    /// The flags of all LDUs but perhaps the first.
+    flags: u32,
+    /// Whether all but the first have them.
+    flags_are_common: bool,
+    composed: bool,
+}
+
+impl Shape {
+    fn of(index: &LduIndex, ldus: Range<usize>) -> Self {
+        let first = index.get(ldus.start);
+        let flags = flags(&index.get((ldus.start + 1).min(ldus.end - 1)));
+        let mut shape = Self {
+            duration: Some(first.duration),
+            size: Some(first.size),
+            flags,
+            flags_are_common: true,
+            composed: false,
+        };
+        for (i, ldu) in index.range(ldus).enumerate() {
+            shape.duration = shape.duration.filter(|&duration| duration == ldu.duration);
+            shape.size = shape.size.filter(|&size| size == ldu.size);
+            shape.flags_are_common &= i == 0 || self::flags(&ldu) == flags;
+            shape.composed |= ldu.composition_offset != 0;
+        }
+        shape
+    }
+
+    fn samples(&self, index: &LduIndex, ldus: Range<usize>) -> TrunSamples {
+        let first_flags = Some(flags(&index.get(ldus.start)))
+            .filter(|&first| self.flags_are_common && first != self.flags);
+        let nothing_differs = self.duration.is_some() && self.size.is_some() && !self.composed;
+        if nothing_differs && self.flags_are_common {
+            let count = u32::try_from(ldus.len()).expect("an index has fewer LDUs");
+            return TrunSamples::Inherited { count, first_flags };
+        }
+        let entry = |(i, ldu): (usize, Ldu)| TrunEntry {
+            duration: Some(ldu.duration).filter(|_| self.duration.is_none()),
+            size: Some(ldu.size).filter(|_| self.size.is_none()),
+            flags: if self.flags_are_common {
+                first_flags.filter(|_| i == 0)
+            } else {
+                Some(flags(&ldu))
+            },
+            cts: Some(i64::from(ldu.composition_offset)).filter(|_| self.composed),
+        };
+        TrunSamples::Explicit(index.range(ldus).enumerate().map(entry).collect())
+    }
+}
+
+/// Sample flags of ISO/IEC 14496-12, 8.8.3.1.
+fn flags(ldu: &Ldu) -> u32 {
+    let depends = if ldu.sync { DEPENDS_ON_NONE } else { DEPENDS_ON_OTHERS | NON_SYNC };
+    depends | if ldu.droppable { NONE_DEPENDS } else { 0 }
+}
+
+/// iTunes' note on how many samples of decoded sound come before the first real one. FFmpeg
+/// applies edit lists of AAC in progressive files only and needs this in fragmented ones;
+/// others, who apply the edit list, do not look here.
+fn write_gapless_note(out: &mut Vec<u8>, priming: u32) {
+    let zeros = " 00000000".repeat(8);
+    let value = format!(" 00000000 {priming:08X} 00000000 0000000000000000{zeros}");
+    let text = |out: &mut Vec<u8>, kind, text: &str| {
+        write_box(out, kind, |out| {
+            out.extend_from_slice(&[0; 4]);
+            out.extend_from_slice(text.as_bytes());
+        });
+    };
+    write_box(out, b"udta", |out| {
+        write_box(out, b"meta", |out| {
+            out.extend_from_slice(&[0; 4]);
+            write_box(out, b"hdlr", |out| {
+                out.extend_from_slice(&[0; 8]);
+                out.extend_from_slice(b"mdirappl");
+                out.extend_from_slice(&[0; 9]);
+            });
+            write_box(out, b"ilst", |out| {
+                write_box(out, b"----", |out| {
+                    text(out, b"mean", "com.apple.iTunes");
+                    text(out, b"name", "iTunSMPB");
+                    write_box(out, b"data", |out| {
+                        // UTF-8, any country and language.
+                        out.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0]);
+                        out.extend_from_slice(value.as_bytes());
+                    });
+                });
+            });
+        });
+    });
+}
+
+/// A segment has one track.
+const TRACK_ID: u32 = 1;
+const DEPENDS_ON_NONE: u32 = 2 << 24;
+const DEPENDS_ON_OTHERS: u32 = 1 << 24;
+const NONE_DEPENDS: u32 = 2 << 22;
+const NON_SYNC: u32 = 1 << 16;
+/// `moof` with all but the samples, and a large `mdat` header: 8 + 16 + 8 + 28 + 20 + 24 + 16.
+const FRAGMENT_BYTES: u64 = 120;
+/// Duration, size, flags and composition offset at four bytes each.
+const LDU_BYTES: u64 = 16;

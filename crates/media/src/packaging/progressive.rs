@@ -1,0 +1,279 @@
+//! Tracks as one MP4 or QuickTime file with the header in front, for players that fetch byte
+//! ranges and for export.
+//!
+//! ```text
+//! ftyp | moov | mdat header | second 0: track a, track b | second 1: track a, track b | ...
+//! ```
+//! Each track's LDUs of one second of the title lie together (a chunk, in ISO's words), so that
+//! a player needs little buffer and each stored slice is long.
+
+use super::body::{Body, Slice};
+use super::media_segment::write_mdat_header;
+use super::timeline::{Timeline, nearest, ticks};
+use super::track_boxes::{self, MOVIE_SCALE, TrackHeader};
+use crate::boxes::{write_atom, write_box};
+use crate::codec::SampleEntry;
+use crate::{LduIndex, TitleIndex, TrackIndex, TrackKind};
+use mp4_atom::{
+    Co64, Ctts, CttsEntry, ElstEntry, Stco, Stsc, StscEntry, Stss, Stsz, StszSamples, Stts,
+    SttsEntry,
+};
+use std::ops::Range;
+use units::{MediaTime, Timescale};
+
+/// LDUs of a track that lie together in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chunk {
+    /// Which second of the title they belong to.
+    pub(super) second: u64,
+    /// Where they lie in the track's data.
+    pub(super) bytes: Range<u64>,
+    ldus: Range<usize>,
+}
+
+/// The file with these tracks, in this order.
+pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Body {
+    let parts: Vec<Part<'_>> =
+        tracks.iter().map(|&number| Part::new(index, lines, number)).collect();
+    let order = interleave(&parts);
+    let payload: u64 = parts.iter().map(|part| part.track.ldus.data_len()).sum();
+    // The header's length depends on how wide places are written, and that on where the file
+    // ends: try the narrow form first.
+    let mut head = header(&parts, &order, payload, false, 0);
+    let wide = u32::try_from(head.len() as u64 + payload).is_err();
+    if wide {
+        head = header(&parts, &order, payload, true, 0);
+    }
+    let start = head.len() as u64;
+    head = header(&parts, &order, payload, wide, start);
+    let mut body = Body::default();
+    body.push_generated(head);
+    for &(part, chunk) in &order {
+        let bytes = parts[part].chunks[chunk].bytes.clone();
+        body.push(Slice::Stored { track: parts[part].number, bytes });
+    }
+    body
+}
+
+/// The chunks of a track in order.
+pub(super) fn chunks(track: &TrackIndex, line: &Timeline) -> Vec<Chunk> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for (i, ldu) in track.ldus.iter().enumerate() {
+        let at = line.place(ticks(ldu.decode_time)).max(0);
+        let second = u64::try_from(at).unwrap_or(0) / u64::from(line.scale.0);
+        let end = ldu.offset + u64::from(ldu.size);
+        match chunks.last_mut().filter(|chunk| chunk.second == second) {
+            Some(chunk) => {
+                chunk.ldus.end = i + 1;
+                chunk.bytes.end = end;
+            }
+            None => chunks.push(Chunk { second, bytes: ldu.offset..end, ldus: i..i + 1 }),
+        }
+    }
+    chunks
+}
+
+/// One track of the file being made.
+struct Part<'a> {
+    number: u16,
+    track: &'a TrackIndex,
+    line: &'a Timeline,
+    chunks: Vec<Chunk>,
+    pcm: Option<Pcm>,
+}
+
+/// PCM, of which QuickTime counts every instant as a sample.
+#[derive(Clone, Copy)]
+struct Pcm {
+    /// Bytes of an instant, all channels.
+    bytes: u32,
+    instants: u32,
+}
+
+impl<'a> Part<'a> {
+    fn new(index: &'a TitleIndex, lines: &'a [Timeline], number: u16) -> Self {
+        let (track, line) = (&index.tracks[usize::from(number)], &lines[usize::from(number)]);
+        let chunks = chunks(track, line);
+        Self { number, track, line, chunks, pcm: Pcm::of(track) }
+    }
+
+    /// What `moov` says of it: presentation in movie ticks.
+    fn duration(&self) -> u64 {
+        let all: u64 = self.edits().iter().map(|edit| edit.segment_duration).sum();
+        if all > 0 { all } else { movie_ticks(self.line.end, self.line.scale) }
+    }
+
+    /// The edit list with all durations told.
+    fn edits(&self) -> Vec<ElstEntry> {
+        let shown = self.line.end.saturating_sub(self.line.wait);
+        let entry = |edit: &crate::Edit| ElstEntry {
+            segment_duration: match edit.duration {
+                Some(time) => u64::try_from(nearest(time, Timescale(MOVIE_SCALE))).unwrap_or(0),
+                None => movie_ticks(shown, self.line.scale),
+            },
+            media_time: edit.media_time.and_then(|time| u64::try_from(time).ok()),
+            media_rate: 1.into(),
+        };
+        self.track.description.edits.iter().map(entry).collect()
+    }
+}
+
+impl Pcm {
+    fn of(track: &TrackIndex) -> Option<Self> {
+        let first = (!track.ldus.is_empty()).then(|| track.ldus.get(0))?;
+        let bytes = first.size.checked_div(first.duration).filter(|&bytes| bytes > 0)?;
+        let whole = |ldu: crate::Ldu| ldu.duration.checked_mul(bytes) == Some(ldu.size);
+        let pcm = SampleEntry(&track.description.sample_entry).is_pcm();
+        let instants = u32::try_from(track.ldus.duration_ticks()).ok()?;
+        (pcm && track.ldus.iter().all(whole)).then_some(Self { bytes, instants })
+    }
+}
+
+/// Chunks as (part, chunk) in the order in which they lie in the file: by second, then by part.
+fn interleave(parts: &[Part<'_>]) -> Vec<(usize, usize)> {
+    let mut order: Vec<_> = parts
+        .iter()
+        .enumerate()
+        .flat_map(|(p, part)| (0..part.chunks.len()).map(move |chunk| (p, chunk)))
+        .collect();
+    order.sort_by_key(|&(part, chunk)| (parts[part].chunks[chunk].second, part));
+    order
+}
+
+/// All of the file before the payload, which starts at `start`.
+fn header(
+    parts: &[Part<'_>],
+    order: &[(usize, usize)],
+    payload: u64,
+    wide: bool,
+    start: u64,
+) -> Vec<u8> {
+    let mut places: Vec<Vec<u64>> = vec![Vec::new(); parts.len()];
+    let mut at = start;
+    for &(part, chunk) in order {
+        let bytes = &parts[part].chunks[chunk].bytes;
+        places[part].push(at);
+        at += bytes.end - bytes.start;
+    }
+    let quicktime = track_boxes::is_quicktime(parts.iter().map(|part| &part.track.description));
+    let mut out = Vec::new();
+    track_boxes::write_file_type(&mut out, quicktime, &[b"isom", b"iso4", b"mp41", b"mp42"]);
+    write_box(&mut out, b"moov", |out| {
+        let duration = parts.iter().map(Part::duration).max().unwrap_or(0);
+        let next_track_id = u32::try_from(parts.len() + 1).expect("tracks are numbered in 16 bits");
+        track_boxes::write_movie_header(out, duration, next_track_id);
+        let mut enabled: Vec<TrackKind> = Vec::new();
+        for (id, (part, places)) in (1..).zip(parts.iter().zip(&places)) {
+            let kind = part.track.description.kind;
+            let track_header = TrackHeader {
+                id,
+                enabled: !enabled.contains(&kind),
+                duration: part.duration(),
+                media_duration: part.track.ldus.duration_ticks(),
+                edits: &part.edits(),
+                quicktime,
+            };
+            enabled.push(kind);
+            track_boxes::write_track(out, &part.track.description, &track_header, |out| {
+                write_tables(out, part, places, wide);
+            });
+        }
+    });
+    write_mdat_header(&mut out, payload);
+    out
+}
+
+/// The sample tables; `places` are where the part's chunks lie in the file.
+fn write_tables(out: &mut Vec<u8>, part: &Part<'_>, places: &[u64], wide: bool) {
+    let index = &part.track.ldus;
+    if let Some(pcm) = part.pcm {
+        return write_pcm_tables(out, part, pcm, places, wide);
+    }
+    write_atom(out, &Stts { entries: decode_times(index) });
+    if index.iter().any(|ldu| ldu.composition_offset != 0) {
+        write_atom(out, &Ctts { entries: composition_offsets(index) });
+    }
+    if index.iter().any(|ldu| !ldu.sync) {
+        let numbers = (1..).zip(index.iter()).filter(|(_, ldu)| ldu.sync);
+        write_atom(out, &Stss { entries: numbers.map(|(number, _)| number).collect() });
+    }
+    let sizes = index.iter().map(|ldu| ldu.size).collect();
+    write_atom(out, &Stsz { samples: StszSamples::Different { sizes } });
+    let lengths = part.chunks.iter().map(|chunk| count(chunk.ldus.len()));
+    write_chunks(out, lengths, places.to_vec(), wide);
+}
+
+/// Every LDU is a chunk, so that players which read PCM by chunk get the LDUs as stored.
+fn write_pcm_tables(out: &mut Vec<u8>, part: &Part<'_>, pcm: Pcm, places: &[u64], wide: bool) {
+    let Pcm { bytes: size, instants } = pcm;
+    let even = SttsEntry { sample_count: instants, sample_delta: 1 };
+    write_atom(out, &Stts { entries: vec![even] });
+    write_atom(out, &Stsz { samples: StszSamples::Identical { count: instants, size } });
+    let mut ldu_places = Vec::with_capacity(part.track.ldus.len());
+    for (chunk, &place) in part.chunks.iter().zip(places) {
+        let ldus = part.track.ldus.range(chunk.ldus.clone());
+        ldu_places.extend(ldus.map(|ldu| place + ldu.offset - chunk.bytes.start));
+    }
+    write_chunks(out, part.track.ldus.iter().map(|ldu| ldu.duration), ldu_places, wide);
+}
+
+/// `lengths`: samples of each chunk.
+fn write_chunks(
+    out: &mut Vec<u8>,
+    lengths: impl Iterator<Item = u32>,
+    places: Vec<u64>,
+    wide: bool,
+) {
+    let mut entries: Vec<StscEntry> = Vec::new();
+    for (first_chunk, samples_per_chunk) in (1..).zip(lengths) {
+        if entries.last().is_none_or(|last| last.samples_per_chunk != samples_per_chunk) {
+            let sample_description_index = 1;
+            entries.push(StscEntry { first_chunk, samples_per_chunk, sample_description_index });
+        }
+    }
+    write_atom(out, &Stsc { entries });
+    if wide {
+        write_atom(out, &Co64 { entries: places });
+    } else {
+        let narrow = |place: u64| u32::try_from(place).expect("wide places past 4 GiB");
+        write_atom(out, &Stco { entries: places.into_iter().map(narrow).collect() });
+    }
+}
+
+fn decode_times(index: &LduIndex) -> Vec<SttsEntry> {
+    let mut entries: Vec<SttsEntry> = Vec::new();
+    for ldu in index.iter() {
+        match entries.last_mut().filter(|last| last.sample_delta == ldu.duration) {
+            Some(last) => last.sample_count += 1,
+            None => entries.push(SttsEntry { sample_count: 1, sample_delta: ldu.duration }),
+        }
+    }
+    entries
+}
+
+fn composition_offsets(index: &LduIndex) -> Vec<CttsEntry> {
+    let mut entries: Vec<CttsEntry> = Vec::new();
+    for ldu in index.iter() {
+        let sample_offset = i64::from(ldu.composition_offset);
+        match entries.last_mut().filter(|last| last.sample_offset == sample_offset) {
+            Some(last) => last.sample_count += 1,
+            None => entries.push(CttsEntry { sample_count: 1, sample_offset }),
+        }
+    }
+    entries
+}
+
+/// Rounded up: an edit must not end before its last LDU does.
+fn movie_ticks(ticks: i64, scale: Timescale) -> u64 {
+    let ticks = u128::try_from(ticks).unwrap_or(0) * u128::from(MOVIE_SCALE);
+    u64::try_from(ticks.div_ceil(u128::from(scale.0))).unwrap_or(u64::MAX)
+}
+
+fn count(ldus: usize) -> u32 {
+    u32::try_from(ldus).expect("an index has fewer LDUs")
+}
+
+/// When a chunk is due at the earliest: when its second begins.
+pub(super) fn due(chunk: &Chunk) -> MediaTime {
+    MediaTime(i64::try_from(chunk.second).unwrap_or(i64::MAX).saturating_mul(1_000_000_000))
+}

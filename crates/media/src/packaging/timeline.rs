@@ -1,0 +1,76 @@
+//! Where a track's own ticks lie on the title's time line, edit list applied.
+//!
+//! ```text
+//! title time   0 ......... wait ........................................ end
+//! track ticks              media_start (first shown) ...................
+//!              <---- priming, B-frame delay: before media_start, decoded but not shown
+//! ```
+//! FFmpeg's remux leaves at most two edits: a wait, then one that runs from `media_start`. Of
+//! longer lists segments follow the first two; a progressive file carries the whole list.
+
+use crate::{TrackIndex, TrackKind};
+use units::{MediaTime, Timescale};
+
+/// One track's time line. All numbers in its ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timeline {
+    pub(super) scale: Timescale,
+    /// Nothing is shown before.
+    pub(super) wait: i64,
+    /// The presentation time that is shown first.
+    pub(super) media_start: i64,
+    /// When the last LDU has been shown, on the title's time line.
+    pub(super) end: i64,
+}
+
+impl Timeline {
+    pub(super) fn new(track: &TrackIndex) -> Self {
+        let scale = track.description.timescale;
+        let edits = &track.description.edits;
+        let waits = edits.iter().take_while(|edit| edit.media_time.is_none());
+        let wait = waits.map(|edit| nearest(edit.duration.unwrap_or_default(), scale)).sum();
+        let media_start = edits.iter().find_map(|edit| edit.media_time).unwrap_or(0);
+        let shown_until = |ldu: crate::Ldu| {
+            ticks(ldu.decode_time)
+                .saturating_add(i64::from(ldu.duration))
+                .saturating_add(i64::from(ldu.composition_offset))
+        };
+        let last = track.ldus.iter().map(shown_until).max().unwrap_or(0);
+        let mut line = Self { scale, wait, media_start, end: 0 };
+        line.end = line.place(last).max(0);
+        line
+    }
+
+    /// Where a time of the track, in ticks, lies on the title's time line.
+    pub(super) fn place(&self, ticks: i64) -> i64 {
+        ticks.saturating_sub(self.media_start).saturating_add(self.wait)
+    }
+
+    /// Ticks of the title's time line as time.
+    pub(super) fn time(&self, ticks: i64) -> MediaTime {
+        MediaTime::from_ticks(ticks, self.scale)
+    }
+
+    /// When the `i`th LDU begins: for pictures to be shown, for sound to be decoded, which
+    /// there is the same but for the edit list.
+    pub(super) fn begins(&self, track: &TrackIndex, i: usize) -> MediaTime {
+        let ldu = track.ldus.get(i);
+        let shown = match track.description.kind {
+            TrackKind::Video => i64::from(ldu.composition_offset),
+            _ => 0,
+        };
+        self.time(self.place(ticks(ldu.decode_time).saturating_add(shown)))
+    }
+}
+
+/// A decode time as signed ticks; none is near the limit.
+pub(super) fn ticks(decode_time: u64) -> i64 {
+    i64::try_from(decode_time).unwrap_or(i64::MAX)
+}
+
+/// To the nearest tick, so that a time that was once rounded to nanoseconds comes back.
+pub(super) fn nearest(time: MediaTime, scale: Timescale) -> i64 {
+    let half = 500_000_000;
+    let ticks = (i128::from(time.0) * i128::from(scale.0) + half).div_euclid(1_000_000_000);
+    i64::try_from(ticks).unwrap_or(i64::MAX)
+}

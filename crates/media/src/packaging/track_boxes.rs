@@ -1,0 +1,166 @@
+//! What the headers of segments and of progressive files share: `ftyp`, `mvhd`, and a `trak`
+//! with the sample entry as it was stored.
+//!
+//! ```text
+//! trak ─ tkhd
+//!      ─ edts ─ elst
+//!      ─ mdia ─ mdhd
+//!             ─ hdlr
+//!             ─ minf ─ vmhd or smhd
+//!                    ─ dinf ─ dref
+//!                    ─ stbl ─ stsd ─ the sample entry, verbatim
+//!                           ─ the caller's tables
+//! ```
+//! `mdhd` and `hdlr` are written by hand: their QuickTime forms differ.
+
+use crate::boxes::{write_atom, write_box};
+use crate::codec::SampleEntry;
+use crate::{TrackDescription, TrackKind, language};
+use mp4_atom::{
+    Dinf, Dref, DrefEntry, Elst, ElstEntry, FourCC, Ftyp, Matrix, Mvhd, Smhd, Tkhd, Url, Vmhd,
+};
+
+/// Ticks per second of the movie's own clock, in which edits and durations are written: fine
+/// enough that any track's ticks come back when rounded.
+pub(super) const MOVIE_SCALE: u32 = 1_000_000;
+
+/// What a `trak` says besides its track's description.
+pub(super) struct TrackHeader<'a> {
+    /// From one.
+    pub(super) id: u32,
+    pub(super) enabled: bool,
+    /// In movie ticks; zero if told by fragments.
+    pub(super) duration: u64,
+    /// In track ticks; zero if told by fragments.
+    pub(super) media_duration: u64,
+    pub(super) edits: &'a [ElstEntry],
+    /// Sets QuickTime's forms apart from ISO's.
+    pub(super) quicktime: bool,
+}
+
+/// Whether a file with these tracks must call itself QuickTime.
+pub(super) fn is_quicktime<'a>(tracks: impl IntoIterator<Item = &'a TrackDescription>) -> bool {
+    tracks.into_iter().any(|track| SampleEntry(&track.sample_entry).is_quicktime())
+}
+
+/// The brand box: QuickTime's, or `brands` of ISO, the first as the major one.
+pub(super) fn write_file_type(out: &mut Vec<u8>, quicktime: bool, brands: &[&[u8; 4]]) {
+    let brands = if quicktime { &[b"qt  "] } else { brands };
+    let compatible_brands = brands.iter().map(|brand| FourCC::new(brand)).collect();
+    let major_brand = FourCC::new(brands[0]);
+    write_atom(out, &Ftyp { major_brand, minor_version: 512, compatible_brands });
+}
+
+pub(super) fn write_movie_header(out: &mut Vec<u8>, duration: u64, next_track_id: u32) {
+    write_atom(
+        out,
+        &Mvhd {
+            creation_time: 0,
+            modification_time: 0,
+            timescale: MOVIE_SCALE,
+            duration,
+            rate: 1.into(),
+            volume: 1.into(),
+            matrix: Matrix::default(),
+            next_track_id,
+        },
+    );
+}
+
+/// A `trak`; `tables` writes what follows `stsd` in `stbl`.
+pub(super) fn write_track(
+    out: &mut Vec<u8>,
+    track: &TrackDescription,
+    header: &TrackHeader<'_>,
+    tables: impl FnOnce(&mut Vec<u8>),
+) {
+    write_box(out, b"trak", |out| {
+        write_track_header(out, track, header);
+        if !header.edits.is_empty() {
+            let list = Elst { entries: header.edits.to_vec() };
+            write_box(out, b"edts", |out| write_atom(out, &list));
+        }
+        write_box(out, b"mdia", |out| {
+            write_media_header(out, track, header.media_duration);
+            write_handler(out, track.kind, header.quicktime);
+            write_box(out, b"minf", |out| {
+                write_media_information(out, track.kind);
+                write_box(out, b"stbl", |out| {
+                    write_box(out, b"stsd", |out| {
+                        out.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1]);
+                        out.extend_from_slice(&track.sample_entry);
+                    });
+                    tables(out);
+                });
+            });
+        });
+    });
+}
+
+fn write_track_header(out: &mut Vec<u8>, track: &TrackDescription, header: &TrackHeader<'_>) {
+    let sound = track.kind == TrackKind::Audio;
+    let [a, b, u, c, d, v, x, y, w] = track.matrix;
+    let pixels = |size: u32| u16::try_from(size).unwrap_or(u16::MAX).into();
+    write_atom(
+        out,
+        &Tkhd {
+            creation_time: 0,
+            modification_time: 0,
+            track_id: header.id,
+            duration: header.duration,
+            layer: 0,
+            // Tracks of one kind stand in for each other.
+            alternate_group: u16::from(sound),
+            enabled: header.enabled,
+            in_movie: true,
+            size_is_aspect_ratio: false,
+            volume: u8::from(sound).into(),
+            matrix: Matrix { a, b, u, c, d, v, x, y, w },
+            width: pixels(track.width),
+            height: pixels(track.height),
+        },
+    );
+}
+
+/// Version 1: times, then scale, duration, language.
+fn write_media_header(out: &mut Vec<u8>, track: &TrackDescription, duration: u64) {
+    write_box(out, b"mdhd", |out| {
+        out.extend_from_slice(&[1, 0, 0, 0]);
+        out.extend_from_slice(&[0; 16]);
+        out.extend_from_slice(&track.timescale.0.to_be_bytes());
+        out.extend_from_slice(&duration.to_be_bytes());
+        out.extend_from_slice(&language::pack(&track.language).to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+    });
+}
+
+/// QuickTime has a component type and counts its name's letters; ISO ends the name in zero.
+fn write_handler(out: &mut Vec<u8>, kind: TrackKind, quicktime: bool) {
+    let (handler, name) = match kind {
+        TrackKind::Audio => (b"soun", "SoundHandler"),
+        _ => (b"vide", "VideoHandler"),
+    };
+    write_box(out, b"hdlr", |out| {
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(if quicktime { b"mhlr" } else { &[0; 4] });
+        out.extend_from_slice(handler);
+        out.extend_from_slice(&[0; 12]);
+        if quicktime {
+            out.push(u8::try_from(name.len()).expect("a short name"));
+            out.extend_from_slice(name.as_bytes());
+        } else {
+            out.extend_from_slice(name.as_bytes());
+            out.push(0);
+        }
+    });
+}
+
+fn write_media_information(out: &mut Vec<u8>, kind: TrackKind) {
+    match kind {
+        TrackKind::Audio => write_atom(out, &Smhd::default()),
+        _ => write_atom(out, &Vmhd::default()),
+    }
+    // The data is in this file.
+    let here = DrefEntry::Url(Url::default());
+    write_atom(out, &Dinf { dref: Dref { entries: vec![here] } });
+}
