@@ -41,13 +41,16 @@ demo: ## from a film to streams that do not stall, in about two minutes after th
 	$(CARGO) build --release --locked --package tenuto --package xtask
 	$(CARGO) run --release --locked --quiet --package xtask -- demo
 
-docs: ## write docs/reference/cli.md and the man pages anew from the table of commands
+docs: ## write docs/reference/cli.md anew from the table of commands
 	$(CARGO) xtask docs
 
 install: build ## copy the program, its man pages and completions under PREFIX (/usr/local)
 	install -D -m 755 target/release/tenuto "$(DESTDIR)$(PREFIX)/bin/tenuto"
-	for page in packaging/man/*.1; do \
-	  install -D -m 644 "$$page" "$(DESTDIR)$(PREFIX)/share/man/man1/$${page##*/}" || exit 1; done
+	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
+	target/release/tenuto man > "$(DESTDIR)$(PREFIX)/share/man/man1/tenuto.1"
+	for name in $$(sed -n 's/^## tenuto \([a-z]*\)$$/\1/p' docs/reference/cli.md); do \
+	  target/release/tenuto man $$name \
+	    > "$(DESTDIR)$(PREFIX)/share/man/man1/tenuto-$$name.1" || exit 1; done
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
 	target/release/tenuto completions bash \
 	  > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tenuto"

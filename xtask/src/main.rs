@@ -1,1 +1,49 @@
-fn main() {}
+//! The project's own chores: `cargo xtask check | docs`.
+//!
+//! Small on purpose: it calls ordinary tools and looks at text. What a user of Tenuto needs is not
+//! here but in `tenuto`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers")]
+
+mod checks;
+mod crate_table;
+mod generate;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask TASK, where TASK is one of
+  check   the house is in order: crate table, headers, unsafe, leaks, open ends
+  docs    write docs/reference/cli.md anew from the table of commands
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let result = match words.first().map(String::as_str) {
+        Some("check") => checks::run(&root()),
+        Some("docs") => generate::run(&root()),
+        Some("help" | "--help" | "-h") | None => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            eprint!("error: there is no task '{other}'\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("error: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository's root: this file's package lies one below.
+fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}

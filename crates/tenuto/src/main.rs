@@ -1,1 +1,41 @@
-fn main() {}
+//! `tenuto`: the command line.
+//!
+//! Glue only: the table says what can be typed (`table`), the parser is made from it (`cli`), a
+//! command calls the rooms below (`commands`) and shows what they say (`out`). What a command
+//! knows about media, disks or schedules is wrong here.
+
+mod cli;
+mod commands;
+mod failure;
+mod out;
+mod reference;
+mod table;
+
+use clap::error::ErrorKind;
+use failure::{Code, Failure};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let matches = match cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return not_parsed(&error),
+    };
+    match commands::run(&matches) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            out::complain(&failure);
+            ExitCode::from(failure.code as u8)
+        }
+    }
+}
+
+/// Help and version are asked for with options that clap treats as errors.
+fn not_parsed(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        out::print(&error.to_string());
+        return ExitCode::SUCCESS;
+    }
+    let complaint = cli::complaint(error);
+    out::complain(&Failure::usage(complaint.sentence).hint(complaint.hint));
+    ExitCode::from(Code::Usage as u8)
+}

@@ -1,0 +1,140 @@
+//! `cargo xtask check`: rules of the house that no compiler knows.
+//!
+//! A rule is a function from a file to complaints; each says what to do. Only files that git
+//! knows or would take are looked at.
+
+use crate::crate_table;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs all checks and lists what is wrong.
+pub(crate) fn run(root: &Path) -> Result<(), String> {
+    let mut complaints = crate_table::check(root)?;
+    for name in files(root)? {
+        // A link, a picture, a film: nothing to read.
+        let Ok(text) = std::fs::read_to_string(root.join(&name)) else { continue };
+        complaints.extend(of_file(&name, &text).into_iter().map(|what| format!("{name}: {what}")));
+    }
+    if complaints.is_empty() {
+        println!("the house is in order");
+        return Ok(());
+    }
+    Err(format!("the house is not in order:\n  {}", complaints.join("\n  ")))
+}
+
+fn files(root: &Path) -> Result<Vec<String>, String> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("cannot run git: {error}"))?;
+    if !output.status.success() {
+        // A source archive without git: everything but what was built.
+        return Ok(walk(root, root));
+    }
+    let names = String::from_utf8_lossy(&output.stdout);
+    Ok(names.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+fn walk(root: &Path, dir: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let skip = ["target", "node_modules", ".git"].iter().any(|name| path.ends_with(name));
+        if path.is_dir() && !skip {
+            names.extend(walk(root, &path));
+        } else if path.is_file()
+            && let Ok(name) = path.strip_prefix(root)
+        {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names
+}
+
+/// What is wrong with one file.
+fn of_file(name: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if name.ends_with(".rs") {
+        complaints.extend(header(text));
+        complaints.extend(unsafe_outside_device(name, text));
+        complaints.extend(open_ends(text));
+    }
+    complaints.extend(machine_paths(text));
+    complaints
+}
+
+fn header(text: &str) -> Option<String> {
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    (!first.starts_with("//"))
+        .then(|| "begin with a `//!` header: what it is for, what it leaves out".to_owned())
+}
+
+fn unsafe_outside_device(name: &str, text: &str) -> Option<String> {
+    let allowed = name.starts_with("crates/device/");
+    // Put together here so that this file does not trip over itself.
+    let opens =
+        ["{", "fn ", "impl ", "trait ", "extern "].map(|what| format!("unsaf\u{65} {what}"));
+    let line = text.lines().position(|line| {
+        let code = line.split("//").next().unwrap_or_default();
+        opens.iter().any(|opening| code.contains(opening))
+    })?;
+    (!allowed).then(|| format!("line {}: `unsafe` lives in crates/device only", line + 1))
+}
+
+fn open_ends(text: &str) -> Vec<String> {
+    // Put together here so that this file does not trip over itself.
+    let words = ["TO\u{44}O", "FIX\u{4d}E", "XX\u{58}"];
+    let macros = ["tod\u{6f}!(", "unimplemente\u{64}!("];
+    let open = |line: &str| {
+        macros.iter().any(|word| line.contains(word))
+            || line.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| words.contains(&word))
+    };
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| open(line))
+        .map(|(number, _)| format!("line {}: finish it, or leave it out and say so", number + 1))
+        .collect()
+}
+
+fn machine_paths(text: &str) -> Vec<String> {
+    // Somebody's home folder says nothing to a reader elsewhere. (Put together here so that this
+    // file does not trip over itself.)
+    let places = ["/ho\u{6d}e/", "/User\u{73}/", "/roo\u{74}/"];
+    let leaks = |line: &str| {
+        places.iter().any(|place| {
+            line.match_indices(place).any(|(at, _)| {
+                // Part of an address or of a longer path.
+                let before = line[..at].chars().next_back();
+                before.is_none_or(|c| !c.is_alphanumeric() && !"._-~}/)*".contains(c))
+            })
+        })
+    };
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| leaks(line))
+        .map(|(number, _)| format!("line {}: a path of one machine", number + 1))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_finds_what_it_is_for() {
+        let good = "//! Fine.\nfn main() {}\n";
+        assert_eq!(of_file("crates/x/src/main.rs", good), [""; 0]);
+        for (name, text, found) in [
+            ("crates/x/src/a.rs", "fn main() {}\n", "begin with"),
+            ("crates/x/src/a.rs", "//! X\nunsaf\u{65} fn f() {}\n", "line 2: `unsafe`"),
+            ("crates/x/src/a.rs", "//! X\n// TO\u{44}O: later\n", "line 2: finish"),
+            ("docs/a.md", "see /ho\u{6d}e/ann/film.mkv", "line 1: a path of one machine"),
+        ] {
+            let complaints = of_file(name, text);
+            assert!(complaints.len() == 1 && complaints[0].contains(found), "{complaints:?}");
+        }
+        assert_eq!(of_file("crates/device/src/a.rs", "//! X\nunsaf\u{65} fn f() {}\n"), [""; 0]);
+        assert_eq!(of_file("docs/a.md", "https://example.org/ho\u{6d}e/x"), [""; 0]);
+    }
+}
