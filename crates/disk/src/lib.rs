@@ -5,7 +5,11 @@
 
 #![warn(missing_docs)]
 
+pub mod bounds;
 mod calibration;
+mod calibration_bytes;
+mod fit;
+mod guarantee;
 mod head;
 mod model;
 mod models;
@@ -13,7 +17,9 @@ mod parameters;
 mod platters;
 mod seek;
 
+pub use bounds::ReadCost;
 pub use calibration::{Calibration, ReadGuarantee};
+pub use calibration_bytes::CalibrationError;
 pub use head::{Head, Service};
 pub use model::DiskModel;
 pub use parameters::{Flash, Mechanics, Parameters, SeekTimes, Spinning, Zone};

@@ -176,7 +176,8 @@ mod tests {
             hdd-20tb     18.2 TiB  outer   2.28 Gb/s  mean   1.73 Gb/s  inner   1.14 Gb/s  zones 24
             ssd-sata      1.7 TiB  outer    4.4 Gb/s  mean    4.4 Gb/s  inner    4.4 Gb/s  zones  1
             ssd-nvme      3.5 TiB  outer     52 Gb/s  mean     52 Gb/s  inner     52 Gb/s  zones  1
-        "#]].assert_eq(&table);
+        "#]]
+        .assert_eq(&table);
         assert_eq!(DiskModel::preset("floppy"), None);
     }
 

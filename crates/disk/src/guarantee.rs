@@ -1,0 +1,258 @@
+//! What can be promised of a modelled disk, whatever the places of the reads.
+//!
+//! The promise is of *sweeps*: a slot's reads are issued in the order of their places, from one end
+//! to the other. Then the arm crosses the disk once to come to the first of them and once more to
+//! do them all, in n - 1 movements, which take longest if equally long (the seek curve's concave
+//! bound). Each read may wait a whole revolution and lie in the slowest zone. Where reads overlap or
+//! the disk reads ahead, the arm may have to step back by as much; that is counted as well.
+//!
+//! Nothing is said of writes, of a busy host, or of a disk that is not as modelled.
+
+use crate::DiskModel;
+use crate::model::{Chips, Kind};
+use crate::platters::{Platters, duration, float};
+use std::time::Duration;
+use units::ByteCount;
+
+impl DiskModel {
+    /// No single read of `size` bytes takes longer, from when the disk turns to it.
+    pub fn worst_read(&self, size: ByteCount) -> Duration {
+        duration(self.worst_sweep(size, 1))
+    }
+
+    /// How many reads of at most `read_size` bytes are complete within any `slot` that begins with
+    /// the first of them, wherever they lie and wherever the arm was (`minRead`). Issued in order
+    /// of place, [`DiskModel::queue_depth`] at once, without pause.
+    pub fn guaranteed_reads(&self, read_size: ByteCount, slot: Duration) -> u32 {
+        let nanos = float(u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX));
+        let (mut fits, mut too_many) = (0, 1);
+        while too_many < MOST_READS && self.worst_sweep(read_size, too_many) <= nanos {
+            (fits, too_many) = (too_many, too_many * 2);
+        }
+        while too_many - fits > 1 {
+            let middle = fits + (too_many - fits) / 2;
+            if self.worst_sweep(read_size, middle) <= nanos {
+                fits = middle;
+            } else {
+                too_many = middle;
+            }
+        }
+        fits
+    }
+
+    /// What a read of `size` bytes takes on average, when `per_sweep` reads lie evenly over the
+    /// disk: mean seek, half a revolution, mean rate.
+    pub fn mean_read_time(&self, size: ByteCount, per_sweep: u32) -> Duration {
+        let bytes = float(size.0);
+        duration(match &self.kind {
+            Kind::Spinning(p) => {
+                let seek = p.seek.time(1.0 / f64::from(per_sweep.max(1)));
+                float(p.overhead) + seek + float(p.revolution) / 2.0 + bytes * p.mean_per_byte()
+            }
+            Kind::Flash(chips) => {
+                let depth = f64::from(self.queue_depth(size));
+                bytes * chips.read_per_byte + float(chips.latency) / depth
+            }
+        })
+    }
+
+    /// Reads to keep in the disk at once: enough that it never waits for the host, and on a
+    /// solid-state disk that latencies are a small part of it all.
+    pub fn queue_depth(&self, read_size: ByteCount) -> u32 {
+        let Kind::Flash(chips) = &self.kind else { return DEPTH_OF_ARM };
+        let transfer = float(read_size.0.max(1)) * chips.read_per_byte;
+        let mut depth = 2;
+        while depth * 2 <= chips.lanes && f64::from(depth) * transfer < 16.0 * float(chips.latency)
+        {
+            depth *= 2;
+        }
+        depth
+    }
+
+    /// Nanoseconds within which `count` > 0 reads of one sweep are certainly done. Grows with both
+    /// arguments.
+    fn worst_sweep(&self, size: ByteCount, count: u32) -> f64 {
+        match &self.kind {
+            Kind::Spinning(platters) => platters.worst_sweep(size.0, count),
+            Kind::Flash(chips) => chips.worst_batches(size.0, count, self.queue_depth(size)),
+        }
+    }
+}
+
+impl Platters {
+    fn worst_sweep(&self, size: u64, count: u32) -> f64 {
+        let transfer = float(size) * self.slowest_per_byte().max(self.bus_per_byte);
+        let each = float(self.overhead + self.revolution) + transfer + ROUNDING;
+        let moves = f64::from(count - 1);
+        let step_back = self.widest(size.saturating_add(self.read_ahead));
+        let seeks = if count == 1 {
+            0.0
+        } else {
+            moves * self.seek.bound((1.0 + moves * step_back) / moves)
+        };
+        self.seek.bound(1.0) + seeks + f64::from(count) * each
+    }
+}
+
+impl Chips {
+    /// As if the next reads came only when all of the last `depth` were done; they come earlier,
+    /// which makes nothing later.
+    fn worst_batches(&self, size: u64, count: u32, depth: u32) -> f64 {
+        let batch = |reads: u32| {
+            let latencies = u64::from(reads.div_ceil(self.lanes)) * self.latency;
+            float(latencies) + f64::from(reads) * (float(size) * self.read_per_byte + ROUNDING)
+        };
+        let (whole, rest) = (count / depth, count % depth);
+        f64::from(whole) * batch(depth) + batch(rest)
+    }
+}
+
+/// A head rounds each part of a service up to a nanosecond.
+const ROUNDING: f64 = 4.0;
+
+/// With one read in the disk and some waiting behind it, a late host costs nothing; more would only
+/// be asked for earlier than needed.
+const DEPTH_OF_ARM: u32 = 4;
+
+/// No disk does more in a slot; keeps the search finite.
+const MOST_READS: u32 = 1 << 26;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::fmt::Write;
+    use units::Moment;
+
+    const SLOT: Duration = Duration::from_millis(500);
+
+    fn disks() -> impl Strategy<Value = DiskModel> {
+        let sizes = prop_oneof![Just(None), (1u64 << 28..1 << 34).prop_map(Some)];
+        (prop::sample::select(DiskModel::presets()), sizes).prop_map(|(model, size)| match size {
+            Some(size) => model.scaled_to(ByteCount(size)),
+            None => model,
+        })
+    }
+
+    /// Serves a sweep on a head that has just come from `from`, `depth` reads at once; gives the
+    /// time from its start to its end.
+    fn sweep(model: &DiskModel, from: u64, places: &[u64], size: u64, depth: u32) -> Duration {
+        let mut head = model.head();
+        let start = head.serve(Moment(12_345_678), from, 4096, false).finish;
+        let mut under_way = VecDeque::new();
+        let mut now = start;
+        for place in places {
+            if under_way.len() >= usize::try_from(depth).unwrap() {
+                now = under_way.pop_front().unwrap();
+            }
+            under_way.push_back(head.serve(now, *place, size, false).finish);
+        }
+        under_way.back().copied().unwrap_or(start).since(start)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn no_placement_takes_longer_than_promised(
+            model in disks(),
+            read in 16u64..=(8 << 8),
+            slot in 100u64..2000,
+            down in any::<bool>(),
+            clustered in 1u64..64,
+            seed in any::<u64>(),
+        ) {
+            let (size, slot) = (read * 4096, Duration::from_millis(slot));
+            let promised = model.guaranteed_reads(ByteCount(size), slot).min(5000);
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let room = (model.capacity().0 - size) / clustered;
+            let mut places: Vec<u64> = (0..promised)
+                .map(|_| rng.u64(0..clustered) * room + rng.u64(0..=room / clustered))
+                .collect();
+            places.sort_unstable();
+            if down {
+                places.reverse();
+            }
+            let from = rng.u64(0..model.capacity().0 - 4096);
+            let took = sweep(&model, from, &places, size, model.queue_depth(ByteCount(size)));
+            prop_assert!(took <= slot, "{promised} reads took {took:?} of {slot:?}");
+        }
+
+        #[test]
+        fn one_read_never_takes_longer_than_the_worst(
+            model in disks(), from in 0.0..1.0, to in 0.0..1.0, read in 1u64..4096, wait in 0u64..1 << 30,
+        ) {
+            let size = read * 4096;
+            let place = |part: f64| {
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a test")]
+                let place = (part * float(model.capacity().0 - size)) as u64;
+                place
+            };
+            let mut head = model.head();
+            let first = head.serve(Moment(wait), place(from), size, false);
+            let second = head.serve(first.finish + Duration::from_nanos(wait), place(to), size, false);
+            prop_assert!(second.finish.since(second.start) <= model.worst_read(ByteCount(size)));
+        }
+
+        #[test]
+        fn more_time_or_smaller_reads_never_promise_less(
+            model in disks(), read in 1u64..1 << 24, slot in 1u64..10_000,
+        ) {
+            let (size, time) = (ByteCount(read), Duration::from_millis(slot));
+            let promised = model.guaranteed_reads(size, time);
+            prop_assert!(model.guaranteed_reads(ByteCount(read / 2), time) >= promised);
+            prop_assert!(model.guaranteed_reads(size, time * 2) >= promised * 2);
+        }
+    }
+
+    #[test]
+    fn promises_of_the_disks_that_come_along() {
+        let mut table =
+            String::from("reads in 500 ms of   64 KiB    1 MiB    4 MiB   worst 4 MiB\n");
+        for model in DiskModel::presets() {
+            write!(table, "{:<18}", model.name()).unwrap();
+            for kib in [64, 1024, 4096] {
+                let reads = model.guaranteed_reads(ByteCount::kib(kib), SLOT);
+                write!(table, " {reads:>8}").unwrap();
+            }
+            let worst = model.worst_read(ByteCount::mib(4)).as_secs_f64() * 1e3;
+            writeln!(table, " {worst:>10.1} ms").unwrap();
+        }
+        expect![[r#"
+            reads in 500 ms of   64 KiB    1 MiB    4 MiB   worst 4 MiB
+            st39183w                 25        3        1      465.7 ms
+            atlas-iv                 31        5        1      340.1 ms
+            st318406lw               50       13        4      124.5 ms
+            hdd-20tb                 41       25       11       52.9 ms
+            ssd-sata               3871      251       64        7.8 ms
+            ssd-nvme              43798     3000      750        0.7 ms
+        "#]]
+        .assert_eq(&table);
+    }
+
+    #[test]
+    fn a_disk_too_slow_for_one_read_promises_none() {
+        let disk = DiskModel::preset("st39183w").unwrap();
+        assert_eq!(disk.guaranteed_reads(ByteCount::mib(16), SLOT), 0);
+        assert_eq!(disk.guaranteed_reads(ByteCount::kib(64), Duration::ZERO), 0);
+    }
+
+    /// The smaller disk of the VBR paper: its calibration placed 64 KiB reads equally over the
+    /// disk and got 46 to 50 of them done in 500 ms.
+    #[test]
+    fn the_stand_in_for_the_atlas_iv_calibrates_as_the_paper_says() {
+        let model = DiskModel::preset("atlas-iv").unwrap();
+        let fits = |count: &u64| {
+            let step = model.capacity().0 / count;
+            let places: Vec<u64> = (0..*count).map(|i| i * step).collect();
+            let rounds: Vec<Duration> = (0..40)
+                .map(|i| sweep(&model, i * (model.capacity().0 / 41), &places, 64 << 10, 1))
+                .collect();
+            rounds.iter().sum::<Duration>() / 40 <= SLOT
+        };
+        let most = (1..200).take_while(fits).last().unwrap();
+        assert!((46..=50).contains(&most), "{most}");
+    }
+}
