@@ -1,0 +1,191 @@
+//! Footage for tests: made by FFmpeg in a folder of its own, read through the pipe format, and
+//! held in memory the way a store would hold it on disk.
+
+use media::{
+    Body, CHECKSUM_SPAN, FragmentReader, FragmentSink, Packaging, PackagingOptions, Slice,
+    TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A folder that goes when the test ends well; after a failure it stays to be looked at.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tenuto-media-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary folder can be made");
+        Self(path)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// Runs `ffmpeg` and gives what it wrote to standard output. `args` are split at spaces; each
+/// `FILE` among them is the next of `files`.
+pub(crate) fn ffmpeg(args: &str, files: &[&Path]) -> Vec<u8> {
+    run("error", args, files)
+}
+
+/// As [`ffmpeg`], but warnings fail as well: players must have nothing to complain about.
+pub(crate) fn ffmpeg_strict(args: &str, files: &[&Path]) -> Vec<u8> {
+    run("warning", args, files)
+}
+
+fn run(verbosity: &str, args: &str, files: &[&Path]) -> Vec<u8> {
+    let mut files = files.iter();
+    let args: Vec<_> = args
+        .split_whitespace()
+        .map(|arg| match arg {
+            "FILE" => files.next().expect("a file for each FILE").as_os_str().to_owned(),
+            arg => arg.into(),
+        })
+        .collect();
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-hide_banner", "-y", "-v", verbosity])
+        .args(&args)
+        .env("SVT_LOG", "1")
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("these tests need the ffmpeg program ({error}): apt-get install ffmpeg")
+        });
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = said.lines().filter(|line| !line.starts_with("Svt[")).collect();
+    assert!(
+        output.status.success() && said.is_empty(),
+        "ffmpeg {args:?} ended with {} and said:\n{}",
+        output.status,
+        said.join("\n")
+    );
+    output.stdout
+}
+
+/// Makes footage: test pictures and a tone, encoded by `how`.
+pub(crate) fn make(folder: &Folder, name: &str, how: &str) -> PathBuf {
+    let path = folder.file(name);
+    let pictures = "-f lavfi -i testsrc2=s=160x90:r=25:d=2.4";
+    let tone = "-f lavfi -i sine=d=2.4:r=48000";
+    ffmpeg(&format!("{pictures} {tone} {how} FILE"), &[&path]);
+    path
+}
+
+/// Remuxes to the pipe format. `muxer` is `mp4` or `mov`, `extra` goes before the output.
+pub(crate) fn remux(source: &Path, muxer: &str, extra: &str) -> Vec<u8> {
+    let flags = "empty_moov+delay_moov+default_base_moof";
+    let args = format!(
+        "-fflags +genpts -i FILE -map 0:v? -map 0:a? -c copy {extra} -strict experimental -write_tmcd 0 -f {muxer} \
+         -movflags {flags} -frag_duration 1000000 -movie_timescale 1000000 pipe:1"
+    );
+    ffmpeg(&args, &[source])
+}
+
+/// A title and the data of its tracks.
+#[derive(Debug)]
+pub(crate) struct Title {
+    pub(crate) index: TitleIndex,
+    pub(crate) data: Vec<Vec<u8>>,
+}
+
+/// Keeps what it is given.
+#[derive(Debug, Default)]
+pub(crate) struct Collect {
+    pub(crate) tracks: Vec<TrackDescription>,
+    pub(crate) data: Vec<Vec<u8>>,
+}
+
+impl FragmentSink for Collect {
+    type Error = std::convert::Infallible;
+
+    fn tracks(&mut self, tracks: &[TrackDescription]) -> Result<(), Self::Error> {
+        assert!(self.tracks.is_empty(), "tracks are told once");
+        self.tracks = tracks.to_vec();
+        self.data = vec![Vec::new(); tracks.len()];
+        Ok(())
+    }
+
+    fn payload(&mut self, track: usize, bytes: &[u8]) -> Result<(), Self::Error> {
+        assert!(!bytes.is_empty());
+        self.data[track].extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Reads the pipe format in pieces of `piece` bytes.
+pub(crate) fn read(stream: &[u8], piece: usize) -> Title {
+    let (mut reader, mut sink) = (FragmentReader::new(), Collect::default());
+    for bytes in stream.chunks(piece) {
+        reader.push(bytes, &mut sink).unwrap();
+    }
+    let tracks = reader.finish(&mut sink).unwrap();
+    let track = |((description, ldus), data): ((_, media::LduIndex), &Vec<u8>)| TrackIndex {
+        description,
+        data_len: ldus.data_len(),
+        ldus,
+        checksums: data.chunks(usize::try_from(CHECKSUM_SPAN).unwrap()).map(checksum).collect(),
+    };
+    let tracks = tracks.into_iter().zip(&sink.data).map(track).collect();
+    Title { index: TitleIndex { kind: TitleKind::Media, tracks }, data: sink.data }
+}
+
+impl Title {
+    pub(crate) fn packaging(&self, segment: Duration) -> Packaging {
+        let options = PackagingOptions { segment };
+        Packaging::new(Arc::new(self.index.clone()), &options).unwrap()
+    }
+
+    /// What a server would send.
+    pub(crate) fn bytes(&self, body: &Body) -> Vec<u8> {
+        let mut all = Vec::new();
+        for slice in body.slices() {
+            match slice {
+                Slice::Generated { bytes, range } => all.extend_from_slice(&bytes[range.clone()]),
+                Slice::Stored { track, bytes } => {
+                    let range =
+                        usize::try_from(bytes.start).unwrap()..usize::try_from(bytes.end).unwrap();
+                    all.extend_from_slice(&self.data[usize::from(*track)][range]);
+                }
+            }
+        }
+        assert_eq!(all.len() as u64, body.len());
+        all
+    }
+
+    /// Writes everything an HLS player may ask for; gives the multivariant playlist's path.
+    pub(crate) fn write_hls(&self, packaging: &Packaging, folder: &Folder) -> PathBuf {
+        let videos: Vec<u16> = packaging.offers().iter().map(|offer| offer[0]).collect();
+        for track in 0..u16::try_from(self.index.tracks.len()).unwrap() {
+            let place = folder.file(&track.to_string());
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join("init.mp4"), packaging.init_segment(track).unwrap()).unwrap();
+            for k in 0..packaging.segment_count(track) {
+                let segment = self.bytes(&packaging.segment(track, k).unwrap());
+                std::fs::write(place.join(format!("{k}.m4s")), segment).unwrap();
+            }
+            let playlist = packaging.media_playlist(track, "").unwrap();
+            std::fs::write(folder.file(&format!("{track}.m3u8")), playlist).unwrap();
+        }
+        let master = folder.file("master.m3u8");
+        std::fs::write(&master, packaging.multivariant_playlist(&videos, "")).unwrap();
+        master
+    }
+
+    /// Writes the progressive file of all tracks.
+    pub(crate) fn write_progressive(&self, packaging: &Packaging, folder: &Folder) -> PathBuf {
+        let all: Vec<u16> = (0..u16::try_from(self.index.tracks.len()).unwrap()).collect();
+        let path = folder.file("progressive.mp4");
+        std::fs::write(&path, self.bytes(&packaging.progressive(&all))).unwrap();
+        path
+    }
+}

@@ -1,0 +1,235 @@
+//! What players decode from our packaging is what they decode from the source: every frame, its
+//! order and its time, for each kind of codec and container.
+//!
+//! Compared by `ffmpeg -f framemd5`: per stream the MD5 of each decoded frame and its time. Times
+//! are counted from the earliest of the title, since containers begin at different ones.
+
+use crate::footage::{Folder, ffmpeg, ffmpeg_strict, make, read, remux};
+use std::path::Path;
+use std::time::Duration;
+
+/// A decoded frame: seconds, MD5 of its samples.
+type Frame = (f64, String);
+
+/// Decodes all streams of a source, pictures first. Times from the earliest frame.
+fn decode(path: &Path) -> Vec<Vec<Frame>> {
+    frames(ffmpeg(DECODE, &[path]))
+}
+
+/// As [`decode`], of what we made: nothing to warn of.
+fn decode_ours(path: &Path) -> Vec<Vec<Frame>> {
+    frames(ffmpeg_strict(DECODE, &[path]))
+}
+
+const DECODE: &str = "-copyts -i FILE -map 0:v? -map 0:a? -fps_mode passthrough \
+                      -enc_time_base 1:90000 -f framemd5 -";
+
+fn frames(text: Vec<u8>) -> Vec<Vec<Frame>> {
+    let text = String::from_utf8(text).unwrap();
+    let mut bases: Vec<f64> = Vec::new();
+    let mut streams: Vec<Vec<Frame>> = Vec::new();
+    for line in text.lines() {
+        if let Some((_, base)) = line.strip_prefix("#tb ").and_then(|tb| tb.split_once(": ")) {
+            let (num, den) = base.split_once('/').unwrap();
+            bases.push(num.parse::<f64>().unwrap() / den.parse::<f64>().unwrap());
+            streams.push(Vec::new());
+        } else if !line.starts_with('#') {
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            let stream: usize = fields[0].parse().unwrap();
+            let time = fields[2].parse::<f64>().unwrap() * bases[stream];
+            streams[stream].push((time, fields[5].to_owned()));
+        }
+    }
+    let earliest = streams.iter().filter_map(|s| s.first()).map(|f| f.0).fold(f64::MAX, f64::min);
+    streams.iter_mut().flatten().for_each(|frame| frame.0 -= earliest);
+    streams
+}
+
+/// What a container cannot say about the sound.
+#[derive(Clone, Copy, PartialEq)]
+enum Sound {
+    Exact,
+    /// Matroska can say that the last packet is shorter than its duration; MP4 as FFmpeg reads
+    /// it cannot, so the last frame keeps its padding.
+    PaddedEnd,
+}
+
+fn assert_same(wanted: &[Vec<Frame>], given: &[Vec<Frame>], sound: Sound, what: &str) {
+    assert_eq!(given.len(), wanted.len(), "{what}: streams");
+    for (stream, (wanted, given)) in wanted.iter().zip(given).enumerate() {
+        assert_eq!(given.len(), wanted.len(), "{what}: frames of stream {stream}");
+        for (i, (wanted_frame, frame)) in wanted.iter().zip(given).enumerate() {
+            let padded = sound == Sound::PaddedEnd && i + 1 == wanted.len();
+            assert!(
+                padded || frame.1 == wanted_frame.1,
+                "{what}: stream {stream}, frame {i} differs"
+            );
+            let off = (frame.0 - wanted_frame.0).abs();
+            assert!(off < 0.0015, "{what}: stream {stream}, frame {i} is {off:.4} s off");
+        }
+    }
+}
+
+/// Source file by file name and encoder options; how it must be remuxed.
+struct Case<'a> {
+    file: &'a str,
+    encode: &'a str,
+    muxer: &'a str,
+    extra: &'a str,
+    sound: Sound,
+    codecs: &'a [&'a str],
+}
+
+fn check(case: &Case<'_>) {
+    let folder = Folder::new(&case.file.replace('.', "-"));
+    let source = make(&folder, case.file, case.encode);
+    check_source(case, &folder, &source);
+}
+
+fn check_source(case: &Case<'_>, folder: &Folder, source: &Path) {
+    let wanted = decode(source);
+    assert!(wanted.iter().all(|stream| stream.len() > 10), "{}: too little footage", case.file);
+    let title = read(&remux(source, case.muxer, case.extra), 4096);
+    let codecs: Vec<&str> =
+        title.index.tracks.iter().map(|track| track.description.codec.as_str()).collect();
+    assert_eq!(codecs, case.codecs, "{}", case.file);
+    let packaging = title.packaging(Duration::from_secs(1));
+    let progressive = title.write_progressive(&packaging, folder);
+    assert_same(&wanted, &decode_ours(&progressive), case.sound, "progressive");
+    let hls = title.write_hls(&packaging, folder);
+    assert_same(&wanted, &decode_ours(&hls), case.sound, "HLS");
+}
+
+const H264: &str = "-c:v libx264 -preset veryfast -bf 2 -g 12";
+
+#[test]
+fn h264_with_b_frames_and_aac_in_mp4() {
+    check(&Case {
+        file: "h264.mp4",
+        encode: &format!("{H264} -c:a aac"),
+        muxer: "mp4",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["avc1.64000b", "mp4a.40.2"],
+    });
+}
+
+#[test]
+fn h264_and_aac_in_a_transport_stream() {
+    check(&Case {
+        file: "h264.ts",
+        encode: &format!("{H264} -c:a aac"),
+        muxer: "mp4",
+        extra: "-bsf:a aac_adtstoasc",
+        sound: Sound::Exact,
+        codecs: &["avc1.64000b", "mp4a.40.2"],
+    });
+}
+
+#[test]
+fn hevc_and_aac_in_matroska() {
+    check(&Case {
+        file: "hevc.mkv",
+        encode: "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=12 -c:a aac",
+        muxer: "mp4",
+        extra: "-tag:v hvc1",
+        sound: Sound::Exact,
+        codecs: &["hvc1.1.6.L30.90", "mp4a.40.2"],
+    });
+}
+
+#[test]
+fn av1_and_flac_in_matroska() {
+    check(&Case {
+        file: "av1.mkv",
+        encode: "-c:v libsvtav1 -preset 12 -g 12 -c:a flac",
+        muxer: "mp4",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["av01.0.00M.08", "fLaC"],
+    });
+}
+
+#[test]
+fn vp9_and_opus_in_webm() {
+    check(&Case {
+        file: "vp9.webm",
+        encode: "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 12 -c:a libopus",
+        muxer: "mp4",
+        extra: "",
+        sound: Sound::PaddedEnd,
+        codecs: &["vp09.00.10.08", "Opus"],
+    });
+}
+
+#[test]
+fn mpeg2_and_ac3_in_a_transport_stream() {
+    check(&Case {
+        file: "mpeg2.ts",
+        encode: "-c:v mpeg2video -bf 2 -g 12 -c:a ac3",
+        muxer: "mp4",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["mp4v.61", "ac-3"],
+    });
+}
+
+#[test]
+fn mpeg2_and_ac3_in_a_program_stream() {
+    check(&Case {
+        file: "mpeg2.vob",
+        encode: "-c:v mpeg2video -bf 2 -g 12 -c:a ac3",
+        muxer: "mp4",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["mp4v.61", "ac-3"],
+    });
+}
+
+#[test]
+fn mpeg4_and_mp3_in_avi() {
+    check(&Case {
+        file: "mpeg4.avi",
+        encode: "-c:v mpeg4 -bf 2 -g 12 -c:a libmp3lame",
+        muxer: "mp4",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["mp4v.20.241", "mp4a.6B"],
+    });
+}
+
+#[test]
+fn mjpeg_and_pcm_in_avi() {
+    check(&Case {
+        file: "mjpeg.avi",
+        encode: "-c:v mjpeg -pix_fmt yuvj420p -c:a pcm_s16le",
+        muxer: "mov",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["jpeg", "sowt"],
+    });
+}
+
+#[test]
+fn prores_and_pcm_in_quicktime() {
+    check(&Case {
+        file: "prores.mov",
+        encode: "-c:v prores_ks -c:a pcm_s24le",
+        muxer: "mov",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["apch", "in24"],
+    });
+}
+
+#[test]
+fn eac3_beside_h264() {
+    check(&Case {
+        file: "eac3.mkv",
+        encode: &format!("{H264} -c:a eac3 -ac 6"),
+        muxer: "mp4",
+        extra: "",
+        sound: Sound::Exact,
+        codecs: &["avc1.64000b", "ec-3"],
+    });
+}
