@@ -5,7 +5,7 @@
 //! computed the same way ([`Timing::pieces`](crate::Timing::pieces)), so when all have left every
 //! sum is zero: [`DiskBooks::is_empty`] is checked by tests and the simulator.
 
-use crate::demand::{Demand, PieceDue};
+use crate::demand::{Demand, PieceDue, Summary};
 use crate::ledger::{Ledger, Load};
 use units::SlotIndex;
 
@@ -15,8 +15,7 @@ pub struct DiskBooks {
     ledger: Ledger<Load>,
     held: u64,
     reserved: u64,
-    peaks: u64,
-    means: u64,
+    summary: Summary,
 }
 
 impl DiskBooks {
@@ -75,15 +74,15 @@ impl DiskBooks {
     }
 
     /// A stream's peak and mean, for the policies that look at nothing else.
-    pub fn book_summary(&mut self, peak: u64, mean: u64) {
-        self.peaks += peak;
-        self.means += mean;
+    pub fn book_summary(&mut self, summary: Summary) {
+        self.summary.peak += summary.peak;
+        self.summary.mean += summary.mean;
     }
 
     /// Takes the same numbers off.
-    pub fn unbook_summary(&mut self, peak: u64, mean: u64) {
-        self.peaks -= peak;
-        self.means -= mean;
+    pub fn unbook_summary(&mut self, summary: Summary) {
+        self.summary.peak -= summary.peak;
+        self.summary.mean -= summary.mean;
     }
 
     /// Sums from the current slot on.
@@ -106,14 +105,9 @@ impl DiskBooks {
         self.reserved
     }
 
-    /// Sum of the streams' peaks, in reads per slot.
-    pub fn peaks(&self) -> u64 {
-        self.peaks
-    }
-
-    /// Sum of the streams' means, in [`MEAN_UNIT`](crate::MEAN_UNIT)ths of a read per slot.
-    pub fn means(&self) -> u64 {
-        self.means
+    /// The streams' peaks and means added up.
+    pub fn summary(&self) -> Summary {
+        self.summary
     }
 
     /// Everything that is booked.
@@ -124,7 +118,8 @@ impl DiskBooks {
     /// Whether nothing at all is booked.
     pub fn is_empty(&self) -> bool {
         self.total() == Load::default()
-            && (self.held, self.reserved, self.peaks, self.means) == (0, 0, 0, 0)
+            && (self.held, self.reserved) == (0, 0)
+            && self.summary == Summary::default()
     }
 }
 
@@ -181,7 +176,12 @@ impl NetworkBooks {
         Ok(least)
     }
 
-    /// Bytes booked.
+    /// Bytes booked, from the current slot on.
+    pub fn ahead_of_now(&self) -> &[u64] {
+        self.ledger.ahead_of_now()
+    }
+
+    /// Bytes booked in all.
     pub fn total(&self) -> u64 {
         self.ledger.total()
     }
@@ -258,7 +258,7 @@ mod tests {
             |due, len| PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due), len };
         let verdict = |pieces: &[(u64, u32)], per_slot| {
             let mut demand = Demand::default();
-            pieces.iter().for_each(|(due, len)| demand.add_piece(piece(*due, *len)));
+            demand.add_track(pieces.iter().map(|(due, len)| piece(*due, *len)));
             NetworkBooks::default().verdict(&demand, per_slot)
         };
         assert_eq!(verdict(&[(1, 20)], 10), Ok(0), "due by the end of 1, sent by the end of 2");

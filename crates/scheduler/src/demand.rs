@@ -162,41 +162,71 @@ impl SlotWalk {
 /// that a decision allocates nothing once it has grown.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
+    current: SlotIndex,
     first: SlotIndex,
     slots: Vec<Load>,
     reads: u64,
     bytes: u64,
-    largest: u64,
+    held: u64,
+    summary: Summary,
     /// Memory that the candidate takes beside the schedule: what its sockets may hold.
     pub reserve: u64,
 }
 
+/// What the policies see that look at nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The most reads due in any one slot.
+    pub peak: u64,
+    /// Mean reads per slot until the last is due, in [`MEAN_UNIT`]ths, rounded up.
+    pub mean: u64,
+}
+
 impl Demand {
-    /// Empties it.
-    pub fn clear(&mut self) {
+    /// Begins an empty demand, decided on in slot `current`.
+    pub fn begin(&mut self, current: SlotIndex) {
         self.slots.clear();
-        (self.reads, self.bytes, self.largest, self.reserve) = (0, 0, 0, 0);
+        self.current = current;
+        (self.reads, self.bytes, self.held, self.reserve) = (0, 0, 0, 0);
+        self.summary = Summary::default();
     }
 
-    /// Adds all pieces of `curve` from `first` on.
-    pub fn add_track(&mut self, curve: Curve<'_>, timing: &Timing, first: u32) {
-        for piece in timing.pieces(curve, first) {
+    /// Adds the unread pieces of one track, in order; says what their peak and mean are.
+    pub fn add_track(&mut self, pieces: impl Iterator<Item = PieceDue>) -> Summary {
+        let mut summary = Summary::default();
+        let (mut slot, mut in_slot, mut reads) = (SlotIndex(0), 0, 0);
+        for piece in pieces {
+            in_slot = if piece.due == slot { in_slot + 1 } else { 1 };
+            slot = piece.due;
+            reads += 1;
+            summary.peak = summary.peak.max(in_slot);
             self.add_piece(piece);
         }
+        let slots = slot.0.saturating_sub(self.current.0).max(1);
+        summary.mean = (reads * MEAN_UNIT).div_ceil(slots);
+        self.summary.peak += summary.peak;
+        self.summary.mean += summary.mean;
+        summary
     }
 
-    /// Adds one unread piece.
-    pub fn add_piece(&mut self, piece: PieceDue) {
+    /// Adds a piece that is in memory already: it takes a buffer until it is let go.
+    pub fn add_held(&mut self, piece: PieceDue) {
+        let len = u64::from(piece.len);
+        *self.at(piece.release) += Load { freed: len, ..Load::default() };
+        self.held += len;
+    }
+
+    fn add_piece(&mut self, piece: PieceDue) {
         let len = u64::from(piece.len);
         let load = Load { reads: 1, bytes: len, freed: 0, planned: 1 };
         *self.at(piece.due) += load;
         *self.at(piece.release) += Load { freed: len, ..Load::default() };
         self.reads += 1;
         self.bytes += len;
-        self.largest = self.largest.max(len);
     }
 
     fn at(&mut self, slot: SlotIndex) -> &mut Load {
+        let slot = slot.max(self.current);
         if self.slots.is_empty() {
             self.first = slot;
         }
@@ -227,35 +257,27 @@ impl Demand {
         self.reads
     }
 
-    /// Bytes in all.
+    /// Bytes in all, still to be read.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of the largest read.
-    pub fn largest(&self) -> u64 {
-        self.largest
+    /// Bytes in memory already.
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
-    /// The most reads due in any one slot.
-    pub fn peak(&self) -> u64 {
-        self.slots.iter().map(|load| load.planned).max().unwrap_or(0)
+    /// The tracks' peaks and means added up.
+    pub fn summary(&self) -> Summary {
+        self.summary
     }
 
-    /// Mean reads per slot from `current` until the last one is due, in [`MEAN_UNIT`]ths, rounded
-    /// up.
-    pub fn mean(&self, current: SlotIndex) -> u64 {
-        let last = self.slots.iter().rposition(|load| load.planned > 0).unwrap_or(0) as u64;
-        let slots = (self.first.0 + last).saturating_sub(current.0).max(1);
-        (self.reads * MEAN_UNIT).div_ceil(slots)
-    }
-
-    /// Starts `slots` later.
+    /// Starts `slots` later than it did when it was built.
     pub fn shift(&mut self, slots: u64) {
         self.first = self.first + slots;
     }
 
-    /// Starts `slots` earlier again.
+    /// Takes a shift back.
     pub fn unshift(&mut self, slots: u64) {
         self.first = SlotIndex(self.first.0 - slots);
     }

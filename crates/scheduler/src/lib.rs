@@ -30,7 +30,9 @@ mod plan;
 pub use admission::{PolicyKind, Resource, Shortage, Supply, Verdict};
 pub use books::{DiskBooks, NetworkBooks};
 pub use budget::{SEND_WINDOW, sending_reserve, shares};
-pub use demand::{Curve, Demand, HOLD_SLOTS, MAX_HORIZON_SLOTS, MEAN_UNIT, PieceDue, Timing};
+pub use demand::{
+    Curve, Demand, HOLD_SLOTS, MAX_HORIZON_SLOTS, MEAN_UNIT, PieceDue, Summary, Timing,
+};
 pub use guard::Guard;
 pub use ledger::{Ledger, Load};
 pub use plan::{Batch, EdfQueue, Sweep};

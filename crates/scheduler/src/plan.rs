@@ -57,32 +57,25 @@ impl<K: Ord + Copy> EdfQueue<K> {
 #[derive(Clone, Debug)]
 pub struct Batch<T> {
     reads: u32,
-    room: u64,
     chosen: Vec<(u64, T)>,
 }
 
 impl<T> Batch<T> {
-    /// Room for `reads` reads and `room` bytes of buffers.
-    pub fn new(reads: u32, room: u64) -> Self {
-        Self { reads, room, chosen: Vec::new() }
+    /// Room for `reads` reads.
+    pub fn new(reads: u32) -> Self {
+        Self { reads, chosen: Vec::new() }
     }
 
-    /// Whether a read of `len` bytes may still be taken. Once the answer was no, stop offering.
-    pub fn has_room(&self, len: u64) -> bool {
-        self.reads > 0 && len <= self.room
+    /// Whether a read of `len` bytes may be taken with `room` bytes of buffers free. Once the
+    /// answer was no, stop offering.
+    pub fn fits(&self, len: u64, room: u64) -> bool {
+        self.reads > 0 && len <= room
     }
 
     /// Takes a read that lies at `place`. There must be room.
-    pub fn take(&mut self, place: u64, len: u64, read: T) {
-        assert!(self.has_room(len), "asked before taking");
-        self.reads -= 1;
-        self.room -= len;
+    pub fn take(&mut self, place: u64, read: T) {
+        self.reads = self.reads.checked_sub(1).expect("asked before taking");
         self.chosen.push((place, read));
-    }
-
-    /// A buffer that needs no read (the piece is in memory already) takes room only.
-    pub fn take_room(&mut self, len: u64) {
-        self.room = self.room.saturating_sub(len);
     }
 
     /// The reads in the order of issue.
@@ -126,13 +119,13 @@ mod tests {
         for (due, place, name) in reads {
             queue.insert(SlotIndex(due), (place, name));
         }
-        let mut batch = Batch::new(3, 1000);
+        let mut batch = Batch::new(3);
         while let Some((due, (place, name))) = queue.first() {
-            if !batch.has_room(100) {
+            if !batch.fits(100, 1000) {
                 break;
             }
             queue.remove(due, (place, name));
-            batch.take(place, 100, name);
+            batch.take(place, name);
         }
         let out: Vec<_> = batch.clone().in_order(Sweep::Outward).collect();
         let back: Vec<_> = batch.in_order(Sweep::Outward.turned()).collect();
@@ -144,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn memory_closes_a_batch_before_its_reads_are_used_up() {
-        let mut batch = Batch::new(10, 250);
-        batch.take(0, 100, ());
-        batch.take_room(100);
-        assert!(!batch.has_room(51) && batch.has_room(50));
+    fn reads_or_memory_close_a_batch() {
+        let mut batch = Batch::new(1);
+        assert!(batch.fits(50, 50) && !batch.fits(51, 50));
+        batch.take(0, ());
+        assert!(!batch.fits(50, 50), "no reads left");
     }
 }

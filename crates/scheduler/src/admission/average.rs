@@ -10,7 +10,7 @@ pub(super) struct Average;
 
 impl Policy for Average {
     fn verdict(&self, books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
-        let means = books.means() + demand.mean(books.current());
+        let means = books.summary().mean + demand.summary().mean;
         let can = u64::from(supply.min_read) * MEAN_UNIT;
         if means > can {
             let missing = (means - can).div_ceil(MEAN_UNIT);

@@ -9,8 +9,8 @@ use crate::ledger::Load;
 pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
     let reserved = books.reserved() + demand.reserve;
     let memory = supply.memory.saturating_sub(reserved);
-    let mut slots = Merged::new(books, demand);
-    let mut used = books.held() + books.overdue().bytes + slots.at(0).bytes;
+    let slots = Merged::new(books, demand);
+    let mut used = books.held() + demand.held() + books.overdue().bytes + slots.at(0).bytes;
     used = used.saturating_sub(slots.at(0).freed);
     for ahead in 1..slots.len() {
         let load = slots.at(ahead);
@@ -49,7 +49,7 @@ impl<'a> Merged<'a> {
 
     /// The sum `ahead` slots from the current one.
     #[inline]
-    pub(super) fn at(&mut self, ahead: u64) -> Load {
+    pub(super) fn at(&self, ahead: u64) -> Load {
         let mut load = usize::try_from(ahead)
             .ok()
             .and_then(|i| self.booked.get(i))

@@ -10,7 +10,7 @@ pub(super) struct SimpleMaximum;
 
 impl Policy for SimpleMaximum {
     fn verdict(&self, books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
-        let peaks = books.peaks() + demand.peak();
+        let peaks = books.summary().peak + demand.summary().peak;
         let can = u64::from(supply.min_read);
         if peaks > can {
             return Verdict::refuse(Resource::Disk, demand.first(), peaks - can);

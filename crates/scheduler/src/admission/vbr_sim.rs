@@ -34,7 +34,7 @@ impl Policy for VbrSim {
 /// would be late, `u64::MAX` if nothing is due. Looks at the disk only.
 pub fn least_slack(books: &DiskBooks, supply: &Supply) -> u64 {
     match disk_only(
-        &mut Merged::new(books, &Demand::default()),
+        &Merged::new(books, &Demand::default()),
         books,
         supply.min_read,
         supply.min_read,
@@ -58,26 +58,26 @@ pub fn spare_reads(books: &DiskBooks, supply: &Supply, wanted: u32) -> u32 {
 
 fn starting_now(books: &DiskBooks, supply: &Supply, first: u32) -> Verdict {
     let nothing = Demand::default();
-    run(books, supply, &mut Merged::new(books, &nothing), 0, first, 0)
+    run(books, supply, &nothing, 0, first)
 }
 
 fn simulate(books: &DiskBooks, supply: &Supply, demand: &Demand, first: u32) -> Verdict {
-    let mut slots = Merged::new(books, demand);
-    let verdict = disk_only(&mut slots, books, supply.min_read, first);
+    let slots = Merged::new(books, demand);
+    let verdict = disk_only(&slots, books, supply.min_read, first);
     let Verdict::Admit { slack } = verdict else { return verdict };
     let reserved = books.reserved() + demand.reserve;
     let unread = books.total().bytes + demand.bytes();
-    if reserved + books.held() + unread <= supply.memory {
+    if reserved + books.held() + demand.held() + unread <= supply.memory {
         return verdict; // memory for everything at once: it never binds
     }
-    match run(books, supply, &mut slots, 1, first, demand.reserve) {
+    match run(books, supply, demand, 1, first) {
         Verdict::Admit { .. } => Verdict::Admit { slack },
         refused @ Verdict::Refuse(_) => refused,
     }
 }
 
 // With memory for everything the simulation is one comparison per slot.
-fn disk_only(slots: &mut Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -> Verdict {
+fn disk_only(slots: &Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -> Verdict {
     let mut due = books.overdue().reads + slots.at(0).reads;
     let mut can = u64::from(first);
     let mut slack = u64::MAX;
@@ -96,16 +96,10 @@ fn disk_only(slots: &mut Merged<'_>, books: &DiskBooks, min_read: u32, first: u3
 }
 
 // The whole simulation, from slot `from` (counted from the current one) on.
-fn run(
-    books: &DiskBooks,
-    supply: &Supply,
-    slots: &mut Merged<'_>,
-    from: u64,
-    first: u32,
-    reserve: u64,
-) -> Verdict {
-    let memory = supply.memory.saturating_sub(books.reserved() + reserve);
-    let mut used = books.held();
+fn run(books: &DiskBooks, supply: &Supply, demand: &Demand, from: u64, first: u32) -> Verdict {
+    let slots = Merged::new(books, demand);
+    let memory = supply.memory.saturating_sub(books.reserved() + demand.reserve);
+    let mut used = books.held() + demand.held();
     let mut group = Group::default();
     group.add(books.overdue().reads, books.overdue().bytes);
     for past in 0..from {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
 
+pub use scheduler::Resource;
+
 /// One viewer's player. Never used twice by one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
@@ -132,17 +134,6 @@ pub struct Refusal {
     pub retry_after: Duration,
     /// Reads that would be late, at worst, and in which second from now: for the log.
     pub detail: String,
-}
-
-/// What can run out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Resource {
-    /// Reads per slot of one disk.
-    Disk,
-    /// Buffers.
-    Memory,
-    /// Bits per second to viewers.
-    Network,
 }
 
 /// Bytes a player asked for: consecutive parts of one response body.

@@ -14,80 +14,116 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod api;
+mod audit;
+mod best_effort;
+mod buffers;
+mod clock;
+mod delivery;
+mod disks;
+mod door;
+mod reading;
+mod sessions;
+mod streams;
+mod titles;
 
+#[cfg(test)]
+mod tests;
+
+use buffers::Buffers;
+use disks::Disk;
+use scheduler::{Demand, NetworkBooks, shares};
+use sessions::{Request, Session};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use units::{ByteCount, Moment};
+use std::time::Duration;
+use streams::{Stream, StreamId};
+use titles::Titles;
+use units::{Moment, SlotIndex};
 
 pub use api::*;
 
 /// The engine. One owner drives it: call a method, then carry out [`Engine::take_actions`], and
 /// call [`Engine::tick`] no later than [`Engine::next_wakeup`].
+///
+/// What the driver owes: each [`Action::Read`] is answered by one `read_done`; its buffer lives
+/// until [`Action::Forget`] (a failed read is forgotten at once). Each [`Action::Deliver`] is
+/// answered by `sent`, or by `cancel` of its request, also when the request was refused or failed
+/// half-way and when its session ended: until then the buffer stays. Each [`Action::Granted`] is
+/// answered by `best_effort_done`.
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
+    slot: SlotIndex,
+    disks: Vec<Disk>,
+    network: NetworkBooks,
+    buffers: Buffers,
+    sessions: BTreeMap<SessionId, Session>,
+    streams: BTreeMap<StreamId, Stream>,
+    requests: BTreeMap<RequestId, Request>,
+    titles: Titles,
+    admitting: bool,
+    counters: Counters,
+    next_session: u64,
+    next_stream: u64,
+    next_ticket: u64,
+    // What is being decided on; kept for its memory.
+    demand: Demand,
     actions: Vec<Action>,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    admitted: u64,
+    refused_disk: u64,
+    refused_memory: u64,
+    refused_network: u64,
+    glitches: u64,
+    on_time: u64,
+    cache_hits: u64,
+    delivered: u64,
+}
+
 impl Engine {
-    /// An engine without sessions.
-    pub fn new(config: EngineConfig) -> Self {
-        Self { config, actions: Vec::new() }
+    /// An engine without sessions. A slot is at least a millisecond, `startup` at least two slots.
+    pub fn new(mut config: EngineConfig) -> Self {
+        config.slot = config.slot.max(SHORTEST_SLOT);
+        config.startup = config.startup.max(config.slot * 2);
+        let rate = |disk: &DiskGuarantee| u64::from(disk.min_read).saturating_mul(disk.read_size.0);
+        let weights: Vec<u64> = config.disks.iter().map(rate).collect();
+        let memory = shares(config.buffers.0, &weights);
+        let disks = config.disks.iter().zip(memory);
+        Self {
+            disks: disks.map(|(guarantee, memory)| Disk::new(*guarantee, memory)).collect(),
+            slot: SlotIndex(0),
+            network: NetworkBooks::default(),
+            buffers: Buffers::new(config.buffers.0),
+            sessions: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            titles: Titles::default(),
+            admitting: true,
+            counters: Counters::default(),
+            next_session: 1,
+            next_stream: 0,
+            next_ticket: 0,
+            demand: Demand::default(),
+            actions: Vec::new(),
+            config,
+        }
     }
 
-    /// A viewer is at the door; the answer holds from now on.
-    pub fn admit(&mut self, _now: Moment, _request: AdmitRequest) -> Answer {
-        Answer::Refused(Refusal {
-            resource: Resource::Disk,
-            retry_after: self.config.slot,
-            detail: String::new(),
-        })
+    /// A new calibration. What was admitted stays; what is admitted from now on goes by this.
+    pub fn set_guarantee(&mut self, now: Moment, disk: DiskNumber, guarantee: DiskGuarantee) {
+        self.advance(now);
+        let Some(disk) = self.disk_index(disk) else { return };
+        self.disks[disk].guarantee = guarantee;
+        self.disks[disk].guard.recalibrate(guarantee.min_read);
+        self.use_leftovers(now);
     }
-
-    /// A player asks for bytes. What becomes of it comes as actions that name the request.
-    pub fn want(&mut self, _now: Moment, want: Want) {
-        self.actions.push(Action::Failed { request: want.request, outcome: ReadOutcome::Failed });
-    }
-
-    /// The socket has taken everything that was delivered to `request` out of buffer `read`
-    /// by the oldest [`Action::Deliver`] not yet answered.
-    pub fn sent(&mut self, _now: Moment, _request: RequestId, _read: ReadId) {}
-
-    /// The player has hung up on `request`, or its connection failed: nothing of it is in use.
-    pub fn cancel(&mut self, _now: Moment, _request: RequestId) {}
-
-    /// The viewer has left; its requests are cancelled with it.
-    pub fn close(&mut self, _now: Moment, _session: SessionId) {}
-
-    /// A read has ended. Every [`Action::Read`] is answered once.
-    pub fn read_done(&mut self, _now: Moment, _read: ReadId, _outcome: ReadOutcome) {}
-
-    /// The title is to go: no new sessions. Says whether it is still in use; if so,
-    /// [`Action::TitleIdle`] follows when it no longer is.
-    pub fn withdraw_title(&mut self, _now: Moment, _title: TitleKey) -> bool {
-        false
-    }
-
-    /// Asks to do `bytes` (at most a read) of work that has no deadline on `disk`;
-    /// [`Action::Granted`] follows.
-    pub fn ask_best_effort(&mut self, _now: Moment, _disk: DiskNumber, _bytes: ByteCount) -> Ticket {
-        Ticket(0)
-    }
-
-    /// The work is done, or given up (before or after it was granted).
-    pub fn best_effort_done(&mut self, _now: Moment, _ticket: Ticket) {}
-
-    /// A new calibration.
-    pub fn set_guarantee(&mut self, _now: Moment, _disk: DiskNumber, _guarantee: DiskGuarantee) {}
 
     /// From now on nobody is let in; running sessions go on.
-    pub fn stop_admitting(&mut self) {}
-
-    /// Time has passed. Harmless when called early or often.
-    pub fn tick(&mut self, _now: Moment) {}
-
-    /// When [`Engine::tick`] must be called next, at the latest.
-    pub fn next_wakeup(&self) -> Moment {
-        Moment::MAX
+    pub fn stop_admitting(&mut self) {
+        self.admitting = false;
     }
 
     /// What is to be done now, in this order; taken once.
@@ -102,21 +138,39 @@ impl Engine {
 
     /// The books at this moment.
     pub fn status(&self, _now: Moment) -> Status {
-        Status::default()
+        let holds =
+            |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
+        Status {
+            sessions: self.sessions.len() as u64,
+            active: self.sessions.values().filter(holds).count() as u64,
+            admitted: self.counters.admitted,
+            refused_disk: self.counters.refused_disk,
+            refused_memory: self.counters.refused_memory,
+            refused_network: self.counters.refused_network,
+            glitches: self.counters.glitches,
+            on_time: self.counters.on_time,
+            buffers_used: self.buffers.used(),
+            buffers_total: self.buffers.total(),
+            cache_hits: self.counters.cache_hits,
+            disks: self.disks.iter().map(Disk::status).collect(),
+        }
     }
 
     /// The layout that a session plays; `None` for a session that has ended or never was.
-    pub fn session_layout(&self, _session: SessionId) -> Option<&Arc<Layout>> {
-        None
+    pub fn session_layout(&self, session: SessionId) -> Option<&Arc<Layout>> {
+        self.sessions.get(&session).map(|session| &session.layout)
     }
 
     /// The tracks that a session holds or last held a reservation for.
-    pub fn session_tracks(&self, _session: SessionId) -> Option<&[TrackNumber]> {
-        None
+    pub fn session_tracks(&self, session: SessionId) -> Option<&[TrackNumber]> {
+        self.sessions.get(&session).map(|session| session.tracks.as_slice())
     }
 
     /// Sessions of a title that have not ended.
-    pub fn title_sessions(&self, _title: TitleKey) -> usize {
-        0
+    pub fn title_sessions(&self, title: TitleKey) -> usize {
+        self.titles.sessions(title)
     }
 }
+
+/// A shorter slot would be spent on deciding what to do in it.
+const SHORTEST_SLOT: Duration = Duration::from_millis(1);

@@ -1,0 +1,266 @@
+//! Buffers: pieces in memory or on their way, shared between viewers; what nobody needs any more
+//! stays as a cache until its memory is wanted.
+//!
+//! ```text
+//!   start ──▶ reading ──ready──▶ in memory ──last pin gone──▶ idle (cache) ──▶ forgotten
+//!                │                    ▲                          │
+//!                └──failed──▶ gone    └───────── pinned again ───┘
+//! ```
+//!
+//! A pin is one stream's hold or one delivery that a socket has not taken yet. It deliberately
+//! does not know whose pins they are, nor when anything is due; it only notes who is to be told
+//! when a read ends.
+
+use super::streams::StreamId;
+use super::{DiskNumber, ReadId, RequestId, TitleKey, TrackNumber};
+use std::collections::BTreeMap;
+
+/// A piece of a track of a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PieceKey {
+    pub(super) title: TitleKey,
+    pub(super) track: TrackNumber,
+    pub(super) piece: u32,
+}
+
+/// Where a piece lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) disk: DiskNumber,
+    pub(super) offset: u64,
+    pub(super) len: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Reading,
+    Ready,
+}
+
+/// Somebody who waits for a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Interest {
+    Stream(StreamId),
+    Request(RequestId),
+}
+
+/// One piece in memory, or being read.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    pub(super) key: PieceKey,
+    pub(super) place: Place,
+    pub(super) state: State,
+    /// This is the second try.
+    pub(super) retried: bool,
+    /// Who is to be told when the read ends; may name some who have gone since.
+    pub(super) told: Vec<Interest>,
+    pins: u32,
+    // Its place in the idle list, meaningful while nobody pins it.
+    idle_since: u64,
+}
+
+/// All buffers of an engine.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    total: u64,
+    used: u64,
+    by_read: BTreeMap<ReadId, Buffer>,
+    by_piece: BTreeMap<PieceKey, ReadId>,
+    // Oldest first: the order in which memory is taken back.
+    idle: BTreeMap<u64, ReadId>,
+    idle_bytes: u64,
+    next_read: u64,
+    next_idle: u64,
+}
+
+impl Buffers {
+    pub(super) fn new(total: u64) -> Self {
+        Self {
+            total,
+            used: 0,
+            by_read: BTreeMap::new(),
+            by_piece: BTreeMap::new(),
+            idle: BTreeMap::new(),
+            idle_bytes: 0,
+            next_read: 0,
+            next_idle: 0,
+        }
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Bytes that a read could have now, the cache given up.
+    pub(super) fn room(&self) -> u64 {
+        self.total.saturating_sub(self.used - self.idle_bytes)
+    }
+
+    pub(super) fn get(&self, read: ReadId) -> Option<&Buffer> {
+        self.by_read.get(&read)
+    }
+
+    /// The buffer of a piece, if it is in memory or being read from that very place.
+    pub(super) fn find(&self, key: PieceKey, place: Place) -> Option<(ReadId, State)> {
+        let read = *self.by_piece.get(&key)?;
+        let buffer = &self.by_read[&read];
+        (buffer.place == place).then_some((read, buffer.state))
+    }
+
+    /// Takes back idle buffers, oldest first, until `len` bytes are free. Says whether they are;
+    /// what was taken back is added to `forgotten`.
+    pub(super) fn make_room(&mut self, len: u64, forgotten: &mut Vec<ReadId>) -> bool {
+        if len > self.room() {
+            return false;
+        }
+        while self.used + len > self.total {
+            let (_, read) = self.idle.first_key_value().expect("room is free or idle");
+            let read = *read;
+            self.remove(read);
+            forgotten.push(read);
+        }
+        true
+    }
+
+    /// A new read, not pinned yet. There must be room.
+    pub(super) fn start(&mut self, key: PieceKey, place: Place, retried: bool) -> ReadId {
+        let read = ReadId(self.next_read);
+        self.next_read += 1;
+        self.used += u64::from(place.len);
+        assert!(self.used <= self.total, "a read is only started when there is room for it");
+        let buffer = Buffer {
+            key,
+            place,
+            state: State::Reading,
+            retried,
+            told: Vec::new(),
+            pins: 0,
+            idle_since: 0,
+        };
+        self.by_read.insert(read, buffer);
+        self.by_piece.insert(key, read);
+        read
+    }
+
+    pub(super) fn pin(&mut self, read: ReadId) {
+        let buffer = self.by_read.get_mut(&read).expect("only live buffers are pinned");
+        if buffer.pins == 0 && buffer.state == State::Ready {
+            self.idle.remove(&buffer.idle_since);
+            self.idle_bytes -= u64::from(buffer.place.len);
+        }
+        buffer.pins += 1;
+    }
+
+    pub(super) fn unpin(&mut self, read: ReadId) {
+        let buffer = self.by_read.get_mut(&read).expect("a pinned buffer is live");
+        buffer.pins = buffer.pins.checked_sub(1).expect("unpinned as often as pinned");
+        if buffer.pins == 0 && buffer.state == State::Ready {
+            self.make_idle(read);
+        }
+    }
+
+    /// `who` is to be told when the read ends.
+    pub(super) fn tell(&mut self, read: ReadId, who: Interest) {
+        let buffer = self.by_read.get_mut(&read).expect("a read in flight is live");
+        if !buffer.told.contains(&who) {
+            buffer.told.push(who);
+        }
+    }
+
+    /// The read is complete. Says who is to be told.
+    pub(super) fn ready(&mut self, read: ReadId) -> Vec<Interest> {
+        let buffer = self.by_read.get_mut(&read).expect("a read in flight is live");
+        buffer.state = State::Ready;
+        let told = std::mem::take(&mut buffer.told);
+        if buffer.pins == 0 {
+            self.make_idle(read);
+        }
+        told
+    }
+
+    /// Drops a buffer whatever its pins: the read failed. Returns what it was.
+    pub(super) fn remove(&mut self, read: ReadId) -> Buffer {
+        let buffer = self.by_read.remove(&read).expect("only live buffers are removed");
+        if self.by_piece.get(&buffer.key) == Some(&read) {
+            self.by_piece.remove(&buffer.key);
+        }
+        self.used -= u64::from(buffer.place.len);
+        if buffer.pins == 0 && buffer.state == State::Ready {
+            self.idle.remove(&buffer.idle_since);
+            self.idle_bytes -= u64::from(buffer.place.len);
+        }
+        buffer
+    }
+
+    /// Drops everything of a title; nobody may be using it.
+    pub(super) fn purge(&mut self, title: TitleKey, forgotten: &mut Vec<ReadId>) {
+        let from = PieceKey { title, track: 0, piece: 0 };
+        let to = PieceKey { title, track: TrackNumber::MAX, piece: u32::MAX };
+        let reads: Vec<ReadId> = self.by_piece.range(from..=to).map(|(_, read)| *read).collect();
+        for read in reads {
+            if self.by_read[&read].pins == 0 && self.by_read[&read].state == State::Ready {
+                self.remove(read);
+                forgotten.push(read);
+            }
+        }
+    }
+
+    /// How often buffers are pinned, all together.
+    pub(super) fn pins(&self) -> usize {
+        self.by_read.values().map(|buffer| buffer.pins as usize).sum()
+    }
+
+    fn make_idle(&mut self, read: ReadId) {
+        let buffer = self.by_read.get_mut(&read).expect("live");
+        buffer.idle_since = self.next_idle;
+        self.idle.insert(self.next_idle, read);
+        self.idle_bytes += u64::from(buffer.place.len);
+        self.next_idle += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(piece: u32) -> (PieceKey, Place) {
+        let key = PieceKey { title: TitleKey(1), track: 0, piece };
+        (key, Place { disk: DiskNumber(0), offset: u64::from(piece) * 10, len: 10 })
+    }
+
+    #[test]
+    fn the_longest_unused_goes_first_and_the_pinned_never() {
+        let mut buffers = Buffers::new(30);
+        let reads: Vec<ReadId> = (0..3)
+            .map(|n| {
+                let (key, place) = piece(n);
+                let read = buffers.start(key, place, false);
+                buffers.pin(read);
+                buffers.ready(read);
+                read
+            })
+            .collect();
+        let mut forgotten = Vec::new();
+        assert!(!buffers.make_room(10, &mut forgotten), "all pinned");
+        buffers.unpin(reads[2]);
+        buffers.unpin(reads[0]);
+        assert!(!buffers.make_room(21, &mut forgotten), "one is pinned");
+        assert!(buffers.make_room(10, &mut forgotten));
+        assert_eq!(forgotten, [reads[2]], "idle the longest");
+        assert_eq!(buffers.find(piece(0).0, piece(0).1), Some((reads[0], State::Ready)));
+        buffers.pin(reads[0]);
+        assert_eq!((buffers.room(), buffers.used()), (10, 20));
+    }
+
+    #[test]
+    fn a_piece_that_moved_is_not_found_in_its_old_place() {
+        let mut buffers = Buffers::new(30);
+        let (key, place) = piece(0);
+        buffers.start(key, place, false);
+        assert_eq!(buffers.find(key, Place { offset: 7, ..place }), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! What time does: slots begin, buffers that nobody came for are let go, silent viewers give back
+//! what they hold and in the end leave.
+
+use super::buffers::State;
+use super::sessions::{Request, Session};
+use super::streams::{Stream, StreamId};
+use super::{Action, Engine, SessionId};
+use units::{Moment, SlotIndex};
+
+impl Engine {
+    /// Time has passed. Harmless when called early or often.
+    pub fn tick(&mut self, now: Moment) {
+        self.advance(now);
+        self.use_leftovers(now);
+    }
+
+    /// When [`Engine::tick`] must be called next, at the latest.
+    pub fn next_wakeup(&self) -> Moment {
+        let quiet = self.sessions.is_empty()
+            && self.requests.is_empty()
+            && self.disks.iter().all(|disk| disk.busy() == 0 && !disk.work.is_waiting());
+        if quiet { Moment::MAX } else { self.slot.next().start(self.config.slot) }
+    }
+
+    /// Brings the engine to `now`: if a slot has begun since, everything that slots begin with.
+    pub(super) fn advance(&mut self, now: Moment) {
+        let slot = SlotIndex::at(now, self.config.slot);
+        if slot <= self.slot {
+            return;
+        }
+        self.slot = slot;
+        self.disks.iter_mut().for_each(|disk| disk.roll(slot));
+        self.network.advance(slot);
+        self.let_go_in_time(now);
+        self.watch_sessions(now);
+        for disk in 0..self.disks.len() {
+            self.begin_slot(now, disk);
+        }
+    }
+
+    // Buffers whose time is up. A viewer who is fetching but behind its schedule gets a later
+    // schedule instead, if that fits.
+    fn let_go_in_time(&mut self, now: Moment) {
+        let due: Vec<StreamId> =
+            self.streams.iter().filter(|(_, s)| self.is_overdue(s)).map(|(id, _)| *id).collect();
+        for id in due {
+            if self.is_fetching(&self.streams[&id], now) && self.slide(id) {
+                continue;
+            }
+            while self.is_overdue(&self.streams[&id]) {
+                let (_, piece) = self.streams[&id].first_held().expect("overdue");
+                self.let_go(id, piece.piece);
+            }
+        }
+    }
+
+    fn is_overdue(&self, stream: &Stream) -> bool {
+        stream.first_held().is_some_and(|(read, piece)| {
+            let ready = self.buffers.get(read).expect("held").state == State::Ready;
+            piece.release < self.slot && ready
+        })
+    }
+
+    fn is_fetching(&self, stream: &Stream, now: Moment) -> bool {
+        let slot = self.config.slot;
+        now.since(stream.last_sign) <= slot * FETCHING_SLOTS
+            && stream.last_sign > stream.timing.origin
+    }
+
+    // Moves the rest of a stream's schedule later, if that fits. It always does as far as the disk
+    // is concerned; memory is held for longer.
+    fn slide(&mut self, id: StreamId) -> bool {
+        let mut stream = self.remove_stream(id);
+        let disk = usize::from(stream.layout.disk.0);
+        let before = stream.summary;
+        stream.slide(SLIDE_SLOTS);
+        self.demand.begin(self.slot);
+        stream.summary = self.demand.add_track(stream.unread());
+        stream.held().for_each(|(_, piece)| self.demand.add_held(piece));
+        let fits = self.fits(disk).is_ok();
+        if !fits {
+            stream.slide_back(SLIDE_SLOTS);
+            stream.summary = before;
+        }
+        self.insert_stream(id, stream);
+        fits
+    }
+
+    fn watch_sessions(&mut self, now: Moment) {
+        let mut leaving = Vec::new();
+        let mut idle = Vec::new();
+        for (id, session) in &self.sessions {
+            let waits = |request| self.requests.get(request).is_some_and(Request::waits_for_us);
+            if session.requests.iter().any(waits) {
+                continue;
+            }
+            if self.has_left(session, now) {
+                leaving.push(*id);
+                continue;
+            }
+            let silent = |id: &&StreamId| session.asked && self.is_silent(&self.streams[*id], now);
+            idle.extend(session.streams.iter().filter(silent).copied());
+        }
+        for id in idle {
+            self.drop_stream(now, id);
+        }
+        for id in leaving {
+            self.end_session(now, id, false);
+        }
+    }
+
+    fn has_left(&self, session: &Session, now: Moment) -> bool {
+        let patience =
+            if session.asked { self.config.ended_after } else { self.config.reservation_hold };
+        now.since(session.last_sign) >= patience
+    }
+
+    // Nothing asked while `idle_after` of media has fallen due.
+    fn is_silent(&self, stream: &Stream, now: Moment) -> bool {
+        let ahead = stream.position < stream.end;
+        let due = if ahead { stream.deadline(stream.position) } else { Moment::ZERO };
+        now.since(due.max(stream.last_sign)) >= self.config.idle_after
+    }
+
+    /// A stream gives back its booking and its buffers.
+    pub(super) fn drop_stream(&mut self, now: Moment, id: StreamId) {
+        let stream = self.remove_stream(id);
+        let session = self.sessions.get_mut(&stream.session).expect("live");
+        session.streams.retain(|other| *other != id);
+        if session.streams.is_empty() {
+            // What its sockets hold is all that it still takes.
+            let spare = session.reserve.saturating_sub(session.unsent);
+            session.reserve -= spare;
+            self.disks[usize::from(session.layout.disk.0)].books.unreserve(spare);
+        }
+        self.settle(now, stream);
+    }
+
+    /// The viewer has left; its requests are cancelled with it.
+    pub fn close(&mut self, now: Moment, session: SessionId) {
+        self.advance(now);
+        if self.sessions.contains_key(&session) {
+            self.end_session(now, session, true);
+        }
+        self.use_leftovers(now);
+    }
+
+    // `hung_up`: nothing of its requests is in use any more. Otherwise their sockets may still
+    // hold buffers, until they are sent or cancelled.
+    fn end_session(&mut self, now: Moment, id: SessionId, hung_up: bool) {
+        for request in self.sessions[&id].requests.clone() {
+            if hung_up {
+                self.drop_request(now, request);
+            }
+        }
+        for stream in self.sessions[&id].streams.clone() {
+            self.drop_stream(now, stream);
+        }
+        let session = self.sessions.remove(&id).expect("live");
+        let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
+        self.disks[disk].books.unreserve(session.reserve);
+        for request in session.requests {
+            self.orphan(request, disk, title);
+        }
+        self.actions.push(Action::Ended { session: id, summary: session.summary });
+        self.titles.session_ended(title);
+        self.title_use_ended(title);
+    }
+}
+
+/// A viewer who took something within these last slots is fetching, not away.
+const FETCHING_SLOTS: u32 = 8;
+
+/// A late viewer's schedule moves by 2 s of 500 ms slots: rarely, as each move costs a decision.
+const SLIDE_SLOTS: u32 = 4;

@@ -1,0 +1,300 @@
+//! From buffers to sockets: requests are served in order, piece by piece, as pieces come into
+//! memory and as the player takes them.
+//!
+//! ```text
+//!   next bytes of a request are in a piece that is ...
+//!     in memory          hand it over, if the socket has room (SEND_WINDOW)
+//!     being read         wait for it
+//!     on the books       wait for its turn
+//!     none of these      the player has jumped: ask at the door (`door::rebook`)
+//! ```
+
+use super::buffers::{Interest, PieceKey, State};
+use super::sessions::{Next, Orphan, Request};
+use super::streams::StreamId;
+use super::{
+    Action, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, Resource, SessionId, TitleKey,
+    Want,
+};
+use scheduler::SEND_WINDOW;
+use units::Moment;
+
+// Where the next bytes of a request are.
+enum Found {
+    Ready(ReadId),
+    Coming(Option<ReadId>),
+    Elsewhere,
+}
+
+impl Engine {
+    /// A player asks for bytes. What becomes of it comes as actions that name the request:
+    /// `Deliver`s and `Complete`, or `Refused`, or `Failed` (also for a session or range that does
+    /// not exist).
+    pub fn want(&mut self, now: Moment, want: Want) {
+        self.advance(now);
+        let Want { request, session, parts } = want;
+        if self.requests.contains_key(&request) || !self.is_sound(session, &parts) {
+            self.actions.push(Action::Failed { request, outcome: ReadOutcome::Failed });
+            return;
+        }
+        let state = self.sessions.get_mut(&session).expect("checked");
+        state.last_sign = now;
+        if state.requests.len() >= MAX_REQUESTS {
+            let detail = format!("more than {MAX_REQUESTS} requests at once");
+            let refusal =
+                Refusal { resource: Resource::Memory, retry_after: self.config.slot, detail };
+            self.actions.push(Action::Refused { request, refusal });
+            return;
+        }
+        state.asked = true;
+        state.requests.push(request);
+        self.requests.insert(request, Request::new(session, parts));
+        self.serve(now, request);
+        self.use_leftovers(now);
+    }
+
+    fn is_sound(&self, session: SessionId, parts: &[Part]) -> bool {
+        let Some(session) = self.sessions.get(&session) else { return false };
+        let tracks = &session.layout.tracks;
+        let sound = |part: &Part| {
+            let track = tracks.get(usize::from(part.track));
+            !part.bytes.is_empty() && track.is_some_and(|track| part.bytes.end <= track.bytes)
+        };
+        !parts.is_empty() && parts.len() <= MAX_PARTS && parts.iter().all(sound)
+    }
+
+    /// The socket has taken everything that was delivered to `request` out of buffer `read`
+    /// by the oldest [`Action::Deliver`] not yet answered.
+    pub fn sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
+        self.advance(now);
+        let Some(state) = self.requests.get_mut(&request) else { return };
+        let Some(at) = state.unsent.iter().position(|other| *other == read) else { return };
+        state.unsent.remove(at);
+        let session = state.session;
+        self.taken(now, session, read);
+        self.end_if_over(request);
+        self.serve_session(now, session);
+        self.use_leftovers(now);
+    }
+
+    /// The player has hung up on `request`, or its connection failed: nothing of it is in use.
+    pub fn cancel(&mut self, now: Moment, request: RequestId) {
+        self.advance(now);
+        let Some(session) = self.requests.get(&request).map(|state| state.session) else { return };
+        self.drop_request(now, request);
+        self.serve_session(now, session);
+        self.use_leftovers(now);
+    }
+
+    /// Forgets a request with everything its socket has not taken.
+    pub(super) fn drop_request(&mut self, now: Moment, request: RequestId) {
+        let Some(state) = self.requests.get_mut(&request) else { return };
+        state.over = true;
+        let session = state.session;
+        for read in std::mem::take(&mut state.unsent) {
+            self.taken(now, session, read);
+        }
+        self.end_if_over(request);
+    }
+
+    // A socket no longer needs a buffer.
+    fn taken(&mut self, now: Moment, session: SessionId, read: ReadId) {
+        let buffer = self.buffers.get(read).expect("unsent buffers are pinned");
+        let (key, len) = (buffer.key, buffer.place.len);
+        self.buffers.unpin(read);
+        if let Some(state) = self.sessions.get_mut(&session) {
+            state.unsent -= u64::from(len);
+            state.last_sign = now;
+            for id in &state.streams {
+                let stream = self.streams.get_mut(id).expect("live");
+                if stream.track == key.track {
+                    stream.last_sign = now;
+                }
+            }
+        }
+    }
+
+    fn end_if_over(&mut self, request: RequestId) {
+        let Some(state) = self.requests.get(&request) else { return };
+        if !state.over || !state.unsent.is_empty() {
+            return;
+        }
+        let state = self.requests.remove(&request).expect("looked up just now");
+        match self.sessions.get_mut(&state.session) {
+            Some(session) => session.requests.retain(|other| *other != request),
+            None => self.orphan_ended(&state),
+        }
+    }
+
+    /// The session of a request has ended; what its socket holds stays until it is done with it.
+    pub(super) fn orphan(&mut self, request: RequestId, disk: usize, title: TitleKey) {
+        let Some(state) = self.requests.get_mut(&request) else { return };
+        state.over = true;
+        let len = |read: &ReadId| u64::from(self.buffers.get(*read).expect("pinned").place.len);
+        let reserve = state.unsent.iter().map(len).sum();
+        state.orphan = Some(Orphan { disk, title, reserve });
+        self.disks[disk].books.reserve(reserve);
+        self.titles.began(title);
+        self.end_if_over(request);
+    }
+
+    fn orphan_ended(&mut self, state: &Request) {
+        let Orphan { disk, title, reserve } = state.orphan.expect("only orphans have no session");
+        self.disks[disk].books.unreserve(reserve);
+        self.title_use_ended(title);
+    }
+
+    /// Serves all requests of a session, oldest first.
+    pub(super) fn serve_session(&mut self, now: Moment, session: SessionId) {
+        let Some(state) = self.sessions.get(&session) else { return };
+        for request in state.requests.clone() {
+            self.serve(now, request);
+        }
+    }
+
+    /// Hands over as much of a request as is in memory and its socket may hold.
+    pub(super) fn serve(&mut self, now: Moment, request: RequestId) {
+        while let Some(state) = self.requests.get(&request) {
+            if state.over || state.unsent.len() as u64 >= SEND_WINDOW {
+                return;
+            }
+            let (session, Some(next)) = (state.session, state.next()) else {
+                self.complete(request);
+                return;
+            };
+            match self.find(session, next) {
+                Found::Ready(read) => {
+                    if !self.hand_over(now, request, next, read) {
+                        return;
+                    }
+                }
+                Found::Coming(read) => {
+                    if let Some(read) = read {
+                        self.buffers.tell(read, Interest::Request(request));
+                    }
+                    return;
+                }
+                Found::Elsewhere => {
+                    if let Err(refusal) = self.rebook(now, session, next) {
+                        self.over(request);
+                        self.actions.push(Action::Refused { request, refusal });
+                        self.end_if_over(request);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn find(&self, session: SessionId, next: Next) -> Found {
+        let Some(id) = self.stream_of(session, next.track) else { return Found::Elsewhere };
+        let stream = &self.streams[&id];
+        let piece = stream.piece_at(next.offset);
+        if !stream.follows(piece) {
+            return Found::Elsewhere;
+        }
+        match self.buffers.find(stream.key(piece), stream.place(piece)) {
+            Some((read, State::Ready)) => Found::Ready(read),
+            Some((read, State::Reading)) => Found::Coming(Some(read)),
+            None if piece >= stream.cursor => Found::Coming(None),
+            None => Found::Elsewhere,
+        }
+    }
+
+    pub(super) fn stream_of(&self, session: SessionId, track: u16) -> Option<StreamId> {
+        let streams = &self.sessions.get(&session)?.streams;
+        streams.iter().copied().find(|id| self.streams[id].track == track)
+    }
+
+    // Says whether the session's sockets had room for it.
+    fn hand_over(&mut self, now: Moment, request: RequestId, next: Next, read: ReadId) -> bool {
+        let buffer = self.buffers.get(read).expect("found just now");
+        let (piece, len) = (buffer.key.piece, u64::from(buffer.place.len));
+        let session_id = self.requests[&request].session;
+        let id = self.stream_of(session_id, next.track).expect("found through it");
+        let session = self.sessions.get_mut(&session_id).expect("live");
+        if session.unsent + len > session.reserve {
+            return false;
+        }
+        let stream = &self.streams[&id];
+        let start = u64::from(piece) * u64::from(stream.curve().piece);
+        let end = next.end.min(start + u64::from(stream.curve().piece));
+        let whole = end == start + u64::from(stream.curve().piece)
+            || end == stream.layout.tracks[usize::from(stream.track)].bytes;
+        let within = |offset: u64| u32::try_from(offset - start).expect("within a piece");
+        let bytes = within(next.offset)..within(end);
+        session.unsent += len;
+        session.summary.delivered += end - next.offset;
+        self.counters.delivered += end - next.offset;
+        self.buffers.pin(read);
+        let state = self.requests.get_mut(&request).expect("live");
+        state.unsent.push_back(read);
+        state.advance(end - next.offset);
+        self.actions.push(Action::Deliver { request, read, bytes });
+        self.note_delivered(now, id, piece, whole, read);
+        true
+    }
+
+    fn note_delivered(&mut self, now: Moment, id: StreamId, piece: u32, whole: bool, read: ReadId) {
+        let stream = &self.streams[&id];
+        let disk = usize::from(stream.layout.disk.0);
+        if stream.cursor == piece && u64::from(stream.curve().len(piece)) <= self.room(disk) {
+            // It was in memory for another viewer before its turn came.
+            self.share(now, id, read);
+        }
+        let stream = self.streams.get_mut(&id).expect("live");
+        stream.last_sign = now;
+        stream.delivered(piece, whole);
+        if whole {
+            self.let_go(id, piece);
+        }
+    }
+
+    /// A stream no longer needs a piece; whoever else does keeps it.
+    pub(super) fn let_go(&mut self, id: StreamId, piece: u32) {
+        let stream = self.streams.get_mut(&id).expect("live");
+        let Some((read, due)) = stream.let_go(piece) else { return };
+        self.disks[usize::from(stream.layout.disk.0)].books.let_go(due);
+        self.network.unbook(due);
+        self.buffers.unpin(read);
+    }
+
+    fn complete(&mut self, request: RequestId) {
+        self.over(request);
+        self.actions.push(Action::Complete { request });
+        self.end_if_over(request);
+    }
+
+    pub(super) fn fail(&mut self, request: RequestId, outcome: ReadOutcome) {
+        if self.requests.get(&request).is_none_or(|state| state.over) {
+            return;
+        }
+        self.over(request);
+        self.actions.push(Action::Failed { request, outcome });
+        self.end_if_over(request);
+    }
+
+    fn over(&mut self, request: RequestId) {
+        self.requests.get_mut(&request).expect("live").over = true;
+    }
+
+    /// Requests whose next bytes are in a piece.
+    pub(super) fn waiting_for(&self, key: PieceKey) -> Vec<RequestId> {
+        let waits = |state: &Request| {
+            let Some(session) = self.sessions.get(&state.session) else { return false };
+            let Some(next) = state.next() else { return false };
+            let track = &session.layout.tracks[usize::from(next.track)];
+            !state.over
+                && session.layout.title == key.title
+                && next.track == key.track
+                && next.offset / u64::from(track.piece) == u64::from(key.piece)
+        };
+        self.requests.iter().filter(|(_, state)| waits(state)).map(|(id, _)| *id).collect()
+    }
+}
+
+/// Requests of one session at once: a player has one or two per track.
+const MAX_REQUESTS: usize = 16;
+
+/// Parts of one request: a day of video and sound interleaved every second, several times over.
+const MAX_PARTS: usize = 1 << 20;

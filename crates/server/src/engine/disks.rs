@@ -1,0 +1,121 @@
+//! One disk as the engine sees it: what it guarantees, what is booked on it, what is in it now.
+
+use super::best_effort::BestEffort;
+use super::streams::{Stream, StreamId};
+use super::{DiskGuarantee, DiskStatus, ReadId};
+use scheduler::admission::least_slack;
+use scheduler::{DiskBooks, EdfQueue, Guard, Supply, Sweep};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use units::SlotIndex;
+
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) guarantee: DiskGuarantee,
+    pub(super) guard: Guard,
+    pub(super) books: DiskBooks,
+    /// Streams with something to read.
+    pub(super) queue: EdfQueue<StreamId>,
+    /// Its share of the buffers, in bytes.
+    pub(super) memory: u64,
+    pub(super) sweep: Sweep,
+    /// Reads in the device.
+    pub(super) in_flight: u32,
+    /// Reads given to the device when this slot began and not complete yet ...
+    pub(super) batch: BTreeSet<ReadId>,
+    /// ... and how many there were.
+    pub(super) batch_len: u32,
+    pub(super) work: BestEffort,
+    /// Costly answers given in this slot: see `door`.
+    pub(super) searches: u32,
+    pub(super) last_search: Duration,
+    pub(super) reads: u64,
+    pub(super) bytes: u64,
+    pub(super) failures: u64,
+    pub(super) slot_reads: u32,
+    pub(super) last_slot_reads: u32,
+}
+
+impl Disk {
+    pub(super) fn new(guarantee: DiskGuarantee, memory: u64) -> Self {
+        Self {
+            guarantee,
+            guard: Guard::new(guarantee.min_read),
+            books: DiskBooks::default(),
+            queue: EdfQueue::default(),
+            memory,
+            sweep: Sweep::default(),
+            in_flight: 0,
+            batch: BTreeSet::new(),
+            batch_len: 0,
+            work: BestEffort::default(),
+            searches: 0,
+            last_search: Duration::ZERO,
+            reads: 0,
+            bytes: 0,
+            failures: 0,
+            slot_reads: 0,
+            last_slot_reads: 0,
+        }
+    }
+
+    pub(super) fn supply(&self) -> Supply {
+        Supply {
+            min_read: self.guard.min_read(),
+            read_size: self.guarantee.read_size.0,
+            memory: self.memory,
+        }
+    }
+
+    /// Bytes of its share that are neither held nor kept aside.
+    pub(super) fn room(&self) -> u64 {
+        self.memory.saturating_sub(self.books.held() + self.books.reserved())
+    }
+
+    /// Everything in the device: reads and best-effort work.
+    pub(super) fn busy(&self) -> u32 {
+        self.in_flight + self.work.in_flight()
+    }
+
+    /// A slot has ended and `slot` begins.
+    pub(super) fn roll(&mut self, slot: SlotIndex) {
+        let late = u32::try_from(self.batch.len()).expect("bounded by the batch");
+        self.guard.slot_ended(self.batch_len, self.batch_len - late);
+        self.batch.clear();
+        self.batch_len = 0;
+        self.searches = 0;
+        self.last_slot_reads = std::mem::take(&mut self.slot_reads);
+        self.books.advance(slot);
+    }
+
+    /// Books everything that `stream` has unread or holds.
+    pub(super) fn book(&mut self, stream: &Stream) {
+        stream.unread().for_each(|piece| self.books.book(piece));
+        for (_, piece) in stream.held() {
+            self.books.book(piece);
+            self.books.take_up(piece);
+        }
+        self.books.book_summary(stream.summary);
+    }
+
+    /// Takes all of that off the books.
+    pub(super) fn unbook(&mut self, stream: &Stream) {
+        stream.unread().for_each(|piece| self.books.unbook(piece));
+        stream.held().for_each(|(_, piece)| self.books.let_go(piece));
+        self.books.unbook_summary(stream.summary);
+    }
+
+    pub(super) fn status(&self) -> DiskStatus {
+        let slack = least_slack(&self.books, &self.supply());
+        DiskStatus {
+            min_read: self.guard.min_read(),
+            reads: self.reads,
+            bytes: self.bytes,
+            failures: self.failures,
+            last_slot_reads: self.last_slot_reads,
+            in_flight: self.busy(),
+            // With nothing due all of the next slot is slack.
+            least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The door: new viewers, and viewers who jump. Both are the same question, put to the same
+//! policy: does this demand fit beside what is booked?
+//!
+//! A jump (seek, another track, coming back after having given everything back) is decided on the
+//! books without the old booking; refused, the old booking is as it was. Where memory stands in
+//! the way, what was read far ahead is given back first: it stays in the cache, and on the books
+//! as reads to come.
+
+use super::sessions::{Next, Session};
+use super::streams::{Stream, StreamId, unsound};
+use super::{
+    AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary, TrackNumber,
+};
+use scheduler::admission::earliest_shift;
+use scheduler::{PolicyKind, Shortage, Timing, Verdict, sending_reserve};
+use std::sync::Arc;
+use std::time::Duration;
+use units::Moment;
+
+// What one offer comes to: the streams it would have.
+struct Booking {
+    layout: Arc<Layout>,
+    streams: Vec<Stream>,
+    reserve: u64,
+}
+
+impl Engine {
+    /// A viewer is at the door; the answer holds from now on.
+    pub fn admit(&mut self, now: Moment, request: AdmitRequest) -> Answer {
+        self.advance(now);
+        let answer = self.answer(now, request);
+        if let Answer::Refused(refusal) = &answer {
+            self.count_refusal(refusal.resource);
+        }
+        self.use_leftovers(now);
+        answer
+    }
+
+    fn answer(&mut self, now: Moment, request: AdmitRequest) -> Answer {
+        if let Some(refusal) = self.closed_to(&request) {
+            return Answer::Refused(refusal);
+        }
+        let session = SessionId(self.next_session);
+        let from_ms = u32::try_from(request.from.as_millis()).unwrap_or(u32::MAX);
+        let mut refused = None;
+        for (offer, tracks) in request.offers.iter().enumerate() {
+            let mut booking = match self.booking(now, session, &request.layout, tracks, from_ms) {
+                Ok(booking) => booking,
+                Err(detail) => {
+                    refused = Some((None, detail));
+                    continue;
+                }
+            };
+            match self.decide(now, &mut booking) {
+                Ok(()) => {
+                    self.let_in(now, session, request.offers, booking);
+                    return Answer::Admitted { session, offer };
+                }
+                Err(shortage) => refused = Some((Some((booking, shortage)), String::new())),
+            }
+        }
+        match refused {
+            Some((Some((booking, shortage)), _)) => {
+                Answer::Refused(self.refusal(now, &booking, shortage))
+            }
+            Some((None, detail)) => Answer::Refused(self.never(detail)),
+            None => Answer::Refused(self.never("nothing was offered".to_owned())),
+        }
+    }
+
+    // Reasons that have nothing to do with how much is booked.
+    fn closed_to(&self, request: &AdmitRequest) -> Option<Refusal> {
+        if !self.admitting {
+            return Some(self.never("the server is stopping".to_owned()));
+        }
+        if self.titles.is_withdrawn(request.layout.title) {
+            return Some(self.never("the title is being removed".to_owned()));
+        }
+        if self.disk_index(request.layout.disk).is_none() {
+            return Some(self.never(format!("there is no disk {}", request.layout.disk.0)));
+        }
+        if self.sessions.len() >= MAX_SESSIONS {
+            let detail = format!("{MAX_SESSIONS} viewers are here");
+            return Some(Refusal { resource: Resource::Memory, ..self.never(detail) });
+        }
+        None
+    }
+
+    fn never(&self, detail: String) -> Refusal {
+        let retry_after = self.config.slot * SEARCH_SLOTS;
+        Refusal { resource: Resource::Disk, retry_after, detail }
+    }
+
+    fn count_refusal(&mut self, resource: Resource) {
+        match resource {
+            Resource::Disk => self.counters.refused_disk += 1,
+            Resource::Memory => self.counters.refused_memory += 1,
+            Resource::Network => self.counters.refused_network += 1,
+        }
+    }
+
+    fn booking(
+        &self,
+        now: Moment,
+        session: SessionId,
+        layout: &Arc<Layout>,
+        tracks: &[TrackNumber],
+        from_ms: u32,
+    ) -> Result<Booking, String> {
+        let timing = self.timing(now, from_ms);
+        let read_size = self.disks[usize::from(layout.disk.0)].guarantee.read_size.0;
+        let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
+        for number in tracks {
+            let Some(track) = layout.tracks.get(usize::from(*number)) else {
+                return Err(format!("there is no track {number}"));
+            };
+            if let Some(reason) = unsound(track, read_size) {
+                return Err(format!("track {number} cannot be served: {reason}"));
+            }
+            if streams.iter().all(|stream| stream.track != *number) {
+                let first = super::streams::curve(track).first_needed(from_ms);
+                streams.push(Stream::new(session, layout.clone(), *number, timing, first));
+            }
+        }
+        if streams.is_empty() {
+            return Err("an offer without tracks".to_owned());
+        }
+        let reserve = reserve_for(layout, tracks);
+        Ok(Booking { layout: layout.clone(), streams, reserve })
+    }
+
+    fn timing(&self, origin: Moment, from_ms: u32) -> Timing {
+        Timing { origin, startup: self.config.startup, from_ms, slot: self.config.slot }
+    }
+
+    // Fits? Fills in what the simpler policies want to know of each stream.
+    fn decide(&mut self, now: Moment, booking: &mut Booking) -> Result<(), Shortage> {
+        let disk = usize::from(booking.layout.disk.0);
+        self.demand.begin(self.slot);
+        self.demand.reserve = booking.reserve;
+        for stream in &mut booking.streams {
+            stream.summary = self.demand.add_track(stream.unread());
+        }
+        self.fits_with_giving_back(now, disk)
+    }
+
+    fn fits_with_giving_back(&mut self, now: Moment, disk: usize) -> Result<(), Shortage> {
+        let shortage = match self.fits(disk) {
+            Err(shortage) if shortage.resource == Resource::Memory => shortage,
+            answer => return answer,
+        };
+        if self.disks[disk].searches >= MAX_SEARCHES {
+            return Err(shortage);
+        }
+        self.disks[disk].searches += 1;
+        for keep in [KEEP_SLOTS, 1] {
+            let given = self.give_back_ahead(disk, self.slot + keep);
+            if given.is_empty() {
+                continue;
+            }
+            if self.fits(disk).is_ok() {
+                return Ok(());
+            }
+            self.take_back(now, &given);
+        }
+        Err(shortage)
+    }
+
+    /// Whether the demand at hand fits on `disk` and the network.
+    pub(super) fn fits(&self, disk: usize) -> Result<(), Shortage> {
+        if self.config.policy == PolicyKind::None {
+            return Ok(());
+        }
+        let state = &self.disks[disk];
+        let policy = self.config.policy.policy();
+        if let Verdict::Refuse(shortage) =
+            policy.verdict(&state.books, &state.supply(), &self.demand)
+        {
+            return Err(shortage);
+        }
+        let Some(rate) = self.config.network else { return Ok(()) };
+        let per_slot = rate.bytes_in(self.config.slot).0;
+        self.network
+            .verdict(&self.demand, per_slot)
+            .map(|_| ())
+            .map_err(|(slot, missing)| Shortage { resource: Resource::Network, slot, missing })
+    }
+
+    fn let_in(
+        &mut self,
+        now: Moment,
+        id: SessionId,
+        offers: Vec<Vec<TrackNumber>>,
+        booking: Booking,
+    ) {
+        let Booking { layout, streams, reserve } = booking;
+        self.next_session += 1;
+        self.counters.admitted += 1;
+        self.titles.session_began(layout.title);
+        self.disks[usize::from(layout.disk.0)].books.reserve(reserve);
+        let summary =
+            SessionSummary { title: layout.title, admitted: now, ..SessionSummary::default() };
+        let session = Session {
+            tracks: streams.iter().map(|stream| stream.track).collect(),
+            layout,
+            offers,
+            streams: Vec::new(),
+            requests: Vec::new(),
+            reserve,
+            unsent: 0,
+            last_sign: now,
+            asked: false,
+            summary,
+        };
+        self.sessions.insert(id, session);
+        streams.into_iter().for_each(|stream| self.add_stream(stream));
+    }
+
+    /// Books a stream and queues its reads.
+    pub(super) fn add_stream(&mut self, stream: Stream) {
+        let id = StreamId(self.next_stream);
+        self.next_stream += 1;
+        self.sessions.get_mut(&stream.session).expect("live").streams.push(id);
+        self.insert_stream(id, stream);
+    }
+
+    /// Puts a stream on the books, under its own id.
+    pub(super) fn insert_stream(&mut self, id: StreamId, stream: Stream) {
+        let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
+        disk.book(&stream);
+        stream.unread().for_each(|piece| self.network.book(piece));
+        stream.held().for_each(|(_, piece)| self.network.book(piece));
+        if let Some(next) = stream.next_read() {
+            disk.queue.insert(next.due, id);
+        }
+        self.streams.insert(id, stream);
+    }
+
+    /// Takes a stream off the books. Its buffers stay pinned.
+    pub(super) fn remove_stream(&mut self, id: StreamId) -> Stream {
+        let stream = self.streams.remove(&id).expect("live");
+        let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
+        disk.unbook(&stream);
+        stream.unread().for_each(|piece| self.network.unbook(piece));
+        stream.held().for_each(|(_, piece)| self.network.unbook(piece));
+        if let Some(next) = stream.next_read() {
+            disk.queue.remove(next.due, id);
+        }
+        stream
+    }
+
+    /// The player goes on where nothing is booked for it: asks anew for that track from there.
+    pub(super) fn rebook(&mut self, now: Moment, id: SessionId, next: Next) -> Result<(), Refusal> {
+        let session = &self.sessions[&id];
+        let layout = session.layout.clone();
+        let track = &layout.tracks[usize::from(next.track)];
+        if let Some(reason) = self.cannot_serve(&layout, next.track) {
+            return Err(self.never(reason));
+        }
+        let curve = super::streams::curve(track);
+        let piece_of =
+            |offset: u64| u32::try_from(offset / u64::from(track.piece)).unwrap_or(u32::MAX);
+        let (first, last) = (piece_of(next.offset), piece_of(next.end.saturating_sub(1)));
+        // A segment begins within the piece before its own: what is needed first is what the
+        // second piece is due with.
+        let timing = self.timing(now, curve.due(last.min(first.saturating_add(1))));
+        let tracks = tracks_after(session, next.track);
+        let stream = Stream::new(id, layout.clone(), next.track, timing, first);
+        let reserve = reserve_for(&layout, &tracks);
+        let mut booking = Booking { layout, streams: vec![stream], reserve };
+        self.exchange(now, id, tracks, &mut booking)
+    }
+
+    fn cannot_serve(&self, layout: &Layout, track: TrackNumber) -> Option<String> {
+        let read_size = self.disks[usize::from(layout.disk.0)].guarantee.read_size.0;
+        let reason = unsound(&layout.tracks[usize::from(track)], read_size)?;
+        Some(format!("track {track} cannot be served: {reason}"))
+    }
+
+    // Old booking out, new one in, or everything as it was.
+    fn exchange(
+        &mut self,
+        now: Moment,
+        id: SessionId,
+        tracks: Vec<TrackNumber>,
+        booking: &mut Booking,
+    ) -> Result<(), Refusal> {
+        let disk = usize::from(booking.layout.disk.0);
+        let asked = booking.streams[0].track;
+        let session = &self.sessions[&id];
+        let gone = |stream: &StreamId| {
+            let track = self.streams[stream].track;
+            track == asked || !tracks.contains(&track)
+        };
+        let old: Vec<StreamId> = session.streams.iter().copied().filter(gone).collect();
+        let old_reserve = session.reserve;
+        let aside: Vec<(StreamId, Stream)> =
+            old.iter().map(|id| (*id, self.remove_stream(*id))).collect();
+        self.disks[disk].books.unreserve(old_reserve);
+        // What its sockets hold stays kept aside, whatever tracks it goes on with.
+        booking.reserve = booking.reserve.max(self.sessions[&id].unsent);
+        if let Err(shortage) = self.decide(now, booking) {
+            let refusal = self.refusal(now, booking, shortage);
+            self.disks[disk].books.reserve(old_reserve);
+            aside.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
+            self.count_refusal(refusal.resource);
+            return Err(refusal);
+        }
+        self.disks[disk].books.reserve(booking.reserve);
+        let session = self.sessions.get_mut(&id).expect("live");
+        session.reserve = booking.reserve;
+        session.tracks = tracks;
+        session.streams.retain(|stream| !old.contains(stream));
+        aside.into_iter().for_each(|(_, stream)| self.settle(now, stream));
+        for stream in booking.streams.drain(..) {
+            self.add_stream(stream);
+        }
+        Ok(())
+    }
+
+    /// Counts what a stream that is off the books still owed, and lets go of its buffers.
+    pub(super) fn settle(&mut self, now: Moment, stream: Stream) {
+        let mut owed: Vec<Moment> = stream.uncounted().collect();
+        owed.extend(
+            (stream.cursor..stream.end).map(|p| stream.deadline(p)).take_while(|d| *d < now),
+        );
+        for deadline in owed.into_iter().filter(|deadline| *deadline < now) {
+            self.count_for(now, stream.session, deadline);
+        }
+        for (read, _) in stream.held() {
+            self.buffers.unpin(read);
+        }
+    }
+
+    // Says what is short and finds out when it would not be.
+    fn refusal(&mut self, now: Moment, booking: &Booking, shortage: Shortage) -> Refusal {
+        let slot = self.config.slot;
+        let when = shortage.slot.next().start(slot).since(now).as_secs_f64();
+        let Shortage { resource, missing, .. } = shortage;
+        let what = match resource {
+            Resource::Disk => format!("{missing} reads too many for the disk"),
+            Resource::Memory => format!("{missing} too many (reads or bytes) for the buffers"),
+            Resource::Network => format!("{missing} bytes too many for the network"),
+        };
+        let detail = format!("{what}, {when:.1} s from now");
+        let retry_after = self.earliest_start(booking);
+        Refusal { resource, retry_after, detail }
+    }
+
+    // The demand at hand, later. Refusals are cheap: only so many searches per slot and disk,
+    // others get the last answer.
+    fn earliest_start(&mut self, booking: &Booking) -> Duration {
+        let disk = usize::from(booking.layout.disk.0);
+        if self.disks[disk].searches >= MAX_SEARCHES {
+            return self.disks[disk].last_search;
+        }
+        self.disks[disk].searches += 1;
+        let mut demand = std::mem::take(&mut self.demand);
+        demand.begin(self.slot);
+        demand.reserve = booking.reserve;
+        for stream in &booking.streams {
+            demand.add_track(stream.unread());
+        }
+        self.demand = demand;
+        let found = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
+            self.demand.shift(slots);
+            let fits = self.fits(disk).is_ok();
+            self.demand.unshift(slots);
+            fits
+        });
+        let slots =
+            found.map_or(SEARCH_SLOTS, |slots| u32::try_from(slots).unwrap_or(SEARCH_SLOTS));
+        self.disks[disk].last_search = self.config.slot * slots;
+        self.disks[disk].last_search
+    }
+}
+
+fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
+    sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
+}
+
+// The tracks of a session that goes on with `track`: it replaces those it was never offered
+// together with (another rendition of the picture), and joins the others.
+fn tracks_after(session: &Session, track: TrackNumber) -> Vec<TrackNumber> {
+    let current = &session.tracks;
+    if current.contains(&track) {
+        return current.clone();
+    }
+    let together = |offer: &&Vec<TrackNumber>| current.iter().filter(|t| offer.contains(t)).count();
+    let offers = session.offers.iter().filter(|offer| offer.contains(&track));
+    match offers.max_by_key(together) {
+        Some(offer) => {
+            let mut tracks: Vec<_> =
+                current.iter().copied().filter(|t| offer.contains(t)).collect();
+            tracks.push(track);
+            tracks
+        }
+        None => current.iter().copied().chain([track]).collect(),
+    }
+}
+
+/// How far ahead the earliest start is looked for: ten minutes of 500 ms slots.
+const SEARCH_SLOTS: u32 = 1200;
+
+/// Searches per slot and disk: each tries about forty starts, some 10 µs each.
+const MAX_SEARCHES: u32 = 8;
+
+/// Read-ahead that is kept first when memory is short: what is due within 4 s of 500 ms slots.
+const KEEP_SLOTS: u64 = 8;
+
+/// Viewers of one engine. Each costs a few kilobytes beside its buffers.
+const MAX_SESSIONS: usize = 100_000;

@@ -1,0 +1,349 @@
+//! What the disks read and when: the batch at a slot's start, read-ahead in what is left of it,
+//! and what happens when a read ends.
+//!
+//! ```text
+//!   slot start                                             slot end
+//!   │ batch: up to minRead reads, EDF, issued by place │ r │ r │ w │ ...  │
+//!   │                                                  └ one or a few at a time: read-ahead (EDF)
+//!   │                                                    and best-effort work in turn, begun only
+//!   │                                                    if sure to end before the next slot
+//! ```
+
+use super::buffers::{Interest, Place, State};
+use super::streams::{Hold, Lateness, StreamId};
+use super::{Action, DiskNumber, Engine, ReadId, ReadOutcome, SessionId};
+use scheduler::{Batch, PieceDue, PolicyKind};
+use units::{Moment, SlotIndex};
+
+impl Engine {
+    /// Gives each disk what it is guaranteed to do in the slot that begins now.
+    pub(super) fn begin_slot(&mut self, now: Moment, disk: usize) {
+        self.grant_spare(disk);
+        let state = &self.disks[disk];
+        let reads = state.guard.min_read().saturating_sub(state.busy());
+        let mut batch = Batch::new(reads);
+        while let Some((id, piece, place)) = self.next_to_read(now, disk) {
+            if !batch.fits(u64::from(place.len), self.room(disk)) {
+                break;
+            }
+            let Some(read) = self.start_read(id, piece, place) else { break };
+            batch.take(place.offset, read);
+        }
+        let state = &mut self.disks[disk];
+        state.sweep = state.sweep.turned();
+        let order: Vec<ReadId> = batch.in_order(state.sweep).collect();
+        state.batch_len = u32::try_from(order.len()).expect("bounded by min_read");
+        state.batch.extend(order.iter().copied());
+        order.into_iter().for_each(|read| self.emit_read(read));
+    }
+
+    /// Uses what is left of the slot, on every disk.
+    pub(super) fn use_leftovers(&mut self, now: Moment) {
+        for disk in 0..self.disks.len() {
+            while self.has_time(now, disk) && self.begin_one(now, disk) {}
+        }
+    }
+
+    // Whether one thing more is sure to end within the slot, whatever is in the device.
+    fn has_time(&self, now: Moment, disk: usize) -> bool {
+        let state = &self.disks[disk];
+        let left = self.slot.next().start(self.config.slot).since(now);
+        let busy = state.busy();
+        state.batch.is_empty()
+            && busy < state.guarantee.queue_depth.max(1)
+            && state.guarantee.longest_read.saturating_mul(busy + 1) <= left
+    }
+
+    fn begin_one(&mut self, now: Moment, disk: usize) -> bool {
+        let work_first = self.disks[disk].work.next_turn;
+        self.disks[disk].work.next_turn = !work_first;
+        if work_first {
+            self.grant(disk) || self.read_ahead(now, disk)
+        } else {
+            self.read_ahead(now, disk) || self.grant(disk)
+        }
+    }
+
+    fn read_ahead(&mut self, now: Moment, disk: usize) -> bool {
+        let Some((id, piece, place)) = self.next_to_read(now, disk) else { return false };
+        if u64::from(place.len) > self.room(disk) {
+            return false;
+        }
+        let Some(read) = self.start_read(id, piece, place) else { return false };
+        self.emit_read(read);
+        true
+    }
+
+    /// Bytes of buffers that streams of `disk` may still take up.
+    ///
+    /// Where nobody is promised anything, the shares and reserves mean nothing either.
+    pub(super) fn room(&self, disk: usize) -> u64 {
+        match self.config.policy {
+            PolicyKind::None => self.buffers.room(),
+            _ => self.disks[disk].room().min(self.buffers.room()),
+        }
+    }
+
+    // The most urgent piece that needs a read. Pieces before it that are in memory, or being read
+    // for somebody else, are taken up on the way.
+    fn next_to_read(&mut self, now: Moment, disk: usize) -> Option<(StreamId, PieceDue, Place)> {
+        loop {
+            let (_, id) = self.disks[disk].queue.first()?;
+            let stream = &self.streams[&id];
+            let piece = stream.next_read().expect("queued streams have something to read");
+            let (key, place) = (stream.key(piece.piece), stream.place(piece.piece));
+            let Some((read, _)) = self.buffers.find(key, place) else {
+                return Some((id, piece, place));
+            };
+            // Strictly in order: what comes later must not take the memory this one waits for.
+            if u64::from(piece.len) > self.room(disk) {
+                return None;
+            }
+            self.share(now, id, read);
+        }
+    }
+
+    /// The next piece of a stream is in memory, or being read for somebody else: it needs no read.
+    pub(super) fn share(&mut self, now: Moment, id: StreamId, read: ReadId) {
+        let piece = self.streams[&id].next_read().expect("asked for the next piece");
+        self.take_up(id, piece, read);
+        self.counters.cache_hits += 1;
+        if self.buffers.get(read).expect("found just now").state == State::Ready {
+            self.count(now, id, piece.piece);
+        } else {
+            self.buffers.tell(read, Interest::Stream(id));
+        }
+    }
+
+    fn start_read(&mut self, id: StreamId, piece: PieceDue, place: Place) -> Option<ReadId> {
+        if !self.make_room(u64::from(place.len)) {
+            return None;
+        }
+        let key = self.streams[&id].key(piece.piece);
+        let read = self.buffers.start(key, place, false);
+        self.buffers.tell(read, Interest::Stream(id));
+        self.take_up(id, piece, read);
+        Some(read)
+    }
+
+    pub(super) fn make_room(&mut self, len: u64) -> bool {
+        let mut forgotten = Vec::new();
+        let room = self.buffers.make_room(len, &mut forgotten);
+        self.actions.extend(forgotten.into_iter().map(|read| Action::Forget { read }));
+        room
+    }
+
+    fn take_up(&mut self, id: StreamId, piece: PieceDue, read: ReadId) {
+        let stream = self.streams.get_mut(&id).expect("live");
+        let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
+        disk.queue.remove(piece.due, id);
+        stream.take_up(piece, read);
+        disk.books.take_up(piece);
+        self.buffers.pin(read);
+        if let Some(next) = stream.next_read() {
+            disk.queue.insert(next.due, id);
+        }
+    }
+
+    fn emit_read(&mut self, read: ReadId) {
+        let buffer = self.buffers.get(read).expect("started just now");
+        let (key, place) = (buffer.key, buffer.place);
+        self.titles.began(key.title);
+        self.disks[usize::from(place.disk.0)].in_flight += 1;
+        self.actions.push(Action::Read {
+            read,
+            disk: place.disk,
+            device_offset: place.offset,
+            len: place.len,
+            title: key.title,
+            track: key.track,
+            piece: key.piece,
+        });
+    }
+
+    /// A read has ended. Every [`Action::Read`] is answered once; one that was never asked for is
+    /// ignored.
+    pub fn read_done(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
+        self.advance(now);
+        let Some(buffer) = self.buffers.get(read) else { return };
+        if buffer.state != State::Reading {
+            return;
+        }
+        let (key, place) = (buffer.key, buffer.place);
+        let disk = &mut self.disks[usize::from(place.disk.0)];
+        disk.in_flight -= 1;
+        disk.batch.remove(&read);
+        disk.reads += 1;
+        disk.slot_reads += 1;
+        if outcome == ReadOutcome::Good {
+            disk.bytes += u64::from(place.len);
+            let told = self.buffers.ready(read);
+            self.tell(now, read, &told);
+        } else {
+            disk.failures += 1;
+            self.failed_read(now, read, outcome);
+        }
+        self.title_use_ended(key.title);
+        self.use_leftovers(now);
+    }
+
+    // A piece is in memory: counts it for the streams that hold it and serves who waits.
+    fn tell(&mut self, now: Moment, read: ReadId, told: &[Interest]) {
+        let piece = self.buffers.get(read).expect("ready just now").key.piece;
+        for who in told {
+            match who {
+                Interest::Stream(id) => {
+                    if self.streams.get(id).is_some_and(|stream| stream.holds(piece, read)) {
+                        self.count(now, *id, piece);
+                        self.serve_session(now, self.streams[id].session);
+                    }
+                }
+                Interest::Request(request) => self.serve(now, *request),
+            }
+        }
+    }
+
+    /// Notes whether a piece that `id` holds is in memory in time.
+    pub(super) fn count(&mut self, now: Moment, id: StreamId, piece: u32) {
+        let stream = self.streams.get_mut(&id).expect("live");
+        let session = stream.session;
+        let Some(Hold::Held { deadline, counted: counted @ None, .. }) = stream.hold_mut(piece)
+        else {
+            return;
+        };
+        let deadline = *deadline;
+        *counted = Some(if now <= deadline { Lateness::OnTime } else { Lateness::Late });
+        self.count_for(now, session, deadline);
+    }
+
+    /// Adds one piece to a session's account, in memory (or given up) `now`.
+    pub(super) fn count_for(&mut self, now: Moment, session: SessionId, deadline: Moment) {
+        let summary = &mut self.sessions.get_mut(&session).expect("streams have a session").summary;
+        if now <= deadline {
+            summary.on_time += 1;
+            self.counters.on_time += 1;
+        } else {
+            summary.glitches += 1;
+            summary.worst_lateness = summary.worst_lateness.max(now.since(deadline));
+            self.counters.glitches += 1;
+        }
+    }
+
+    // Once more if anybody still wants it; then it cannot be had.
+    fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
+        let buffer = self.buffers.remove(read);
+        self.actions.push(Action::Forget { read });
+        let piece = buffer.key.piece;
+        let holders: Vec<StreamId> = buffer
+            .told
+            .iter()
+            .filter_map(|who| match who {
+                Interest::Stream(id) => Some(*id),
+                Interest::Request(_) => None,
+            })
+            .filter(|id| self.streams.get(id).is_some_and(|stream| stream.holds(piece, read)))
+            .collect();
+        let wanted = |who: &Interest| match who {
+            Interest::Stream(id) => holders.contains(id),
+            Interest::Request(request) => self.requests.contains_key(request),
+        };
+        if !buffer.retried && buffer.told.iter().any(wanted) {
+            let again = self.buffers.start(buffer.key, buffer.place, true);
+            for who in &buffer.told {
+                self.buffers.tell(again, *who);
+            }
+            for id in holders {
+                self.streams.get_mut(&id).expect("checked").now_reads(piece, again);
+                self.buffers.pin(again);
+            }
+            self.emit_read(again);
+            return;
+        }
+        for id in holders {
+            self.lose(now, id, piece);
+        }
+        let named = buffer.told.iter().filter_map(|who| match who {
+            Interest::Request(request) => Some(*request),
+            Interest::Stream(_) => None,
+        });
+        let waiting: Vec<_> = named.chain(self.waiting_for(buffer.key)).collect();
+        for request in waiting {
+            self.fail(request, outcome);
+        }
+    }
+
+    // The stream goes on without the piece.
+    fn lose(&mut self, now: Moment, id: StreamId, piece: u32) {
+        let stream = self.streams.get_mut(&id).expect("live");
+        let (session, deadline) = (stream.session, stream.deadline(piece));
+        let (_, due) = stream.let_go(piece).expect("held");
+        self.disks[usize::from(stream.layout.disk.0)].books.let_go(due);
+        self.network.unbook(due);
+        self.count_for(now.max(deadline + std::time::Duration::from_nanos(1)), session, deadline);
+    }
+
+    /// Reads ahead that need not be in memory before the end of slot `keep` are given back: the
+    /// buffers become cache, the reads are booked again. Says whose and how many.
+    pub(super) fn give_back_ahead(&mut self, disk: usize, keep: SlotIndex) -> Vec<(StreamId, u32)> {
+        let mut given = Vec::new();
+        for (id, stream) in &mut self.streams {
+            if usize::from(stream.layout.disk.0) != disk {
+                continue;
+            }
+            let next = stream.next_read();
+            let mut count = 0;
+            while let Some((read, piece)) = stream.last_held() {
+                let ready = self.buffers.get(read).expect("held").state == State::Ready;
+                if piece.due <= keep || !ready {
+                    break;
+                }
+                let (_, _, counted) = stream.put_back_last().expect("held");
+                let summary = &mut self.sessions.get_mut(&stream.session).expect("live").summary;
+                match counted {
+                    Some(Lateness::OnTime) => {
+                        summary.on_time -= 1;
+                        self.counters.on_time -= 1;
+                    }
+                    Some(Lateness::Late) => {
+                        summary.glitches -= 1;
+                        self.counters.glitches -= 1;
+                    }
+                    None => {}
+                }
+                self.disks[disk].books.put_back(piece);
+                self.buffers.unpin(read);
+                count += 1;
+            }
+            if count > 0 {
+                if let Some(next) = next {
+                    self.disks[disk].queue.remove(next.due, *id);
+                }
+                let next = stream.next_read().expect("put back just now");
+                self.disks[disk].queue.insert(next.due, *id);
+                given.push((*id, count));
+            }
+        }
+        given
+    }
+
+    /// Takes up again what [`Engine::give_back_ahead`] gave; nothing was forgotten in between.
+    pub(super) fn take_back(&mut self, now: Moment, given: &[(StreamId, u32)]) {
+        for (id, count) in given {
+            for _ in 0..*count {
+                let stream = &self.streams[id];
+                let piece = stream.next_read().expect("given back");
+                let place = stream.place(piece.piece);
+                let found = self.buffers.find(stream.key(piece.piece), place);
+                let (read, _) = found.expect("nothing is forgotten while deciding");
+                self.share(now, *id, read);
+                self.counters.cache_hits -= 1;
+            }
+        }
+    }
+
+    /// The disk's number as callers know it.
+    pub(super) fn disk_index(&self, disk: DiskNumber) -> Option<usize> {
+        let index = usize::from(disk.0);
+        (index < self.disks.len()).then_some(index)
+    }
+}

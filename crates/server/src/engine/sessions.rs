@@ -1,0 +1,108 @@
+//! Sessions and their requests: what a player asked for and how much of it has been handed over.
+//! Nothing here decides; see `delivery` and `door`.
+
+use super::streams::StreamId;
+use super::{Layout, Part, ReadId, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::Moment;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) layout: Arc<Layout>,
+    /// The sets of tracks it may be playing.
+    pub(super) offers: Vec<Vec<TrackNumber>>,
+    /// Those it has booked, or had when it gave its booking back.
+    pub(super) tracks: Vec<TrackNumber>,
+    pub(super) streams: Vec<StreamId>,
+    pub(super) requests: Vec<RequestId>,
+    /// Memory kept aside for its sockets.
+    pub(super) reserve: u64,
+    /// Bytes of buffers that its sockets have not taken yet.
+    pub(super) unsent: u64,
+    /// When the player last asked, took or hung up something.
+    pub(super) last_sign: Moment,
+    /// It has asked for media at least once.
+    pub(super) asked: bool,
+    pub(super) summary: SessionSummary,
+}
+
+/// A request in progress.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) session: SessionId,
+    parts: Vec<Part>,
+    at: usize,
+    offset: u64,
+    /// Handed over and not yet taken by the socket, oldest first.
+    pub(super) unsent: VecDeque<ReadId>,
+    /// Refused, failed, complete or its session ended: nothing more will be handed over.
+    pub(super) over: bool,
+    /// What it still takes, once its session has ended.
+    pub(super) orphan: Option<Orphan>,
+}
+
+/// A request whose socket still holds buffers although its session has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orphan {
+    pub(super) disk: usize,
+    pub(super) title: TitleKey,
+    /// Memory kept aside for it.
+    pub(super) reserve: u64,
+}
+
+/// The next bytes that a request is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Next {
+    pub(super) track: TrackNumber,
+    /// From here in the track ...
+    pub(super) offset: u64,
+    /// ... to here, if that were one piece.
+    pub(super) end: u64,
+}
+
+impl Request {
+    pub(super) fn new(session: SessionId, parts: Vec<Part>) -> Self {
+        let offset = parts[0].bytes.start;
+        let unsent = VecDeque::new();
+        Self { session, parts, at: 0, offset, unsent, over: false, orphan: None }
+    }
+
+    /// What is to be handed over next; `None` when all has been.
+    pub(super) fn next(&self) -> Option<Next> {
+        let part = self.parts.get(self.at)?;
+        Some(Next { track: part.track, offset: self.offset, end: part.bytes.end })
+    }
+
+    /// `bytes` of it have been handed over.
+    pub(super) fn advance(&mut self, bytes: u64) {
+        self.offset += bytes;
+        if self.offset >= self.parts[self.at].bytes.end {
+            self.at += 1;
+            self.offset = self.parts.get(self.at).map_or(0, |part| part.bytes.start);
+        }
+    }
+
+    /// Whether it waits for the engine rather than for its socket.
+    pub(super) fn waits_for_us(&self) -> bool {
+        !self.over && self.unsent.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_walks_through_its_parts() {
+        let part = |track, bytes| Part { track, bytes };
+        let mut request = Request::new(SessionId(1), vec![part(0, 5..30), part(1, 0..10)]);
+        let mut walk = Vec::new();
+        while let Some(next) = request.next() {
+            let bytes = (next.end - next.offset).min(20);
+            walk.push((next.track, next.offset, bytes));
+            request.advance(bytes);
+        }
+        assert_eq!(walk, [(0, 5, 20), (0, 25, 5), (1, 0, 10)]);
+    }
+}

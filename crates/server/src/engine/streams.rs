@@ -1,0 +1,327 @@
+//! A stream: one track on its way to one viewer. What has been read and is held, what is still to
+//! be read, and how far the player has come.
+//!
+//! ```text
+//!   pieces   first ......... base ............. cursor ............... end
+//!            delivered,      held: read or      on the books,
+//!            or let go       being read         unread
+//! ```
+//!
+//! It only keeps count; the books and the buffers are changed by the engine at the same time.
+
+use super::buffers::{PieceKey, Place};
+use super::{Layout, ReadId, SessionId, TrackLayout, TrackNumber};
+use scheduler::{Curve, PieceDue, Summary, Timing};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{Moment, SlotIndex, align_up};
+
+/// Names a stream; older streams have smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StreamId(pub(super) u64);
+
+/// What became of a piece that was read for a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// The stream holds the buffer; `counted` once it is known whether it came in time.
+    Held { read: ReadId, piece: PieceDue, deadline: Moment, counted: Option<Lateness> },
+    /// Delivered whole, let go, or it could not be read.
+    Gone,
+}
+
+/// Whether a piece came in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lateness {
+    OnTime,
+    Late,
+}
+
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) session: SessionId,
+    pub(super) layout: Arc<Layout>,
+    pub(super) track: TrackNumber,
+    pub(super) timing: Timing,
+    /// The next piece to be read.
+    pub(super) cursor: u32,
+    /// One past the last piece.
+    pub(super) end: u32,
+    /// The piece in which the player's next byte is expected.
+    pub(super) position: u32,
+    /// What the policies that look at nothing else have booked for it.
+    pub(super) summary: Summary,
+    /// When the player last asked for, or took, something of this track.
+    pub(super) last_sign: Moment,
+    holds: VecDeque<Hold>,
+    base: u32,
+}
+
+impl Stream {
+    pub(super) fn new(
+        session: SessionId,
+        layout: Arc<Layout>,
+        track: TrackNumber,
+        timing: Timing,
+        first: u32,
+    ) -> Self {
+        let end = curve(&layout.tracks[usize::from(track)]).pieces();
+        let first = first.min(end);
+        Self {
+            session,
+            track,
+            last_sign: timing.origin,
+            timing,
+            cursor: first,
+            end,
+            position: first,
+            summary: Summary::default(),
+            holds: VecDeque::new(),
+            base: first,
+            layout,
+        }
+    }
+
+    pub(super) fn curve(&self) -> Curve<'_> {
+        curve(&self.layout.tracks[usize::from(self.track)])
+    }
+
+    pub(super) fn key(&self, piece: u32) -> PieceKey {
+        PieceKey { title: self.layout.title, track: self.track, piece }
+    }
+
+    pub(super) fn place(&self, piece: u32) -> Place {
+        place(&self.layout, self.track, piece)
+    }
+
+    /// The next piece to be read, with its slots.
+    pub(super) fn next_read(&self) -> Option<PieceDue> {
+        (self.cursor < self.end).then(|| self.due(self.cursor))
+    }
+
+    pub(super) fn deadline(&self, piece: u32) -> Moment {
+        self.timing.deadline(self.curve().due(piece))
+    }
+
+    /// Moves everything `slots` slots later, held pieces too. Its place in the books must be
+    /// changed at the same time.
+    pub(super) fn slide(&mut self, slots: u32) {
+        self.timing.origin = self.timing.origin + self.timing.slot * slots;
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.due = piece.due + u64::from(slots);
+                piece.release = piece.release + u64::from(slots);
+            }
+        }
+    }
+
+    /// Takes [`Stream::slide`] back.
+    pub(super) fn slide_back(&mut self, slots: u32) {
+        self.timing.origin = self.timing.origin - self.timing.slot * slots;
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.due = SlotIndex(piece.due.0 - u64::from(slots));
+                piece.release = SlotIndex(piece.release.0 - u64::from(slots));
+            }
+        }
+    }
+
+    /// Everything unread, in order.
+    pub(super) fn unread(&self) -> impl Iterator<Item = PieceDue> + '_ {
+        self.timing.pieces(self.curve(), self.cursor)
+    }
+
+    /// Everything held.
+    pub(super) fn held(&self) -> impl Iterator<Item = (ReadId, PieceDue)> + '_ {
+        self.holds.iter().filter_map(|hold| match hold {
+            Hold::Held { read, piece, .. } => Some((*read, *piece)),
+            Hold::Gone => None,
+        })
+    }
+
+    /// Deadlines of what is held and not known to have come.
+    pub(super) fn uncounted(&self) -> impl Iterator<Item = Moment> + '_ {
+        self.holds.iter().filter_map(|hold| match hold {
+            Hold::Held { deadline, counted: None, .. } => Some(*deadline),
+            _ => None,
+        })
+    }
+
+    /// The piece that holds the byte at `offset` of the track.
+    pub(super) fn piece_at(&self, offset: u64) -> u32 {
+        u32::try_from(offset / u64::from(self.curve().piece)).expect("within a sound track")
+    }
+
+    /// Whether the booking is empty: nothing unread, nothing held.
+    pub(super) fn is_done(&self) -> bool {
+        self.cursor == self.end && self.held().next().is_none()
+    }
+
+    /// The next piece is being read into `read`, or found there.
+    pub(super) fn take_up(&mut self, piece: PieceDue, read: ReadId) {
+        let deadline = self.deadline(piece.piece);
+        self.holds.push_back(Hold::Held { read, piece, deadline, counted: None });
+        self.cursor += 1;
+    }
+
+    /// Lets go of `piece` if it is held.
+    pub(super) fn let_go(&mut self, piece: u32) -> Option<(ReadId, PieceDue)> {
+        let hold = self.hold_mut(piece)?;
+        let Hold::Held { read, piece, .. } = *hold else { return None };
+        *hold = Hold::Gone;
+        while self.holds.front() == Some(&Hold::Gone) {
+            self.holds.pop_front();
+            self.base += 1;
+        }
+        Some((read, piece))
+    }
+
+    /// The first piece held, and its buffer.
+    pub(super) fn first_held(&self) -> Option<(ReadId, PieceDue)> {
+        self.held().next()
+    }
+
+    /// Unreads the last piece taken up, if it is held.
+    pub(super) fn put_back_last(&mut self) -> Option<(ReadId, PieceDue, Option<Lateness>)> {
+        let Some(Hold::Held { read, piece, counted, .. }) = self.holds.back().copied() else {
+            return None;
+        };
+        self.holds.pop_back();
+        self.cursor -= 1;
+        Some((read, piece, counted))
+    }
+
+    /// The last piece taken up, if it is held.
+    pub(super) fn last_held(&self) -> Option<(ReadId, PieceDue)> {
+        match self.holds.back() {
+            Some(Hold::Held { read, piece, .. }) => Some((*read, *piece)),
+            _ => None,
+        }
+    }
+
+    /// Whether it holds `piece` in buffer `read`.
+    pub(super) fn holds(&self, piece: u32, read: ReadId) -> bool {
+        matches!(self.hold(piece), Some(Hold::Held { read: held, .. }) if *held == read)
+    }
+
+    /// `piece` is being read again, into another buffer.
+    pub(super) fn now_reads(&mut self, piece: u32, again: ReadId) {
+        if let Some(Hold::Held { read, .. }) = self.hold_mut(piece) {
+            *read = again;
+        }
+    }
+
+    /// The state of a piece between base and cursor.
+    pub(super) fn hold_mut(&mut self, piece: u32) -> Option<&mut Hold> {
+        let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
+        self.holds.get_mut(at)
+    }
+
+    fn hold(&self, piece: u32) -> Option<&Hold> {
+        let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
+        self.holds.get(at)
+    }
+
+    /// Whether a player that goes on after `position` may next ask for `piece`: that piece, the
+    /// one after, or one of the following segment.
+    pub(super) fn follows(&self, piece: u32) -> bool {
+        if piece <= self.position.saturating_add(1) {
+            return true;
+        }
+        let curve = self.curve();
+        let here = curve.due(self.position);
+        let next = curve.due.partition_point(|due| *due <= here);
+        let segment = curve.due.get(next).copied().unwrap_or(here);
+        curve.due(piece) <= segment
+    }
+
+    /// The player has taken `piece`, to its end or not.
+    pub(super) fn delivered(&mut self, piece: u32, whole: bool) {
+        self.position = self.position.max(if whole { piece + 1 } else { piece });
+    }
+
+    pub(super) fn due(&self, piece: u32) -> PieceDue {
+        let curve = self.curve();
+        PieceDue {
+            piece,
+            due: self.timing.due_slot(curve.due(piece)),
+            release: self.timing.release_slot(&curve, piece),
+            len: curve.len(piece),
+        }
+    }
+}
+
+/// A track as the scheduler sees it. The tail is read, and held, up to a whole block.
+pub(super) fn curve(track: &TrackLayout) -> Curve<'_> {
+    Curve { due: &track.due, piece: track.piece, bytes: align_up(track.bytes, BLOCK) }
+}
+
+/// Where a piece lies: no piece crosses the end of a run.
+pub(super) fn place(layout: &Layout, track: TrackNumber, piece: u32) -> Place {
+    let layout_track = &layout.tracks[usize::from(track)];
+    let mut at = u64::from(piece) * u64::from(layout_track.piece);
+    let len = curve(layout_track).len(piece);
+    for run in &layout_track.runs {
+        let run_len = run.end - run.start;
+        if at < run_len {
+            return Place { disk: layout.disk, offset: run.start + at, len };
+        }
+        at -= run_len;
+    }
+    unreachable!("a sound layout has a place for each of its pieces")
+}
+
+/// Why a layout cannot be served, if it cannot.
+pub(super) fn unsound(track: &TrackLayout, read_size: u64) -> Option<&'static str> {
+    let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
+    let piece = u64::from(track.piece);
+    let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
+    let stored = runs.clone().fold(0u64, u64::saturating_add);
+    let cut = track.runs.len().saturating_sub(1);
+    if piece == 0 || piece % BLOCK != 0 {
+        Some("its pieces are not whole blocks")
+    } else if piece > read_size {
+        Some("its pieces are larger than the reads that the disk was calibrated for")
+    } else if padded.div_ceil(piece) >= u64::from(u32::MAX) {
+        Some("it has more pieces than can be counted")
+    } else if !curve(track).is_sound() {
+        Some("its due times go back")
+    } else if stored < padded {
+        Some("part of it has no place on the disk")
+    } else if track.runs.iter().any(|run| run.start % BLOCK != 0)
+        || runs.clone().take(cut).any(|run| run % piece != 0)
+    {
+        Some("its extents do not hold whole pieces")
+    } else {
+        None
+    }
+}
+
+/// Direct reads are whole blocks of this many bytes.
+const BLOCK: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{DiskNumber, TitleKey};
+    use std::time::Duration;
+
+    #[test]
+    fn a_piece_is_found_in_its_run() {
+        let layout = Layout {
+            title: TitleKey(1),
+            disk: DiskNumber(0),
+            duration: Duration::from_secs(9),
+            tracks: vec![TrackLayout {
+                bytes: 3 * 8192 + 100,
+                piece: 8192,
+                runs: vec![40_960..57_344, 8192..24_576],
+                due: vec![0; 4],
+            }],
+        };
+        let places: Vec<_> =
+            (0..4).map(|n| place(&layout, 0, n)).map(|p| (p.offset, p.len)).collect();
+        assert_eq!(places, [(40_960, 8192), (49_152, 8192), (8192, 8192), (16_384, 4096)]);
+        assert_eq!(unsound(&layout.tracks[0], 8192), None);
+        assert!(unsound(&layout.tracks[0], 4096).unwrap().contains("calibrated"));
+    }
+}
