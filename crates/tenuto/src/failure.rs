@@ -55,8 +55,10 @@ impl Failure {
     /// Of an error's text. The rooms below end theirs with `; do this`: that is the hint.
     pub(crate) fn of(text: &str) -> Self {
         match text.rsplit_once("; ") {
-            // A quote there: the semicolon belongs to a name.
-            Some((sentence, hint)) if !hint.contains('\'') => Self::new(sentence).hint(hint),
+            // A quote left open before it: the semicolon belongs to a name.
+            Some((sentence, hint)) if sentence.matches('\'').count() % 2 == 0 => {
+                Self::new(sentence).hint(hint)
+            }
             _ => Self::new(text),
         }
     }

@@ -4,11 +4,13 @@
 //! command calls the rooms below (`commands`) and shows what they say (`out`). What a command
 //! knows about media, disks or schedules is wrong here.
 
+mod access;
 mod cli;
 mod commands;
 mod failure;
 mod out;
 mod reference;
+mod show;
 mod table;
 
 use clap::error::ErrorKind;

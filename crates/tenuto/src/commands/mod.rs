@@ -1,6 +1,11 @@
 //! What the commands do: one file per family, glue only.
 
+mod disks;
+mod play;
+mod serve;
 mod shell;
+mod stores;
+mod transfer;
 
 use crate::cli::Args;
 use crate::failure::Failure;
@@ -10,6 +15,22 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     let (name, inner) = matches.subcommand().expect("the parser wants a command");
     let args = Args(inner);
     match name {
+        "format" => stores::format(&args),
+        "ingest" => transfer::ingest(&args),
+        "ls" => stores::ls(&args),
+        "info" => stores::info(&args),
+        "export" => transfer::export(&args),
+        "rm" => stores::rm(&args),
+        "rename" => stores::rename(&args),
+        "check" => stores::check(&args),
+        "serve" => serve::serve(&args),
+        "play" => play::play(&args),
+        "calibrate" => disks::calibrate(&args),
+        "disk" => match inner.subcommand().expect("the parser wants a command") {
+            ("models", inner) => disks::models(&Args(inner)),
+            ("show", inner) => disks::show(&Args(inner)),
+            (other, _) => unreachable!("the table has no command disk {other}"),
+        },
         "completions" => shell::completions(&args),
         "man" => shell::man(&args),
         other => unreachable!("the table has no command {other}"),

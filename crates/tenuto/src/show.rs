@@ -1,0 +1,54 @@
+//! Numbers as people read them, where `units` does not know how.
+
+use std::time::Duration;
+
+/// A film's length: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
+pub(crate) fn length(seconds: f64) -> String {
+    if seconds < 60.0 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = Duration::try_from_secs_f64(seconds.round()).unwrap_or_default().as_secs();
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// A Unix time as UTC: `2026-11-21 05:45`.
+pub(crate) fn moment(unix: u64) -> String {
+    let (days, minutes) = (unix / 86_400, unix / 60 % 1440);
+    // Howard Hinnant's civil_from_days, for days since 1970: years begin in March, so that the
+    // leap day is the last one.
+    let day = days + 719_468;
+    let era = day / 146_097;
+    let of_era = day % 146_097;
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+/// Milliseconds: `420 ms`, `1.20 s`.
+pub(crate) fn millis(ms: f64) -> String {
+    if ms < 1000.0 { format!("{ms:.0} ms") } else { format!("{:.2} s", ms / 1e3) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_and_moments() {
+        let lengths = [9.54, 59.94, 260.0, 5525.4].map(length);
+        assert_eq!(lengths, ["9.5 s", "59.9 s", "4:20", "1:32:05"]);
+        let moments = [0, 951_782_399, 951_782_400, 1_795_239_900].map(moment);
+        assert_eq!(
+            moments,
+            ["1970-01-01 00:00", "2000-02-28 23:59", "2000-02-29 00:00", "2026-11-21 05:45"]
+        );
+    }
+}
