@@ -95,7 +95,8 @@ impl FragmentReader {
         result
     }
 
-    /// The stream has ended: final descriptions and indexes. An error if it ended too soon.
+    /// The stream has ended: final descriptions and indexes. An error if it ended inside a box; a
+    /// stream cut between two fragments looks whole, so ask its writer how it ended.
     pub fn finish<S: FragmentSink>(
         self,
         _sink: &mut S,

@@ -59,8 +59,11 @@ pub enum NotPackaged {
 #[derive(Debug)]
 pub struct Packaging {
     index: Arc<TitleIndex>,
-    /// Of each track.
+    /// Of each track, edit list applied.
     lines: Vec<Timeline>,
+    /// Of each track as segments show it: from the first picture that can be decoded. Players on
+    /// Media Source Extensions cannot decode pictures without showing them.
+    segment_lines: Vec<Timeline>,
     tracks: Vec<PackagedTrack>,
 }
 
@@ -82,7 +85,10 @@ impl Packaging {
             return Err(NotPackaged::File);
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
-        let mut packaging = Self { index, lines, tracks: Vec::new() };
+        let preroll = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
+        let preroll = preroll.max().unwrap_or_default();
+        let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
+        let mut packaging = Self { index, lines, segment_lines, tracks: Vec::new() };
         packaging.tracks = packaging.package_tracks(options.segment);
         if packaging.playable(None).next().is_none() {
             return Err(NotPackaged::NoTracks);
@@ -127,9 +133,10 @@ impl Packaging {
         BitRate::of(ByteCount(track.ldus.data_len()), time.since_start())
     }
 
-    /// The HLS multivariant playlist for these video tracks, with all audio tracks; for no video
-    /// tracks, each audio track by itself. `query` (`?s=TOKEN`, or empty) is put behind each
-    /// address; it must be fit for a quoted string.
+    /// The HLS multivariant playlist for these video tracks, with all audio tracks. If there is
+    /// no video track among them: each of these audio tracks by itself, or of all if there is
+    /// none either. `query` (`?s=TOKEN`, or empty) is put behind each address; it must be fit
+    /// for a quoted string.
     pub fn multivariant_playlist(&self, videos: &[u16], query: &str) -> String {
         playlist::multivariant(self, videos, query)
     }
@@ -155,7 +162,7 @@ impl Packaging {
     pub fn segment(&self, track: u16, number: u32) -> Option<Body> {
         let ldus = self.track(track)?.segments.ldus(usize::try_from(number).ok()?)?;
         let i = usize::from(track);
-        let (stored, line) = (&self.index.tracks[i], &self.lines[i]);
+        let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
         Some(media_segment::segment(stored, line, track, ldus, number + 1))
     }
 
@@ -196,7 +203,7 @@ impl Packaging {
     }
 
     fn package_tracks(&self, target: Duration) -> Vec<PackagedTrack> {
-        let pairs = || self.index.tracks.iter().zip(&self.lines);
+        let pairs = || self.index.tracks.iter().zip(&self.segment_lines);
         // All sound follows the first pictures; aligned renditions cut at the same times anyway.
         let pictures = pairs()
             .find(|(track, _)| track.description.kind == TrackKind::Video && !track.ldus.is_empty())

@@ -8,21 +8,23 @@
 //! one group, since a variant promises what its whole group needs.
 
 use super::Packaging;
-use crate::{TrackDescription, language};
+use crate::{TrackDescription, TrackKind, language};
 use std::fmt::Write;
 use units::MediaTime;
 
-/// The multivariant playlist for these video tracks and all audio tracks.
-pub(super) fn multivariant(packaging: &Packaging, videos: &[u16], query: &str) -> String {
+/// The multivariant playlist for the wanted video tracks with all audio tracks; without video
+/// tracks, of the wanted audio tracks, or all.
+pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -> String {
     let audios = packaging.audio_tracks();
     let groups = group_by_codec(packaging, &audios);
-    let shown: Vec<u16> =
-        videos.iter().copied().filter(|&n| packaging.track(n).is_some()).collect();
-    let listed = if shown.is_empty() { &audios } else { &shown };
-    let all = shown.iter().chain(&audios);
-    let mut text = head(all.into_iter().all(|&track| packaging.is_independent(track)));
+    let (heard, shown): (Vec<u16>, Vec<u16>) = wanted
+        .iter()
+        .filter(|&&track| packaging.track(track).is_some())
+        .partition(|&&track| packaging.description(track).kind == TrackKind::Audio);
+    let mut all = shown.iter().chain(&audios);
+    let mut text = head(all.all(|&track| packaging.is_independent(track)));
     if shown.is_empty() {
-        for &audio in listed {
+        for &audio in if heard.is_empty() { &audios } else { &heard } {
             variant(&mut text, packaging, audio, None, query);
         }
         return text;
@@ -32,7 +34,7 @@ pub(super) fn multivariant(packaging: &Packaging, videos: &[u16], query: &str) -
             rendition(&mut text, packaging, group, audio, query);
         }
     }
-    for &video in listed {
+    for &video in &shown {
         if groups.is_empty() {
             variant(&mut text, packaging, video, None, query);
         }

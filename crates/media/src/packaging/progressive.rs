@@ -37,15 +37,13 @@ pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Bo
         tracks.iter().map(|&number| Part::new(index, lines, number)).collect();
     let order = interleave(&parts);
     let payload: u64 = parts.iter().map(|part| part.track.ldus.data_len()).sum();
-    // The header's length depends on how wide places are written, and that on where the file
-    // ends: try the narrow form first.
-    let mut head = header(&parts, &order, payload, false, 0);
-    let wide = u32::try_from(head.len() as u64 + payload).is_err();
-    if wide {
-        head = header(&parts, &order, payload, true, 0);
-    }
-    let start = head.len() as u64;
-    head = header(&parts, &order, payload, wide, start);
+    // How wide places must be written depends on where the file ends, and that on the header's
+    // length with them: the wide form is the longer one.
+    let longest = header(&parts, &order, payload, true, 0).len() as u64;
+    let wide = u32::try_from(longest + payload).is_err();
+    let start = if wide { longest } else { header(&parts, &order, payload, false, 0).len() as u64 };
+    let head = header(&parts, &order, payload, wide, start);
+    debug_assert_eq!(head.len() as u64, start);
     let mut body = Body::default();
     body.push_generated(head);
     for &(part, chunk) in &order {

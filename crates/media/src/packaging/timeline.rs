@@ -41,6 +41,30 @@ impl Timeline {
         line
     }
 
+    /// How far before the first shown picture the first stored one lies, beyond the delay of
+    /// reordering: pictures kept only because later ones are decoded from them.
+    pub(super) fn preroll(&self, track: &TrackIndex) -> MediaTime {
+        let first =
+            track.ldus.iter().take(REORDERED).map(|ldu| {
+                ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset))
+            });
+        let unseen = first.min().map_or(0, |first| self.media_start.saturating_sub(first));
+        self.time(if track.description.kind == TrackKind::Video { unseen.max(0) } else { 0 })
+    }
+
+    /// This time line if the title began `earlier`: what was hidden by the edit list is shown
+    /// as far as that goes, the rest is waited for.
+    pub(super) fn beginning(&self, earlier: MediaTime) -> Self {
+        let earlier = nearest(earlier, self.scale);
+        let uncovered = earlier.min(self.media_start).max(0);
+        Self {
+            media_start: self.media_start - uncovered,
+            wait: self.wait.saturating_add(earlier - uncovered),
+            end: self.end.saturating_add(earlier),
+            scale: self.scale,
+        }
+    }
+
     /// Where a time of the track, in ticks, lies on the title's time line.
     pub(super) fn place(&self, ticks: i64) -> i64 {
         ticks.saturating_sub(self.media_start).saturating_add(self.wait)
@@ -62,6 +86,9 @@ impl Timeline {
         self.time(self.place(ticks(ldu.decode_time).saturating_add(shown)))
     }
 }
+
+/// The first picture shown is among the first this many decoded: no codec reorders further.
+const REORDERED: usize = 16;
 
 /// A decode time as signed ticks; none is near the limit.
 pub(super) fn ticks(decode_time: u64) -> i64 {

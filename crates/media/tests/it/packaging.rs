@@ -1,1 +1,372 @@
-//! (in the making)
+//! Segments, playlists and progressive files: read by other people's parsers, and against slow
+//! obvious computations from the index.
+
+use crate::footage::{Folder, Title, make, read, remux};
+use m3u8_rs::{MasterPlaylist, MediaPlaylist};
+use media::{
+    Body, CHECKSUM_SPAN, Ldu, LduIndex, NotPackaged, Packaging, PackagingOptions, Slice,
+    TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
+};
+use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
+use std::sync::Arc;
+use std::time::Duration;
+use units::Timescale;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn footage(name: &str) -> Title {
+    let folder = Folder::new(name);
+    let how = "-c:v libx264 -preset veryfast -bf 2 -g 12 -c:a aac";
+    read(&remux(&make(&folder, "source.mp4", how), "mp4", ""), 1 << 16)
+}
+
+/// A track out of numbers; the sample entry of a codec that none knows.
+fn track(kind: TrackKind, scale: u32, ldus: LduIndex) -> TrackIndex {
+    let video = kind == TrackKind::Video;
+    let description = TrackDescription {
+        kind,
+        timescale: Timescale(scale),
+        sample_entry: b"\0\0\0\x10avc1\0\0\0\0\0\0\0\x01".to_vec(),
+        codec: if video { "avc1.64001f" } else { "mp4a.40.2" }.to_owned(),
+        language: "und".to_owned(),
+        width: if video { 1280 } else { 0 },
+        height: if video { 720 } else { 0 },
+        matrix: [1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30],
+        sample_rate: if video { 0 } else { 48_000 },
+        channels: if video { 0 } else { 2 },
+        edits: Vec::new(),
+        default: true,
+    };
+    let data_len = ldus.data_len();
+    let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap();
+    TrackIndex { description, ldus, data_len, checksums: vec![0; spans] }
+}
+
+fn pictures(frames: u32, size: impl Fn(u32) -> u32) -> TrackIndex {
+    let mut ldus = LduIndex::default();
+    (0..frames).for_each(|i| ldus.push(size(i), 40, 0, i % 25 == 0, false));
+    track(TrackKind::Video, 1000, ldus)
+}
+
+fn sound(packets: u32) -> TrackIndex {
+    let mut ldus = LduIndex::default();
+    (0..packets).for_each(|i| ldus.push(300 + i % 50, 1024, 0, true, false));
+    track(TrackKind::Audio, 48_000, ldus)
+}
+
+fn package(tracks: Vec<TrackIndex>, segment: Duration) -> Packaging {
+    let index = TitleIndex { kind: TitleKind::Media, tracks };
+    Packaging::new(Arc::new(index), &PackagingOptions { segment }).unwrap()
+}
+
+/// What the second reader must find of an LDU.
+fn assert_sample(sample: &Sample<'_>, bytes: &[u8], ldu: &Ldu, what: &str) {
+    let offset = i64::from(ldu.composition_offset);
+    assert_eq!(sample.timestamp, ldu.decode_time, "{what}");
+    assert_eq!(sample.duration, ldu.duration, "{what}");
+    assert_eq!(sample.composition_time_offset.unwrap_or(0), offset, "{what}");
+    assert_eq!(sample.keyframe, ldu.sync, "{what}");
+    assert_eq!(sample.data_size, bytes.len(), "{what}");
+}
+
+fn ldu_bytes<'a>(title: &'a Title, track: usize, ldu: &Ldu) -> &'a [u8] {
+    let start = usize::try_from(ldu.offset).unwrap();
+    &title.data[track][start..start + ldu.size as usize]
+}
+
+#[test]
+fn segments_read_by_another_parser_are_the_index() {
+    let title = footage("segments-read");
+    let packaging = title.packaging(SECOND);
+    for (number, track) in title.index.tracks.iter().enumerate() {
+        let id = u16::try_from(number).unwrap();
+        let mut parser = Fmp4SegmentDemuxer::new();
+        parser.handle_init_segment(&packaging.init_segment(id).unwrap()).unwrap();
+        assert_eq!(parser.tracks().unwrap()[0].timescale.get(), track.description.timescale.0);
+        let mut ldus = track.ldus.iter();
+        for k in 0..packaging.segment_count(id) {
+            let segment = title.bytes(&packaging.segment(id, k).unwrap());
+            for sample in parser.handle_media_segment(&segment).unwrap() {
+                let ldu = ldus.next().unwrap();
+                let bytes = ldu_bytes(&title, number, &ldu);
+                assert_sample(&sample, bytes, &ldu, &format!("track {number}, segment {k}"));
+                let at = usize::try_from(sample.data_offset).unwrap();
+                assert_eq!(&segment[at..at + sample.data_size], bytes);
+            }
+        }
+        assert_eq!(ldus.next(), None, "track {number}: every LDU is in a segment");
+    }
+}
+
+#[test]
+fn a_progressive_file_read_by_another_parser_is_the_index() {
+    let title = footage("progressive-read");
+    let packaging = title.packaging(SECOND);
+    let file = title.bytes(&packaging.progressive(&[0, 1]));
+    let mut parser = Mp4FileDemuxer::new();
+    parser.handle_input(Input { position: 0, data: &file });
+    let mut next = [0, 0];
+    while let Some(sample) = parser.next_sample().unwrap() {
+        let number = usize::try_from(sample.track.track_id).unwrap() - 1;
+        let ldu = title.index.tracks[number].ldus.get(next[number]);
+        next[number] += 1;
+        let bytes = ldu_bytes(&title, number, &ldu);
+        assert_sample(&sample, bytes, &ldu, &format!("track {number}"));
+        let at = usize::try_from(sample.data_offset).unwrap();
+        assert_eq!(&file[at..at + sample.data_size], bytes);
+    }
+    let all = [0, 1].map(|track| title.index.tracks[track].ldus.len());
+    assert_eq!(next, all, "every LDU is in the file");
+}
+
+#[test]
+fn the_same_request_gives_the_same_bytes() {
+    let title = footage("same");
+    let twice = [title.packaging(SECOND), title.packaging(SECOND)];
+    let made = twice.map(|packaging| {
+        let segment = packaging.segment(0, 1).unwrap();
+        let progressive = packaging.progressive(&[0, 1]);
+        (segment, progressive, packaging.init_segment(1), packaging.media_playlist(1, "?s=x"))
+    });
+    assert!(made[0] == made[1]);
+}
+
+/// Where the stored bytes of a body lie, by track.
+fn stored(body: &Body, track: u16) -> Vec<std::ops::Range<u64>> {
+    let of_track = |slice: &Slice| match slice {
+        Slice::Stored { track: t, bytes } if *t == track => Some(bytes.clone()),
+        _ => None,
+    };
+    body.slices().iter().filter_map(of_track).collect()
+}
+
+#[test]
+fn a_segment_is_one_header_and_one_stored_slice_and_segments_tile_the_data() {
+    let packaging = package(vec![pictures(250, |i| 1000 + i), sound(500)], SECOND);
+    for track in [0, 1] {
+        let mut end = 0;
+        for k in 0..packaging.segment_count(track) {
+            let body = packaging.segment(track, k).unwrap();
+            assert!(matches!(body.slices(), [Slice::Generated { .. }, Slice::Stored { .. }]));
+            let bytes = stored(&body, track)[0].clone();
+            assert_eq!(bytes.start, end, "track {track}, segment {k}");
+            end = bytes.end;
+        }
+        assert_eq!(end, packaging.index().tracks[usize::from(track)].data_len);
+        assert_eq!(packaging.segment(track, packaging.segment_count(track)), None);
+    }
+    assert_eq!((packaging.segment_count(0), packaging.segment_count(1)), (10, 10));
+    assert!(packaging.segment(2, 0).is_none() && packaging.init_segment(2).is_none());
+}
+
+#[test]
+fn a_progressive_file_is_interleaved_by_the_second() {
+    let packaging = package(vec![pictures(75, |_| 10), sound(141)], SECOND);
+    let shown = format!("{:?}", packaging.progressive(&[0, 1]));
+    let stored: Vec<&str> =
+        shown.lines().filter_map(|line| line.split_once("track ")).map(|(_, s)| s).collect();
+    let order: Vec<char> = stored.iter().map(|slice| slice.chars().next().unwrap()).collect();
+    assert_eq!(order, ['0', '1', '0', '1', '0', '1'], "{shown}");
+    assert_eq!(stored[2], "0 250..500");
+    // Alone, a track is one run.
+    assert_eq!(stored_runs(&packaging, &[1]), [1]);
+}
+
+fn stored_runs(packaging: &Packaging, tracks: &[u16]) -> Vec<usize> {
+    let body = packaging.progressive(tracks);
+    tracks.iter().map(|&track| stored(&body, track).len()).collect()
+}
+
+#[test]
+fn files_beyond_four_gibibytes_have_wide_places() {
+    // 2 h at 60 MB/s: places past 32 bits, and an `mdat` past them.
+    let packaging = package(vec![pictures(180_000, |_| 2_400_000)], SECOND);
+    let body = packaging.progressive(&[0]);
+    let Some(Slice::Generated { bytes, .. }) = body.slices().first() else { panic!("a header") };
+    assert_eq!(body.len(), bytes.len() as u64 + 180_000 * 2_400_000);
+    let place = |name: &[u8]| bytes.windows(4).position(|window| window == name);
+    let wide = place(b"co64").expect("64-bit places");
+    assert_eq!(place(b"stco"), None);
+    let chunk = |n: usize| {
+        let at = wide + 12 + 8 * n;
+        u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap())
+    };
+    // The last second's chunk begins a second of data before the end.
+    assert_eq!(chunk(0), bytes.len() as u64);
+    assert_eq!(chunk(7199), body.len() - 25 * 2_400_000);
+    let mdat = place(b"mdat").unwrap();
+    assert_eq!(bytes[mdat - 4..mdat], [0, 0, 0, 1]);
+    let size = u64::from_be_bytes(bytes[mdat + 4..mdat + 12].try_into().unwrap());
+    assert_eq!(size, body.len() - (mdat as u64 - 4));
+}
+
+#[test]
+fn long_titles_and_ten_thousand_frames_of_one_byte() {
+    let packaging = package(vec![pictures(270_000, |_| 40_000), sound(506_250)], 4 * SECOND);
+    assert_eq!(packaging.duration(), Duration::from_secs(10_800));
+    assert_eq!((packaging.segment_count(0), packaging.segment_count(1)), (2700, 2700));
+    let tiny = package(vec![pictures(10_000, |_| 1)], 4 * SECOND);
+    assert_eq!(tiny.segment_count(0), 100);
+    assert_eq!(stored(&tiny.segment(0, 99).unwrap(), 0), [9900..10_000]);
+    assert_eq!(stored(&tiny.progressive(&[0]), 0), [0..10_000]);
+}
+
+/// The slow way: for every piece go through all segments.
+fn due_slowly(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
+    let playlist = packaging.media_playlist(track, "").unwrap();
+    let playlist = m3u8_rs::parse_media_playlist_res(playlist.as_bytes()).unwrap();
+    let mut starts = vec![0.0];
+    for segment in &playlist.segments {
+        starts.push(starts.last().unwrap() + f64::from(segment.duration));
+    }
+    let data_len = packaging.index().tracks[usize::from(track)].data_len;
+    (0..data_len.div_ceil(u64::from(piece)))
+        .map(|number| {
+            let first = number * u64::from(piece);
+            let touching = (0..packaging.segment_count(track)).find(|&k| {
+                stored(&packaging.segment(track, k).unwrap(), track)[0].contains(&first)
+            });
+            let seconds: f64 = starts[touching.unwrap() as usize];
+            // The playlist rounds to microseconds.
+            u32::try_from((seconds * 1000.0 + 0.01) as u64).unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn due_times_in_segments_are_when_the_first_segment_that_touches_a_piece_begins() {
+    let packaging = package(vec![pictures(1000, |i| 100 + i * 7), sound(1875)], 2 * SECOND);
+    for (track, piece) in [(0, 1), (0, 10_007), (0, 65_536), (1, 4096), (1, 1 << 30)] {
+        let due = packaging.due_segmented(track, piece);
+        // For single bytes looking at some is enough.
+        if piece == 1 {
+            assert_eq!(due.len() as u64, packaging.index().tracks[0].data_len);
+            assert!(due.is_sorted() && due[0] == 0 && due[due.len() - 1] == 38_000);
+            continue;
+        }
+        assert_eq!(due, due_slowly(&packaging, track, piece), "track {track}, pieces of {piece}");
+    }
+    assert_eq!(packaging.due_segmented(9, 4096), Vec::<u32>::new());
+}
+
+#[test]
+fn due_times_in_a_progressive_file_are_when_the_second_begins() {
+    let packaging = package(vec![pictures(250, |_| 1000), sound(500)], SECOND);
+    // A second of pictures is 25,000 bytes.
+    let due = packaging.due_progressive(&[0, 1], 0, 10_000);
+    assert_eq!(due[..8], [0, 0, 0, 1000, 1000, 2000, 2000, 2000]);
+    assert_eq!(due.len(), 25);
+    assert_eq!(packaging.due_progressive(&[1], 0, 10_000), Vec::<u32>::new());
+}
+
+#[test]
+fn playlists_as_text() {
+    let mut english = sound(300);
+    english.description.language = "eng".to_owned();
+    let mut german = sound(300);
+    german.description = TrackDescription {
+        language: "deu".to_owned(),
+        channels: 6,
+        default: false,
+        ..german.description
+    };
+    let mut dolby = german.clone();
+    dolby.description.codec = "ac-3".to_owned();
+    let packaging = package(vec![pictures(150, |_| 5000), german, english, dolby], 2 * SECOND);
+    assert_eq!(packaging.offers(), [[0, 2]]);
+    let multivariant = "\
+#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-INDEPENDENT-SEGMENTS
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"mp4a.40.2\",NAME=\"deu\",LANGUAGE=\"de\",DEFAULT=NO,AUTOSELECT=YES,CHANNELS=\"6\",URI=\"1.m3u8?s=T\"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"mp4a.40.2\",NAME=\"eng\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"2.m3u8?s=T\"
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"ac-3\",NAME=\"deu\",LANGUAGE=\"de\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"6\",URI=\"3.m3u8?s=T\"
+#EXT-X-STREAM-INF:BANDWIDTH=1132532,AVERAGE-BANDWIDTH=1121687,CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"mp4a.40.2\"
+0.m3u8?s=T
+#EXT-X-STREAM-INF:BANDWIDTH=1132532,AVERAGE-BANDWIDTH=1121687,CODECS=\"avc1.64001f,ac-3\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"ac-3\"
+0.m3u8?s=T
+";
+    assert_eq!(packaging.multivariant_playlist(&[0], "?s=T"), multivariant);
+    let media = "\
+#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-INDEPENDENT-SEGMENTS
+#EXT-X-TARGETDURATION:3
+#EXT-X-MEDIA-SEQUENCE:0
+#EXT-X-PLAYLIST-TYPE:VOD
+#EXT-X-MAP:URI=\"2/init.mp4?s=T\"
+#EXTINF:2.005333,
+2/0.m4s?s=T
+#EXTINF:2.005334,
+2/1.m4s?s=T
+#EXTINF:2.389333,
+2/2.m4s?s=T
+#EXT-X-ENDLIST
+";
+    assert_eq!(packaging.media_playlist(2, "?s=T").as_deref(), Some(media));
+    assert_eq!(packaging.media_playlist(4, ""), None);
+}
+
+#[test]
+fn playlists_read_by_another_parser() {
+    let title = footage("playlists");
+    let packaging = title.packaging(SECOND);
+    let text = packaging.multivariant_playlist(&[0], "?s=T");
+    let all: MasterPlaylist = m3u8_rs::parse_master_playlist_res(text.as_bytes()).unwrap();
+    let [variant] = all.variants.as_slice() else { panic!("one variant: {text}") };
+    assert_eq!(variant.codecs.as_deref(), Some("avc1.64000b,mp4a.40.2"));
+    assert_eq!(variant.resolution.map(|r| (r.width, r.height)), Some((160, 90)));
+    assert_eq!(variant.frame_rate, Some(25.0));
+    assert_eq!(all.alternatives[0].uri.as_deref(), Some("1.m3u8?s=T"));
+    assert_eq!(all.alternatives[0].channels.as_deref(), Some("1"));
+    for track in [0, 1] {
+        let text = packaging.media_playlist(track, "?s=T").unwrap();
+        let one: MediaPlaylist = m3u8_rs::parse_media_playlist_res(text.as_bytes()).unwrap();
+        assert!(one.end_list && one.independent_segments);
+        assert_eq!(one.segments.len(), packaging.segment_count(track) as usize);
+        let total: f32 = one.segments.iter().map(|segment| segment.duration).sum();
+        assert!((total - 2.4).abs() < 0.03, "track {track}: {total} s");
+        // No segment is denser than the variant promises.
+        for (k, segment) in (0..).zip(&one.segments) {
+            let bits = packaging.segment(track, k).unwrap().len() * 8;
+            let length = f64::from(segment.duration).max(1.0);
+            assert!(bits as f64 / length <= variant.bandwidth as f64);
+            assert!(f64::from(segment.duration) <= one.target_duration as f64 + 0.5);
+        }
+    }
+}
+
+#[test]
+fn offers_are_best_first() {
+    let sized = |width, height, size: u32| {
+        let mut track = pictures(100, move |_| size);
+        (track.description.width, track.description.height) = (width, height);
+        track
+    };
+    let ladder = vec![
+        sized(640, 360, 1000),
+        sound(200),
+        sized(1280, 720, 3000),
+        sized(1280, 720, 4000),
+        sized(0, 0, 10),
+    ];
+    assert_eq!(package(ladder, SECOND).offers(), [[3, 1], [2, 1], [0, 1], [4, 1]]);
+    let mut second = sound(200);
+    second.description.default = true;
+    let mut first = sound(200);
+    first.description.default = false;
+    assert_eq!(package(vec![first, second], SECOND).offers(), [[1], [0]]);
+    assert_eq!(package(vec![pictures(9, |_| 1)], SECOND).offers(), [[0]]);
+}
+
+#[test]
+fn what_has_nothing_to_play_is_named() {
+    let refused = |kind, tracks| {
+        let index = Arc::new(TitleIndex { kind, tracks });
+        Packaging::new(index, &PackagingOptions::default()).unwrap_err()
+    };
+    assert_eq!(refused(TitleKind::Media, Vec::new()), NotPackaged::NoTracks);
+    assert_eq!(refused(TitleKind::Media, vec![pictures(0, |_| 0)]), NotPackaged::NoTracks);
+    let file = track(TrackKind::File, 1, LduIndex::default());
+    assert_eq!(refused(TitleKind::File, vec![file]), NotPackaged::File);
+}

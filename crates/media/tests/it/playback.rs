@@ -233,3 +233,94 @@ fn eac3_beside_h264() {
         codecs: &["avc1.64000b", "ec-3"],
     });
 }
+
+/// A source made from another one, or by options of its own.
+fn check_odd(name: &str, how: impl Fn(&Folder, &Path), codecs: &[&str], sound: Sound) {
+    let folder = Folder::new(&name.replace('.', "-"));
+    let source = folder.file(name);
+    how(&folder, &source);
+    let case = Case { file: name, encode: "", muxer: "mp4", extra: "", sound, codecs };
+    check_source(&case, &folder, &source);
+}
+
+const AVC_AAC: &[&str] = &["avc1.64000b", "mp4a.40.2"];
+
+#[test]
+fn pictures_of_uneven_lengths() {
+    let how = "-vf select=not(mod(n\\,3))+lt(n\\,20) -fps_mode vfr";
+    let how = |folder: &Folder, _: &Path| {
+        make(folder, "vfr.mkv", &format!("{how} {H264} -c:a aac"));
+    };
+    check_odd("vfr.mkv", how, AVC_AAC, Sound::Exact);
+}
+
+#[test]
+fn sound_that_starts_late_and_in_two_languages() {
+    let how = |_: &Folder, source: &Path| {
+        let inputs = "-f lavfi -i testsrc2=s=160x90:r=25:d=3 -itsoffset 0.7 \
+                      -f lavfi -i sine=d=2:r=48000 -f lavfi -i sine=f=300:d=3:r=44100";
+        let languages = "-metadata:s:a:0 language=deu -metadata:s:a:1 language=eng";
+        let maps = "-map 0 -map 1 -map 2";
+        let args = format!("{inputs} {maps} {H264} -c:a aac {languages} FILE");
+        ffmpeg(&args, &[source]);
+    };
+    check_odd("late.mp4", how, &["avc1.64000b", "mp4a.40.2", "mp4a.40.2"], Sound::Exact);
+}
+
+#[test]
+fn pictures_that_start_late() {
+    let how = |_: &Folder, source: &Path| {
+        let inputs = "-itsoffset 0.7 -f lavfi -i testsrc2=s=160x90:r=25:d=2 \
+                      -f lavfi -i sine=d=3:r=48000";
+        ffmpeg(&format!("{inputs} {H264} -c:a aac FILE"), &[source]);
+    };
+    check_odd("late-pictures.mkv", how, AVC_AAC, Sound::Exact);
+}
+
+#[test]
+fn sound_alone_and_pictures_alone() {
+    let sound = |_: &Folder, source: &Path| {
+        ffmpeg("-f lavfi -i sine=d=3:r=44100 -c:a aac FILE", &[source]);
+    };
+    check_odd("sound.m4a", sound, &["mp4a.40.2"], Sound::Exact);
+    let pictures = |folder: &Folder, _: &Path| {
+        make(folder, "pictures.mp4", &format!("-map 0 {H264}"));
+    };
+    check_odd("pictures.mp4", pictures, &["avc1.64000b"], Sound::Exact);
+}
+
+#[test]
+fn pictures_turned_by_their_header() {
+    let how = |folder: &Folder, source: &Path| {
+        let upright = make(folder, "upright.mp4", &format!("{H264} -c:a aac"));
+        ffmpeg("-i FILE -c copy -metadata:s:v rotate=90 FILE", &[&upright, source]);
+    };
+    check_odd("turned.mp4", how, AVC_AAC, Sound::Exact);
+}
+
+/// Cut without encoding: the file holds pictures from the key frame before the cut, and an edit
+/// list that hides them. Segments show them, since a browser can only show or not decode.
+#[test]
+fn a_cut_inside_a_group_of_pictures() {
+    let folder = Folder::new("cut");
+    let whole = make(&folder, "whole.mp4", &format!("{H264} -c:a aac"));
+    let source = folder.file("cut.mp4");
+    ffmpeg("-ss 0.6 -i FILE -c copy FILE", &[&whole, &source]);
+    let wanted = decode(&source);
+    let title = read(&remux(&source, "mp4", ""), 1 << 16);
+    let packaging = title.packaging(Duration::from_secs(1));
+    let progressive = title.write_progressive(&packaging, &folder);
+    assert_same(&wanted, &decode_ours(&progressive), Sound::Exact, "progressive");
+    let hls = decode_ours(&title.write_hls(&packaging, &folder));
+    let hidden = hls[0].len() - wanted[0].len();
+    assert_eq!(hidden, 3, "0.48 s is the key frame before 0.6 s");
+    // What the source shows is there, all streams moved by the same time. Its first sound is
+    // cut inside a packet, and not compared.
+    let moved = hls[0][hidden].0 - wanted[0][0].0;
+    for (wanted, given) in wanted.iter().zip(&hls) {
+        for (wanted, given) in wanted.iter().skip(1).rev().zip(given.iter().rev()) {
+            assert_eq!(given.1, wanted.1);
+            assert!((given.0 - moved - wanted.0).abs() < 0.0015);
+        }
+    }
+}
