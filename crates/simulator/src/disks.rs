@@ -1,0 +1,292 @@
+//! Disks in virtual time: one that keeps its promise and not a microsecond more, one that does
+//! not, the disk models, and what can go wrong with each.
+//!
+//! The promise of N reads a slot, spelled out (what [`server::engine`] is told and relies on):
+//!
+//! ```text
+//!  slot start                                                            slot end
+//!   ├─ kept fed (queue depth, no gap): the j-th read is done by ─────▶ end − (N − j) × least
+//!   └─ any read at all: done at most `longest_read` after it was issued
+//! ```
+//!
+//! A read that was begun in the slot before counts as one of this slot's N.
+
+use crate::scenario::{self, Scenario, Timing};
+use ::disk::{DiskModel, Head};
+use server::engine::{DiskGuarantee, ReadOutcome};
+use std::time::Duration;
+use units::{ByteCount, Moment, SlotIndex};
+
+/// One disk at work.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) guarantee: DiskGuarantee,
+    kind: Kind,
+    faults: Faults,
+    chance: fastrand::Rng,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Promise(Promise),
+    Slow { service: Duration, free: Moment },
+    Model(Head),
+}
+
+impl Disk {
+    /// Disk `number` of the scenario.
+    pub(crate) fn new(scenario: &Scenario, number: usize, mut chance: fastrand::Rng) -> Self {
+        let plan = &scenario.disks[number];
+        let mut guarantee = DiskGuarantee {
+            min_read: plan.min_read,
+            read_size: plan.read_size,
+            longest_read: plan.longest_read,
+            queue_depth: plan.queue_depth,
+        };
+        let kind = match plan.kind.as_str() {
+            scenario::PROMISE => Kind::Promise(Promise::new(scenario.slot, guarantee, plan.timing)),
+            scenario::SLOW => {
+                Kind::Slow { service: scenario.slot / plan.really, free: Moment::ZERO }
+            }
+            name => {
+                let model = DiskModel::preset(name).expect("checked when the scenario was made");
+                guarantee = promise_of(&model, scenario.slot, plan.read_size, plan.queue_depth);
+                Kind::Model(model.head())
+            }
+        };
+        let faults = Faults {
+            failing: plan.failing,
+            damaged: plan.damaged,
+            salt: chance.u64(..),
+            stall: (Moment::ZERO + plan.stalls_at, plan.stalls_for),
+        };
+        Self { guarantee, kind, faults, chance }
+    }
+
+    /// Bytes that titles may lie on.
+    pub(crate) fn capacity(&self) -> u64 {
+        match &self.kind {
+            Kind::Model(head) => head.model().capacity().0,
+            _ => MADE_UP_CAPACITY,
+        }
+    }
+
+    /// A new calibration: from now on it keeps this many reads.
+    pub(crate) fn recalibrate(&mut self, min_read: u32) {
+        self.guarantee.min_read = min_read;
+        if let Kind::Promise(promise) = &mut self.kind {
+            promise.guarantee.min_read = min_read;
+        }
+    }
+
+    /// Takes a read and says when it ends, and how.
+    pub(crate) fn submit(&mut self, now: Moment, offset: u64, len: u32) -> (Moment, ReadOutcome) {
+        let done = match &mut self.kind {
+            Kind::Promise(promise) => promise.submit(now, &mut self.chance),
+            Kind::Slow { service, free } => {
+                *free = (*free).max(now) + *service;
+                *free
+            }
+            Kind::Model(head) => head.serve(now, offset, u64::from(len), false).finish,
+        };
+        (self.faults.delayed(done), self.faults.outcome(offset, &mut self.chance))
+    }
+}
+
+/// What a model surely does: each read pays the longest seek, a revolution and the slowest zone.
+fn promise_of(model: &DiskModel, slot: Duration, read_size: ByteCount, depth: u32) -> DiskGuarantee {
+    use ::disk::Mechanics;
+    let transfer = read_size.time_at(model.slowest_rate());
+    let positioning = match &model.parameters().mechanics {
+        Mechanics::Spinning(arm) => {
+            Duration::from_secs_f64((arm.overhead_ms + arm.seek.full_ms) / 1e3) + model.revolution()
+        }
+        Mechanics::Flash(chips) => Duration::from_secs_f64(chips.latency_ms / 1e3),
+    };
+    let one = positioning + transfer;
+    let min_read = u32::try_from(slot.as_nanos() / one.as_nanos()).expect("a slot is short");
+    // Latencies of chips overlap, transfers do not: the sum is an upper bound for both kinds.
+    let longest_read = one * depth;
+    DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth }
+}
+
+/// The disk that does what it must.
+#[derive(Debug)]
+struct Promise {
+    slot: Duration,
+    guarantee: DiskGuarantee,
+    timing: Timing,
+    current: SlotIndex,
+    /// Reads that count as this slot's.
+    taken: u32,
+    /// The device had as many reads as it can take, or all there were, ever since the slot began.
+    fed: bool,
+    /// When each read under way will end.
+    under_way: Vec<Moment>,
+    /// When the last read ended, or the slot began.
+    touched: Moment,
+}
+
+impl Promise {
+    fn new(slot: Duration, guarantee: DiskGuarantee, timing: Timing) -> Self {
+        Self {
+            slot,
+            guarantee,
+            timing,
+            current: SlotIndex(0),
+            taken: 0,
+            fed: true,
+            under_way: Vec::new(),
+            touched: Moment::ZERO,
+        }
+    }
+
+    fn submit(&mut self, now: Moment, chance: &mut fastrand::Rng) -> Moment {
+        self.catch_up(now);
+        self.taken = self.taken.saturating_add(1);
+        let (earliest, latest) = (now + self.least(), self.latest(now));
+        let done = match self.timing {
+            Timing::Early => earliest,
+            Timing::Late => latest,
+            Timing::Even => {
+                let each = self.slot / self.guarantee.min_read.max(1);
+                let queued = u32::try_from(self.under_way.len()).unwrap_or(u32::MAX).max(1);
+                now + each * queued.min(self.guarantee.queue_depth)
+            }
+            Timing::Mixed if chance.u8(..4) == 0 => latest,
+            Timing::Mixed => Moment(chance.u64(earliest.0..=latest.0.max(earliest.0))),
+        };
+        let done = done.min(latest).max(now);
+        self.under_way.push(done);
+        done
+    }
+
+    /// Lets time pass up to `now`.
+    fn catch_up(&mut self, now: Moment) {
+        let slot = SlotIndex::at(now, self.slot);
+        if slot != self.current {
+            let start = slot.start(self.slot);
+            self.current = slot;
+            self.under_way.retain(|done| *done >= start);
+            self.taken = u32::try_from(self.under_way.len()).unwrap_or(u32::MAX);
+            (self.fed, self.touched) = (true, start);
+        }
+        let ended = self.under_way.iter().filter(|done| **done <= now).max();
+        self.touched = self.touched.max(ended.copied().unwrap_or(self.touched));
+        self.under_way.retain(|done| *done > now);
+        let room = self.under_way.len() < self.guarantee.queue_depth as usize;
+        // There was room for this read for some time: the slot's promise was not taken up.
+        self.fed &= !(room && now > self.touched);
+    }
+
+    fn latest(&self, now: Moment) -> Moment {
+        let latest = now + self.guarantee.longest_read;
+        match self.guarantee.min_read.checked_sub(self.taken) {
+            Some(to_come) if self.fed => {
+                let end = self.current.next().start(self.slot);
+                latest.min(end - BEFORE_THE_END - self.least() * to_come)
+            }
+            _ => latest,
+        }
+    }
+
+    /// No read is faster; the reads to come of a slot are left this time each.
+    fn least(&self) -> Duration {
+        self.slot / (self.guarantee.min_read.max(1) * LEAST_PART)
+    }
+}
+
+#[derive(Debug)]
+struct Faults {
+    failing: f64,
+    damaged: f64,
+    salt: u64,
+    stall: (Moment, Duration),
+}
+
+impl Faults {
+    fn delayed(&self, done: Moment) -> Moment {
+        let (at, time) = self.stall;
+        if done >= at && !time.is_zero() && done < at + time { done + time } else { done }
+    }
+
+    fn outcome(&self, offset: u64, chance: &mut fastrand::Rng) -> ReadOutcome {
+        let place = fastrand::Rng::with_seed(self.salt ^ offset).f64();
+        if place < self.damaged {
+            ReadOutcome::Damaged
+        } else if self.failing > 0.0 && chance.f64() < self.failing {
+            ReadOutcome::Failed
+        } else {
+            ReadOutcome::Good
+        }
+    }
+}
+
+/// A tebibyte: room for any library.
+const MADE_UP_CAPACITY: u64 = 1 << 40;
+
+/// A disk in a hurry is this much faster than its promise.
+const LEAST_PART: u32 = 16;
+
+/// The last read of a slot ends within the slot, not with it.
+const BEFORE_THE_END: Duration = Duration::from_micros(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the disk fed from the slot's start on; when does the last of `reads` end?
+    fn fed(timing: Timing, reads: usize, longest_ms: u64) -> Duration {
+        let guarantee = DiskGuarantee {
+            min_read: 20,
+            read_size: ByteCount(1 << 20),
+            longest_read: Duration::from_millis(longest_ms),
+            queue_depth: 4,
+        };
+        let slot = Duration::from_millis(500);
+        let mut promise = Promise::new(slot, guarantee, timing);
+        let mut chance = fastrand::Rng::with_seed(1);
+        let start = SlotIndex(3).start(slot);
+        let (mut now, mut under_way, mut last) = (start, Vec::new(), start);
+        for _ in 0..reads {
+            if under_way.len() == 4 {
+                under_way.sort();
+                now = under_way.remove(0);
+            }
+            let done = promise.submit(now, &mut chance);
+            assert!(done.since(now) <= guarantee.longest_read);
+            last = last.max(done);
+            under_way.push(done);
+        }
+        last.since(start)
+    }
+
+    #[test]
+    fn a_fed_disk_does_what_it_promised_however_late() {
+        let slot = Duration::from_millis(500);
+        for timing in [Timing::Late, Timing::Even, Timing::Early, Timing::Mixed] {
+            for (reads, longest) in [(1, 500), (7, 120), (20, 100), (20, 500)] {
+                let time = fed(timing, reads, longest);
+                assert!(time < slot, "{timing:?} {reads} {longest}: {time:?}");
+            }
+        }
+        assert!(fed(Timing::Late, 20, 500) > slot - Duration::from_millis(1), "and hardly more");
+        assert!(fed(Timing::Late, 40, 500) > slot, "nor more than it promised");
+    }
+
+    #[test]
+    fn what_comes_in_the_middle_of_a_slot_takes_as_long_as_it_may() {
+        let guarantee = DiskGuarantee {
+            min_read: 20,
+            read_size: ByteCount(1 << 20),
+            longest_read: Duration::from_millis(100),
+            queue_depth: 4,
+        };
+        let mut promise = Promise::new(Duration::from_millis(500), guarantee, Timing::Late);
+        let done = promise.submit(Moment::from_millis(450), &mut fastrand::Rng::with_seed(1));
+        assert_eq!(done, Moment::from_millis(550));
+        // The spilled read is the first of the next slot's twenty.
+        promise.submit(Moment::from_millis(500), &mut fastrand::Rng::with_seed(1));
+        assert_eq!(promise.taken, 2);
+    }
+}

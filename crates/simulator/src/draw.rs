@@ -1,0 +1,150 @@
+//! Scenarios drawn by chance: each seed is another house, library, audience and set of troubles.
+
+use crate::scenario::{Chores, Disk, Scenario, Timing, Titles, Viewers};
+use scheduler::PolicyKind;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// What kind of world is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// Every disk keeps its promise and the policy is one that guarantees: nobody may suffer.
+    Promised,
+    /// Anything goes: disks fail, stall, lie; any policy. Rules other than deadlines must hold.
+    Troubled,
+}
+
+/// The scenario of this seed.
+pub fn draw(mood: Mood, seed: u64) -> Scenario {
+    let mut chance = fastrand::Rng::with_seed(seed ^ SALT);
+    let slot = pick(&mut chance, &[250, 500, 500, 1000]);
+    let disks: Vec<Disk> =
+        (0..chance.usize(1..3)).map(|_| disk(mood, slot, &mut chance)).collect();
+    let largest = disks.iter().map(|disk| disk.read_size.0).max().unwrap_or(0);
+    let longest = Duration::from_secs(chance.u64(4..90));
+    let hold = Duration::from_secs(chance.u64(3..20));
+    Scenario {
+        seed,
+        policy: policy(mood, &mut chance),
+        slot,
+        startup: slot * chance.u32(2..8),
+        memory: memory(largest, &mut chance),
+        network: (chance.u8(..4) == 0).then(|| BitRate(chance.u64(5_000_000..200_000_000))),
+        reservation_hold: hold,
+        idle_after: hold,
+        ended_after: hold * chance.u32(2..5),
+        titles: Titles {
+            count: chance.u32(1..8),
+            shortest: longest / 4,
+            longest,
+            segment: pick(&mut chance, &[500, 2000, 4000, 4000, 10_000]),
+            progressive: share(&mut chance),
+            ladders: share(&mut chance),
+            tiny: if chance.u8(..4) == 0 { 0.3 } else { 0.0 },
+            ..Titles::default()
+        },
+        viewers: viewers(mood, &mut chance),
+        chores: chores(mood, &disks, &mut chance),
+        disks,
+    }
+}
+
+fn policy(mood: Mood, chance: &mut fastrand::Rng) -> PolicyKind {
+    use PolicyKind::{Average, InstantaneousMaximum, None, SimpleMaximum, VbrSim};
+    match mood {
+        Mood::Promised => {
+            [VbrSim, VbrSim, VbrSim, SimpleMaximum, InstantaneousMaximum][chance.usize(..5)]
+        }
+        Mood::Troubled => [VbrSim, VbrSim, Average, None][chance.usize(..4)],
+    }
+}
+
+/// From hardly enough for one stream to more than all titles.
+fn memory(largest_read: u64, chance: &mut fastrand::Rng) -> ByteCount {
+    ByteCount(largest_read * (1 << chance.u64(1..10)) + (chance.u64(..16) << 12))
+}
+
+fn disk(mood: Mood, slot: Duration, chance: &mut fastrand::Rng) -> Disk {
+    let min_read = chance.u32(1..40);
+    let queue_depth = [1, 2, 4, 8][chance.usize(..4)];
+    // A disk that does N reads in a slot with D of them in it at once takes at least this long
+    // for one of them, if it is as slow as it may be.
+    let longest_read = (slot / min_read * queue_depth).mul_f64(1.0 + chance.f64()).min(slot);
+    let mut disk = Disk {
+        min_read,
+        really: min_read,
+        read_size: ByteCount(1 << chance.u32(18..22)),
+        longest_read,
+        queue_depth,
+        timing: [Timing::Late, Timing::Even, Timing::Early, Timing::Mixed][chance.usize(..4)],
+        ..Disk::default()
+    };
+    if chance.u8(..4) == 0 {
+        let models = ["st39183w", "st318406lw", "atlas-iv", "hdd-20tb", "ssd-sata"];
+        disk.kind = models[chance.usize(..models.len())].to_owned();
+        disk.queue_depth = disk.queue_depth.min(4);
+        disk.read_size = ByteCount(disk.read_size.0.min(1 << 20));
+    }
+    if mood == Mood::Troubled {
+        trouble(&mut disk, chance);
+    }
+    disk
+}
+
+fn trouble(disk: &mut Disk, chance: &mut fastrand::Rng) {
+    match chance.u8(..6) {
+        0 => disk.failing = 0.05,
+        1 => disk.damaged = 0.02,
+        2 => {
+            disk.stalls_at = Duration::from_secs(chance.u64(1..30));
+            disk.stalls_for = Duration::from_millis(chance.u64(100..8000));
+        }
+        3 => {
+            disk.kind = crate::scenario::SLOW.to_owned();
+            disk.really = (disk.min_read / 2).max(1);
+        }
+        4 => (disk.failing, disk.damaged) = (0.5, 0.3),
+        _ => {}
+    }
+}
+
+fn viewers(mood: Mood, chance: &mut fastrand::Rng) -> Viewers {
+    let odd = |chance: &mut fastrand::Rng| if chance.bool() { 0.0 } else { 0.25 };
+    Viewers {
+        count: chance.u32(1..60),
+        every: Duration::from_millis(chance.u64(10..3000)),
+        buffer: Duration::from_secs(chance.u64(2..40)),
+        resume: share(chance) / 2.0,
+        seek: share(chance) / 2.0,
+        pause: share(chance) / 2.0,
+        quit: share(chance) / 2.0,
+        slow: odd(chance),
+        silent: odd(chance),
+        stuck: if mood == Mood::Troubled { odd(chance) } else { odd(chance) / 2.0 },
+        polite: share(chance),
+    }
+}
+
+fn chores(mood: Mood, disks: &[Disk], chance: &mut fastrand::Rng) -> Chores {
+    let some = chance.bool();
+    let recalibrated = chance.u8(..5) == 0 && disks[0].kind == crate::scenario::PROMISE;
+    let before = disks[0].min_read;
+    let least = if mood == Mood::Promised { before } else { 1 };
+    Chores {
+        best_effort_every: Duration::from_millis(if some { chance.u64(10..2000) } else { 0 }),
+        removals: if chance.u8(..4) == 0 { 2 } else { 0 },
+        calibrated_at: Duration::from_secs(if recalibrated { chance.u64(1..30) } else { 0 }),
+        new_min_read: chance.u32(least..=before * 2),
+    }
+}
+
+fn share(chance: &mut fastrand::Rng) -> f64 {
+    [0.0, 0.2, 0.5, 1.0][chance.usize(..4)]
+}
+
+fn pick(chance: &mut fastrand::Rng, millis: &[u64]) -> Duration {
+    Duration::from_millis(millis[chance.usize(..millis.len())])
+}
+
+/// Keeps the drawing of a world apart from what then happens in it.
+const SALT: u64 = 0x7e57_5eed;

@@ -1,0 +1,66 @@
+//! What happened, line by line: hashed for comparing two runs, the last lines kept for people.
+
+use std::collections::VecDeque;
+use std::fmt;
+use units::Moment;
+
+/// One thing that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// When.
+    pub at: Moment,
+    /// What.
+    pub what: &'static str,
+    /// To whom: ids and amounts, in the order that `what` suggests.
+    pub numbers: [u64; 4],
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d] = self.numbers;
+        write!(f, "{:>14.9} {:<28} {a} {b} {c} {d}", self.at.as_secs_f64(), self.what)
+    }
+}
+
+/// The lines so far.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    hash: u64,
+    last: VecDeque<Line>,
+    keep: usize,
+}
+
+impl Trace {
+    /// Keeps the last `keep` lines.
+    pub(crate) fn new(keep: usize) -> Self {
+        Self { hash: FNV_OFFSET, last: VecDeque::new(), keep }
+    }
+
+    pub(crate) fn note(&mut self, line: Line) {
+        for byte in line.what.bytes() {
+            self.mix(u64::from(byte));
+        }
+        self.mix(line.at.0);
+        line.numbers.into_iter().for_each(|number| self.mix(number));
+        if self.last.len() == self.keep {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    pub(crate) fn into_last(self) -> Vec<Line> {
+        self.last.into()
+    }
+
+    // FNV-1a with words for bytes: not for strangers' input, but the same on every machine.
+    fn mix(&mut self, word: u64) {
+        self.hash = (self.hash ^ word).wrapping_mul(FNV_PRIME).rotate_left(23);
+    }
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,0 +1,116 @@
+//! The driver's side: carries out what the engine says, and tells it what came of it.
+
+use super::{Event, World};
+use crate::checks::Piece;
+use server::engine::{Action, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary, TitleKey};
+use std::ops::Range;
+
+impl World<'_> {
+    pub(super) fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Read { read, disk, device_offset, len, title, track, piece } => {
+                let piece = Piece { title, track, piece };
+                self.read(read, usize::from(disk.0), piece, (device_offset, len));
+            }
+            Action::Deliver { request, read, bytes } => self.deliver(request, read, &bytes),
+            Action::Complete { request } => {
+                self.note("complete: request", [request.0, 0, 0, 0]);
+                self.deliveries.complete(request, &mut self.findings);
+                self.settled(request);
+            }
+            Action::Forget { read } => {
+                self.note("forget: read", [read.0, 0, 0, 0]);
+                self.memory.forget(read, &mut self.findings);
+            }
+            Action::Refused { request, refusal } => {
+                let resource = refusal.resource as u64;
+                let wait = u64::try_from(refusal.retry_after.as_nanos()).unwrap_or(u64::MAX);
+                self.note("refused: request, resource, for", [request.0, resource, wait, 0]);
+                self.move_refused(request, refusal.retry_after);
+            }
+            Action::Failed { request, outcome } => self.failed(request, outcome),
+            Action::Ended { session, summary } => self.ended(session, &summary),
+            Action::Granted { ticket } => self.granted(ticket),
+            Action::TitleIdle { title } => self.title_idle(title),
+        }
+    }
+
+    fn read(&mut self, read: ReadId, disk: usize, piece: Piece, (offset, len): (u64, u32)) {
+        self.note(
+            "read: id, title, track, piece",
+            [read.0, piece.title.0, piece.track.into(), piece.piece.into()],
+        );
+        let layout = &self.titles[usize::try_from(piece.title.0).expect("few titles")].layout;
+        self.memory.read((read, piece, offset, len), layout, &mut self.findings);
+        let right_disk = usize::from(layout.disk.0) == disk;
+        self.findings
+            .require(right_disk, "a read is of its piece's place", || format!("{piece:?}"));
+        self.liveness.reads(piece.title, &mut self.findings);
+        let (done, outcome) = self.disks[disk].submit(self.now, offset, len);
+        self.at(done, Event::ReadDone(read, outcome.into()));
+    }
+
+    pub(super) fn read_done(&mut self, read: ReadId, done: super::Done) {
+        self.note("read done: id, how", [read.0, done as u64, 0, 0]);
+        self.memory.done(read, done.into());
+        self.engine.read_done(self.now, read, done.into());
+    }
+
+    fn deliver(&mut self, request: RequestId, read: ReadId, bytes: &Range<u32>) {
+        let numbers = [request.0, read.0, bytes.start.into(), bytes.end.into()];
+        self.note("deliver: request, read, bytes", numbers);
+        let Some((piece, len)) = self.memory.pin(read, &mut self.findings) else { return };
+        let layout = &self.titles[usize::try_from(piece.title.0).expect("few titles")].layout;
+        let size = layout.tracks[usize::from(piece.track)].piece;
+        self.deliveries.deliver(request, (piece, size, len), bytes, &mut self.findings);
+        let Some(open) = self.requests.get_mut(&request) else {
+            self.memory.unpin(read);
+            return;
+        };
+        open.queue.push_back((read, bytes.end - bytes.start));
+        let (session, could_take) = (open.session, open.asked.max(open.last_sent));
+        if let Some(late) = self.deadlines.got(self.now, session, piece, could_take) {
+            self.outcome.late_deliveries += 1;
+            let promised = self.scenario.promises();
+            self.findings.require(!promised, "what is promised is handed over in time", || {
+                format!("{request:?} of {session:?}: {piece:?} is {late:?} late")
+            });
+        }
+        self.transmit(request);
+    }
+
+    fn failed(&mut self, request: RequestId, outcome: ReadOutcome) {
+        self.note("failed: request", [request.0, super::Done::from(outcome) as u64, 0, 0]);
+        self.outcome.failed += 1;
+        let tried = self.deliveries.owed(request).is_none_or(|piece| self.tried_twice(piece));
+        self.findings.require(tried, "only what was tried twice fails", || format!("{request:?}"));
+        self.deliveries.over(request);
+        self.could_not_be_had(request);
+    }
+
+    fn tried_twice(&self, (title, track, offset): (TitleKey, u16, u64)) -> bool {
+        let layout = &self.titles[usize::try_from(title.0).expect("few titles")].layout;
+        let size = u64::from(layout.tracks[usize::from(track)].piece);
+        let piece = u32::try_from(offset / size).expect("pieces are counted in u32");
+        self.memory.failures(Piece { title, track, piece }) >= 2
+    }
+
+    fn ended(&mut self, session: SessionId, summary: &SessionSummary) {
+        self.note("ended: session", [session.0, summary.on_time, summary.glitches, 0]);
+        self.liveness.ended(session, &mut self.findings);
+        let differ = self.deadlines.ended(session, summary);
+        let sound = self.scenario.disks.iter().all(|d| d.failing == 0.0 && d.damaged == 0.0);
+        if let Some((seen, counted)) = differ.filter(|_| sound) {
+            self.findings.add("the engine counts its glitches right", || {
+                format!("{session:?}: {seen} seen, {counted} counted")
+            });
+        }
+        self.session_lost(session);
+    }
+
+    fn title_idle(&mut self, title: TitleKey) {
+        self.note("title idle: title", [title.0, 0, 0, 0]);
+        let being_read = self.memory.being_read(title);
+        self.liveness.title_idle(title, being_read, &mut self.findings);
+    }
+}

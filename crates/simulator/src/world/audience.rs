@@ -1,0 +1,412 @@
+//! The viewers' side: they come, ask, watch, seek, wait and leave.
+
+use super::{Event, World};
+use crate::titles::bytes_of;
+use crate::viewers::Request;
+use player::{Action as Cue, Fetch, Player, PlayerOptions};
+use server::engine::{Action, AdmitRequest, Answer, Part, RequestId, Resource, SessionId, Want};
+use std::sync::Arc;
+use std::time::Duration;
+use units::Moment;
+
+impl World<'_> {
+    /// At the door: for the first time, or again after a refusal.
+    pub(super) fn arrive(&mut self, number: usize) {
+        if self.viewers[number].gone {
+            return;
+        }
+        let from = self.viewers[number].temper.from;
+        match self.admit(number, from) {
+            Ok(()) => {
+                let temper = &self.viewers[number].temper;
+                let (hesitates, silent) = (temper.hesitates, temper.silent);
+                self.viewers[number].came = self.now;
+                if silent {
+                    self.leave_without_a_word(number);
+                } else {
+                    self.at(self.now + hesitates, Event::Begin(number));
+                }
+            }
+            Err(wait) => self.come_back(number, wait, Event::Arrive(number)),
+        }
+    }
+
+    /// Tries again after `wait`, a few times.
+    fn come_back(&mut self, number: usize, wait: Duration, event: Event) {
+        self.viewers[number].tries += 1;
+        if self.viewers[number].tries > MOST_TRIES {
+            self.leave(number);
+        } else {
+            self.at(self.now + wait.clamp(SHORTEST_WAIT, LONGEST_WAIT), event);
+        }
+    }
+
+    /// Asks to be let in; if not, for how long.
+    fn admit(&mut self, number: usize, from: Duration) -> Result<(), Duration> {
+        let title = &self.titles[self.viewers[number].temper.title];
+        if title.withdrawn {
+            self.viewers[number].tries = MOST_TRIES;
+            return Err(Duration::ZERO);
+        }
+        let layout = Arc::clone(&title.layout);
+        let offers = title.offers.clone();
+        let request = AdmitRequest { layout: Arc::clone(&layout), offers: offers.clone(), from };
+        match self.engine.admit(self.now, request) {
+            Answer::Admitted { session, offer } => {
+                self.note("admitted: viewer, session", [number as u64, session.0, offer as u64, 0]);
+                self.outcome.admitted += 1;
+                self.liveness.admitted(session, layout.title, &mut self.findings);
+                self.sessions.insert(session, number);
+                let tracks = offers[offer].clone();
+                let looks = self.deadlines.admitted(self.now, session, &layout, (&tracks, from));
+                self.appoint(looks);
+                let viewer = &mut self.viewers[number];
+                (viewer.session, viewer.tracks) = (Some(session), tracks);
+                Ok(())
+            }
+            Answer::Refused(refusal) => {
+                let resource = match refusal.resource {
+                    Resource::Disk => 0,
+                    Resource::Memory => 1,
+                    Resource::Network => 2,
+                };
+                self.outcome.refused[resource] += 1;
+                self.note("turned away: viewer, why", [number as u64, resource as u64, 0, 0]);
+                Err(refusal.retry_after)
+            }
+        }
+    }
+
+    /// The player is started.
+    pub(super) fn begin(&mut self, number: usize) {
+        let viewer = &mut self.viewers[number];
+        let temper = &viewer.temper;
+        let title = &self.titles[temper.title];
+        let timeline = Arc::new(title.timeline(&viewer.tracks));
+        let options =
+            PlayerOptions { buffer: self.scenario.viewers.buffer, ..PlayerOptions::default() };
+        viewer.next = vec![usize::MAX; timeline.tracks.len()];
+        let (drops, stuck) = (temper.drops.clone(), temper.stuck);
+        viewer.player = Some(Player::new(self.now, timeline, options, &temper.behaviour));
+        for after in drops {
+            self.at(self.now + after, Event::Drop(number));
+        }
+        if let Some(after) = stuck {
+            self.at(self.now + after, Event::Stuck(number));
+        }
+        self.restless.push_back(number);
+    }
+
+    pub(super) fn wake(&mut self, number: usize) {
+        if self.viewers[number].wakes <= self.now {
+            self.viewers[number].wakes = Moment::MAX;
+            self.restless.push_back(number);
+        }
+    }
+
+    /// Does what its player says.
+    pub(super) fn look_after(&mut self, number: usize) {
+        loop {
+            let viewer = &mut self.viewers[number];
+            let Some(player) = viewer.player.as_mut().filter(|_| !viewer.gone) else { return };
+            match player.poll(self.now) {
+                Some(Cue::Fetch(fetch)) => self.fetch(number, fetch),
+                Some(Cue::Over) => return self.leave(number),
+                Some(cue) => {
+                    let what = match cue {
+                        Cue::Started => "started: viewer",
+                        Cue::Stalled => "stalled: viewer",
+                        _ => "resumed: viewer",
+                    };
+                    self.note(what, [number as u64, 0, 0, 0]);
+                }
+                None => break,
+            }
+        }
+        let viewer = &mut self.viewers[number];
+        let wake = viewer.player.as_ref().and_then(Player::wake_at);
+        if let Some(at) = wake.filter(|at| *at < viewer.wakes) {
+            viewer.wakes = at.max(self.now);
+            self.at(at.max(self.now), Event::Wake(number));
+        }
+    }
+
+    fn fetch(&mut self, number: usize, fetch: Fetch) {
+        let viewer = &mut self.viewers[number];
+        let goes_on = viewer.requests.iter().copied().find(|id| {
+            self.requests.get_mut(id).is_some_and(|request| request.goes_on_with(fetch))
+        });
+        if let Some(request) = goes_on {
+            viewer.next[fetch.track] = fetch.piece + 1;
+            return self.progress(request);
+        }
+        let title = &self.titles[viewer.temper.title];
+        let count = if title.progressive { viewer.temper.fetches_per_request } else { 1 };
+        let until = fetch.piece.saturating_add(count).min(title.fetches());
+        let starts = title.starts(fetch.piece);
+        if viewer.session.is_none() {
+            viewer.wronged = true;
+            if let Err(wait) = self.admit(number, starts) {
+                self.viewers[number].waiting.push(fetch);
+                return self.come_back(number, wait, Event::Retry(number));
+            }
+        }
+        let viewer = &self.viewers[number];
+        let title = &self.titles[viewer.temper.title];
+        let mut parts = Vec::new();
+        let mut ends = Vec::new();
+        for piece in fetch.piece..until {
+            parts.extend(title.parts(&viewer.tracks, fetch.track, piece));
+            ends.push(bytes_of(&parts));
+        }
+        self.ask(number, fetch, parts, ends);
+    }
+
+    /// One request: `parts`, in which the player's fetches end at `ends`.
+    fn ask(&mut self, number: usize, fetch: Fetch, parts: Vec<Part>, ends: Vec<u64>) {
+        self.last_request += 1;
+        let id = RequestId(self.last_request);
+        let viewer = &mut self.viewers[number];
+        let session = viewer.session.expect("admitted just now, if not before");
+        let last = &mut viewer.next[fetch.track];
+        // Asking again for what was dropped is no jump.
+        let jumps = *last != fetch.piece && *last != fetch.piece + 1 && *last != usize::MAX;
+        *last = fetch.piece + 1;
+        let place = (fetch.track, fetch.piece);
+        let mut request = Request::new(number, session, place, ends, self.now);
+        request.over = parts.is_empty();
+        self.requests.insert(id, request);
+        viewer.requests.push(id);
+        let title = viewer.temper.title;
+        let numbers = [id.0, session.0, fetch.track as u64, fetch.piece as u64];
+        self.note("wants: request, session, row, fetch", numbers);
+        if parts.is_empty() {
+            return self.progress(id);
+        }
+        let title = &self.titles[title];
+        let (key, starts) = (title.layout.title, title.starts(fetch.piece));
+        self.liveness.wanted(id);
+        self.deliveries.want(id, key, parts.clone());
+        self.deadlines.asked(self.now, session);
+        self.engine.want(self.now, Want { request: id, session, parts });
+        let answers = self.engine.take_actions();
+        let refused =
+            |action: &Action| matches!(action, Action::Refused { request, .. } if *request == id);
+        if jumps && !answers.iter().any(refused) {
+            let from_ms = u32::try_from(starts.as_millis()).expect("at most a day");
+            let looks = self.deadlines.moved(self.now, session, from_ms);
+            self.appoint(looks);
+        }
+        self.actions.extend(answers);
+    }
+
+    /// Whatever can be sent is sent, whatever is here is given to the player.
+    fn progress(&mut self, id: RequestId) {
+        while let Some(fetch) = self.requests.get_mut(&id).and_then(Request::next_arrival) {
+            let number = self.requests[&id].viewer;
+            let viewer = &mut self.viewers[number];
+            if let Some(player) = viewer.player.as_mut().filter(|_| !viewer.gone) {
+                player.arrived(self.now, fetch);
+                viewer.tries = 0;
+                self.restless.push_back(number);
+            }
+        }
+        self.transmit(id);
+        self.tidy(id);
+    }
+
+    pub(super) fn transmit(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let viewer = &self.viewers[request.viewer];
+        if let Some(len) = request.next_to_send().filter(|_| !viewer.stuck) {
+            request.sending = true;
+            let time = units::ByteCount(len.into()).time_at(viewer.temper.link);
+            self.at(self.now + time, Event::Sent(id));
+        }
+    }
+
+    /// The socket has taken a delivery.
+    pub(super) fn sent(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get_mut(&id).filter(|request| request.sending) else {
+            return;
+        };
+        if self.viewers[request.viewer].stuck {
+            return;
+        }
+        let (read, len) = request.sent(self.now);
+        self.note("sent: request, read, bytes", [id.0, read.0, len.into(), 0]);
+        self.memory.unpin(read);
+        self.engine.sent(self.now, id, read);
+        self.progress(id);
+    }
+
+    /// Forgets a request of which nothing more can come.
+    fn tidy(&mut self, id: RequestId) {
+        let spent = self.requests.get(&id).filter(|request| request.is_spent());
+        if let Some(request) = spent {
+            let viewer = &mut self.viewers[request.viewer];
+            viewer.requests.retain(|other| *other != id);
+            self.requests.remove(&id);
+        }
+    }
+
+    /// The engine is done with it; what was handed over may still be on its way.
+    pub(super) fn settled(&mut self, id: RequestId) {
+        self.liveness.settled(id);
+        if let Some(request) = self.requests.get_mut(&id) {
+            request.over = true;
+        }
+        self.progress(id);
+    }
+
+    pub(super) fn move_refused(&mut self, id: RequestId, wait: Duration) {
+        self.outcome.refused_moves += 1;
+        self.deliveries.over(id);
+        self.not_had(id, wait);
+    }
+
+    pub(super) fn could_not_be_had(&mut self, id: RequestId) {
+        self.not_had(id, SHORTEST_WAIT);
+    }
+
+    /// Nothing more comes of this request: what the player waits for is tried again later.
+    fn not_had(&mut self, id: RequestId, wait: Duration) {
+        let dropped = self.dropped(id);
+        self.settled(id);
+        let Some((number, fetch)) = dropped else { return };
+        let viewer = &mut self.viewers[number];
+        viewer.wronged = true;
+        if let Some(fetch) = fetch {
+            viewer.waiting.push(fetch);
+            self.come_back(number, wait, Event::Retry(number));
+        }
+    }
+
+    /// Whose request it was and what the player still waits for from it.
+    fn dropped(&self, id: RequestId) -> Option<(usize, Option<Fetch>)> {
+        let request = self.requests.get(&id);
+        request.map(|request| (request.viewer, request.awaited()))
+    }
+
+    /// What the player waits for is asked for again.
+    pub(super) fn retry(&mut self, number: usize) {
+        let viewer = &mut self.viewers[number];
+        let Some(player) = viewer.player.as_mut().filter(|_| !viewer.gone) else { return };
+        for fetch in std::mem::take(&mut viewer.waiting) {
+            player.failed(self.now, fetch);
+        }
+        self.restless.push_back(number);
+    }
+
+    /// The viewer seeks or leaves: what is under way is not wanted any more.
+    pub(super) fn drop_requests(&mut self, number: usize) {
+        for id in self.viewers[number].requests.clone() {
+            let awaited = self.requests[&id].awaited();
+            self.cancel(id);
+            let viewer = &mut self.viewers[number];
+            if let (Some(player), Some(fetch)) = (viewer.player.as_mut(), awaited) {
+                if !viewer.waiting.contains(&fetch) {
+                    player.failed(self.now, fetch);
+                }
+            }
+        }
+        self.retry(number);
+    }
+
+    fn cancel(&mut self, id: RequestId) {
+        let Some(request) = self.requests.remove(&id) else { return };
+        self.note("cancelled: request", [id.0, 0, 0, 0]);
+        self.viewers[request.viewer].requests.retain(|other| *other != id);
+        for (read, _) in &request.queue {
+            self.memory.unpin(*read);
+        }
+        self.deliveries.over(id);
+        self.liveness.settled(id);
+        self.engine.cancel(self.now, id);
+    }
+
+    /// Its session has ended. If the viewer is still there, it goes on with a new one.
+    pub(super) fn session_lost(&mut self, session: SessionId) {
+        let Some(number) = self.sessions.remove(&session) else { return };
+        let viewer = &mut self.viewers[number];
+        if viewer.session == Some(session) {
+            viewer.session = None;
+            viewer.wronged = true;
+        }
+        let of_session = |id: &RequestId| self.requests[id].session == session;
+        let ids: Vec<RequestId> = viewer.requests.iter().copied().filter(of_session).collect();
+        for id in ids {
+            self.deliveries.over(id);
+            if self.requests[&id].over {
+                continue;
+            }
+            if self.chance.bool() {
+                self.not_had(id, SHORTEST_WAIT);
+            } else {
+                let awaited = self.requests[&id].awaited();
+                self.cancel(id);
+                if let Some(fetch) = awaited {
+                    self.viewers[number].waiting.push(fetch);
+                    self.come_back(number, SHORTEST_WAIT, Event::Retry(number));
+                }
+            }
+        }
+    }
+
+    pub(super) fn stuck(&mut self, number: usize) {
+        if !self.viewers[number].gone {
+            self.viewers[number].stuck = true;
+            self.at(self.now + SEND_PATIENCE, Event::HangUp(number));
+        }
+    }
+
+    /// Leaves for good; says goodbye if it is one of those.
+    pub(super) fn leave(&mut self, number: usize) {
+        if self.viewers[number].gone {
+            return;
+        }
+        let polite = self.viewers[number].temper.polite && !self.viewers[number].stuck;
+        for id in self.viewers[number].requests.clone() {
+            self.cancel(id);
+        }
+        self.leave_without_a_word(number);
+        if let (true, Some(session)) = (polite, self.viewers[number].session) {
+            self.note("closes: session", [session.0, 0, 0, 0]);
+            self.engine.close(self.now, session);
+        }
+    }
+
+    fn leave_without_a_word(&mut self, number: usize) {
+        self.note("leaves: viewer", [number as u64, 0, 0, 0]);
+        self.viewers[number].gone = true;
+        self.present -= 1;
+        let viewer = &mut self.viewers[number];
+        let Some(report) = viewer.player.as_mut().map(|player| player.report(self.now)) else {
+            return;
+        };
+        let steady = viewer.temper.steady && !viewer.wronged;
+        self.outcome.started += u64::from(report.startup.is_some());
+        let stalls = report.glitches.count;
+        let counter =
+            if steady { &mut self.outcome.stalls } else { &mut self.outcome.other_stalls };
+        *counter += stalls;
+        if steady {
+            let startup = report.startup.unwrap_or_default();
+            self.outcome.longest_startup = self.outcome.longest_startup.max(startup);
+        }
+        let broken = steady && stalls > 0 && self.scenario.promises();
+        self.findings.require(!broken, "a good player sees no stall", || {
+            format!("viewer {number}: {stalls} stalls, {:?} in all", report.glitches.total)
+        });
+    }
+}
+
+/// In vain, one after the other; then a viewer gives up.
+const MOST_TRIES: u32 = 6;
+
+/// Between two tries, whatever the answer said.
+const SHORTEST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(20);
+
+/// What a server's shell gives a socket that takes nothing.
+const SEND_PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,84 @@
+//! What happens beside the viewers: best-effort work, titles removed, a disk calibrated anew.
+
+use super::{Event, World};
+use server::engine::{DiskNumber, Ticket};
+use units::{ByteCount, Moment, align_down};
+
+impl World<'_> {
+    pub(super) fn plan_chores(&mut self) {
+        let chores = &self.scenario.chores;
+        if !chores.best_effort_every.is_zero() {
+            self.at(Moment::ZERO + self.scenario.slot, Event::AskBestEffort);
+        }
+        let wanted = &self.scenario.viewers;
+        let while_they_come = wanted.every * wanted.count;
+        for _ in 0..chores.removals {
+            let at = Moment::ZERO + while_they_come.mul_f64(self.chance.f64());
+            self.at(at, Event::Remove);
+        }
+        if !chores.calibrated_at.is_zero() {
+            self.at(Moment::ZERO + chores.calibrated_at, Event::Recalibrate);
+        }
+    }
+
+    pub(super) fn ask_best_effort(&mut self) {
+        if self.present == 0 {
+            return;
+        }
+        let disk = self.chance.usize(..self.disks.len());
+        let most = self.disks[disk].guarantee.read_size.0;
+        let bytes = align_down(self.chance.u64(4096..=most), 4096);
+        let number = DiskNumber(u16::try_from(disk).expect("few disks"));
+        let ticket = self.engine.ask_best_effort(self.now, number, ByteCount(bytes));
+        self.liveness.asked(ticket, &mut self.findings);
+        self.note("asks best effort: ticket, disk", [ticket.0, disk as u64, bytes, 0]);
+        let len = u32::try_from(bytes).expect("at most a read");
+        self.tickets.insert(ticket, (number, len));
+        if self.chance.u8(..10) == 0 {
+            // Given up, most likely before it was granted.
+            let patience = self.exponential(self.scenario.slot);
+            self.at(self.now + patience, Event::BestEffortDone(ticket));
+        }
+        let pause = self.exponential(self.scenario.chores.best_effort_every);
+        self.at(self.now + pause, Event::AskBestEffort);
+    }
+
+    pub(super) fn granted(&mut self, ticket: Ticket) {
+        self.note("granted: ticket", [ticket.0, 0, 0, 0]);
+        self.liveness.granted(ticket, &mut self.findings);
+        let Some(&(number, len)) = self.tickets.get(&ticket) else { return };
+        let disk = &mut self.disks[usize::from(number.0)];
+        let place = align_down(self.chance.u64(..disk.capacity() - u64::from(len)), 4096);
+        let (done, _) = disk.submit(self.now, place, len);
+        self.at(done, Event::BestEffortDone(ticket));
+    }
+
+    pub(super) fn best_effort_done(&mut self, ticket: Ticket) {
+        if self.tickets.remove(&ticket).is_some() {
+            self.note("best effort done: ticket", [ticket.0, 0, 0, 0]);
+            self.liveness.given_up(ticket);
+            self.engine.best_effort_done(self.now, ticket);
+        }
+    }
+
+    pub(super) fn remove_a_title(&mut self) {
+        let number = self.chance.usize(..self.titles.len());
+        let title = &mut self.titles[number];
+        if title.withdrawn {
+            return;
+        }
+        title.withdrawn = true;
+        let key = title.layout.title;
+        let in_use = self.engine.withdraw_title(self.now, key);
+        self.liveness.withdrawn(key, in_use, &mut self.findings);
+        self.note("withdrawn: title, in use", [key.0, in_use.into(), 0, 0]);
+    }
+
+    pub(super) fn recalibrate(&mut self) {
+        let disk = &mut self.disks[0];
+        disk.recalibrate(self.scenario.chores.new_min_read);
+        let guarantee = disk.guarantee;
+        self.engine.set_guarantee(self.now, DiskNumber(0), guarantee);
+        self.note("calibrated: reads a slot", [guarantee.min_read.into(), 0, 0, 0]);
+    }
+}
