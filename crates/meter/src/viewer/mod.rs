@@ -50,4 +50,3 @@ pub fn play(
     let run = run::run(options, &urls, hosts, stop, progress)?;
     Ok(summary::summarize(options, urls.len(), run))
 }
-

@@ -102,6 +102,8 @@ struct Job {
     what: What,
     request: Request,
     redirects: u8,
+    /// How often it was put off.
+    put_off: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,7 +258,7 @@ impl Session {
         let playlist = self.url.path().ends_with(".m3u8");
         let range = (!playlist).then(MoovFinder::start);
         let request = Request { url: self.url.clone(), range };
-        self.ask(now, 0, Job { what: What::Door, request, redirects: 0 }, shared);
+        self.ask(now, 0, Job { what: What::Door, request, redirects: 0, put_off: 0 }, shared);
     }
 
     fn ask(&mut self, now: Moment, lane_number: usize, job: Job, shared: &mut Shared<'_>) {
@@ -303,9 +305,11 @@ impl Session {
                 self.refused(now, head, body, shared.options.retry);
                 Ok(())
             }
-            (503, _) => {
+            (503, _) if job.put_off < MAX_PUT_OFF => {
                 self.put_off += 1;
-                let wait = Duration::from_secs(head.retry_after.unwrap_or(1)).min(LONGEST_PUT_OFF);
+                job.put_off += 1;
+                let wait = Duration::from_secs(head.retry_after.unwrap_or(1));
+                let wait = wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
                 self.lanes[lane].again = Some((now + wait, job));
                 Ok(())
             }
@@ -334,7 +338,12 @@ impl Session {
                         for (track, url) in tracks.into_iter().enumerate().take(LANES) {
                             let request = Request { url, range: None };
                             let what = What::Playlist(track);
-                            self.ask(now, track, Job { what, request, redirects: 0 }, shared);
+                            self.ask(
+                                now,
+                                track,
+                                Job { what, request, redirects: 0, put_off: 0 },
+                                shared,
+                            );
                         }
                     }
                 }
@@ -402,7 +411,12 @@ impl Session {
         match self.finder.look(range.start, body, total).map_err(error)? {
             Found::Need(range) => {
                 let request = Request { url: job.request.url, range: Some(range) };
-                self.ask(now, 0, Job { what: What::Boxes, request, redirects: 0 }, shared);
+                self.ask(
+                    now,
+                    0,
+                    Job { what: What::Boxes, request, redirects: 0, put_off: 0 },
+                    shared,
+                );
             }
             Found::Moov(moov) => {
                 let track = self.finder.pieces(&job.request.url, &moov, total).map_err(error)?;
@@ -464,7 +478,7 @@ impl Session {
             _ => (What::Piece(fetch), piece),
         };
         let request = track.request(piece)?;
-        self.ask(now, fetch.track, Job { what, request, redirects: 0 }, shared);
+        self.ask(now, fetch.track, Job { what, request, redirects: 0, put_off: 0 }, shared);
         Ok(())
     }
 
@@ -535,6 +549,9 @@ const MAX_REDIRECTS: u8 = 8;
 
 /// The largest answer that is kept whole (`moov` boxes, pieces to save).
 const MAX_KEPT: usize = 72 << 20;
+
+/// hls.js tries a segment seven times; we are a little more patient.
+const MAX_PUT_OFF: u8 = 10;
 
 /// A player asks again sooner than a server in trouble would like.
 const LONGEST_PUT_OFF: Duration = Duration::from_secs(10);

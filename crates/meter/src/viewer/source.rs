@@ -185,7 +185,10 @@ mod tests {
             ("<html>", "does not begin with #EXTM3U"),
             ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n", "has no end"),
             ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-ENDLIST\n", "has no segments"),
-            ("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:-4,\na.ts\n#EXT-X-ENDLIST\n", "no duration"),
+            (
+                "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:-4,\na.ts\n#EXT-X-ENDLIST\n",
+                "no duration",
+            ),
         ];
         for (text, wanted) in cases {
             let error = read(text).unwrap_err();

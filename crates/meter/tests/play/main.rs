@@ -1,0 +1,265 @@
+//! Viewers against a small server that does what the test wants: what is counted, and what is said.
+//!
+//! Nothing here asserts how long something took; where a delay is scripted, it is many times longer
+//! than what the machine may add.
+
+mod stage;
+
+use meter::viewer::{Arrivals, Form, Outcome, PlayError, PlayOptions, PlayReport, ViewerError};
+use player::PlayerOptions;
+use stage::{Reply, Stage, media_mp4};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn options(stage: &Stage, path: &str, viewers: u32) -> PlayOptions {
+    // The film is shorter than what players usually wait for.
+    let player = PlayerOptions { start: Duration::ZERO, ..PlayOptions::default().player };
+    PlayOptions { urls: vec![stage.url(path)], viewers, player, ..PlayOptions::default() }
+}
+
+fn play(options: &PlayOptions) -> Result<PlayReport, PlayError> {
+    meter::viewer::play(options, &AtomicBool::new(false), &mut |_| {})
+}
+
+/// Outcomes and what became of the viewers, in order of arrival.
+fn verdicts(report: &PlayReport) -> Vec<(Outcome, &str)> {
+    report.viewers.iter().map(|viewer| (viewer.outcome, viewer.stage.as_str())).collect()
+}
+
+/// A place for the files of one test.
+fn place(name: &str) -> PathBuf {
+    let place = std::env::temp_dir().join(format!("tenuto-play-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&place).unwrap();
+    place
+}
+
+#[test]
+fn all_is_played_and_counted() {
+    let stage = Stage::open(|_, _| None);
+    let place = place("hls");
+    let report = play(&PlayOptions {
+        save: Some(place.join("film.mp4")),
+        ..options(&stage, "/t/film/master.m3u8", 3)
+    })
+    .unwrap();
+    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished"); 3]);
+    // Two headers and five segments each of video and audio.
+    let bytes = 2 * 30 + 5 * (1000 + 100);
+    let counted: Vec<_> = report.viewers.iter().map(|v| (v.pieces, v.bytes, v.glitches)).collect();
+    assert_eq!(counted, [(10, bytes, 0); 3]);
+    assert_eq!((report.totals.admitted, report.totals.finished, report.complete), (3, 3, true));
+    assert_eq!(report.startup_ms.count, 3);
+    assert_eq!(report.viewers[0].drift.pieces, 5);
+    // What is saved is headers and segments in order.
+    assert_eq!(report.saved, [place.join("film.video.mp4"), place.join("film.audio.mp4")]);
+    let saved = report.saved.iter().map(|path| std::fs::read(path).unwrap());
+    assert_eq!(saved.map(|file| file.len()).collect::<Vec<_>>(), [30 + 5000, 30 + 500]);
+    // Each viewer's requests carry the token it was given at the door.
+    let asked = stage.asked();
+    for viewer in 0..3 {
+        assert!(asked.contains(&format!("/t/film/0/4.m4s?s={viewer}")), "{asked:?}");
+    }
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn the_report_survives_json() {
+    let stage = Stage::open(|_, knock| (knock == Some(1)).then(|| Reply::refusal("disk", 3)));
+    let report = play(&options(&stage, "/t/film/master.m3u8", 2)).unwrap();
+    let text = serde_json::to_string(&report).unwrap();
+    let mut again: PlayReport = serde_json::from_str(&text).unwrap();
+    // Sums of floating-point numbers are read back to the last digit but one.
+    again.totals.stalled_s = report.totals.stalled_s;
+    assert_eq!(serde_json::to_string(&again).unwrap(), text);
+    assert!(text.contains(r#""outcome":"refused""#) && text.contains(r#""resource":"disk""#));
+}
+
+#[test]
+fn a_refusal_is_told_with_its_reason() {
+    let stage = Stage::open(|_, knock| (knock >= Some(2)).then(|| Reply::refusal("memory", 7)));
+    let report = play(&options(&stage, "/t/film/master.m3u8", 4)).unwrap();
+    assert_eq!((report.totals.admitted, report.totals.refused), (2, 2));
+    assert_eq!(report.totals.refused_by.get("memory"), Some(&2));
+    let refused = report.viewers.iter().find(|v| v.outcome == Outcome::Refused).unwrap();
+    let refusal = refused.refusal.as_ref().unwrap();
+    assert_eq!(refusal.retry_after_s, Some(7));
+    assert_eq!(refusal.reason, "no room");
+    assert_eq!((refused.attempts, refused.stage.as_str()), (1, "none"));
+}
+
+#[test]
+fn an_obedient_viewer_comes_again() {
+    let stage = Stage::open(|_, knock| (knock == Some(0)).then(|| Reply::refusal("disk", 0)));
+    let report =
+        play(&PlayOptions { retry: true, ..options(&stage, "/t/film/master.m3u8", 1) }).unwrap();
+    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished")]);
+    let viewer = &report.viewers[0];
+    assert_eq!((viewer.attempts, viewer.refusal.is_some()), (2, true));
+}
+
+#[test]
+fn a_late_segment_is_one_glitch_and_drift() {
+    let stage = Stage::open(|target, _| {
+        // Play-out gets there after 0.6 s.
+        target.starts_with("/t/film/0/3.m4s").then(|| Reply::segment(1000).after_ms(2500))
+    });
+    let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+    let viewer = &report.viewers[0];
+    assert_eq!((viewer.glitches, viewer.stage.as_str()), (1, "finished"));
+    assert!(viewer.stalled_ms > 500.0 && viewer.least_margin_ms.unwrap() < -500.0, "{viewer:?}");
+    // The two pieces from the stall on are late by it, and consecutive.
+    let drift = &viewer.drift;
+    assert!(drift.adf_ms >= 2.0 * viewer.stalled_ms - 0.01, "{drift:?}");
+    assert!(drift.cdf_ms >= 2.0 * viewer.stalled_ms - 0.01, "{drift:?}");
+    assert_eq!(report.samples.last().unwrap().stalls, 1);
+}
+
+#[test]
+fn a_segment_that_is_put_off_is_asked_for_again() {
+    let busy = AtomicBool::new(true);
+    let stage = Stage::open(move |target, _| {
+        let this = target.starts_with("/t/film/0/1.m4s") && busy.swap(false, Ordering::Relaxed);
+        this.then(|| Reply::refusal("disk", 0))
+    });
+    let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished")]);
+    assert_eq!((report.viewers[0].put_off, report.viewers[0].pieces), (1, 10));
+}
+
+#[test]
+fn a_viewer_put_off_for_ever_gives_up() {
+    let stage = Stage::open(|target, _| {
+        target.starts_with("/t/film/0/1.m4s").then(|| Reply::refusal("disk", 0))
+    });
+    let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+    let viewer = &report.viewers[0];
+    assert_eq!((viewer.outcome, viewer.stage.as_str()), (Outcome::Failed, "stalled"));
+    assert!(viewer.error.as_ref().unwrap().contains("answered 503"), "{:?}", viewer.error);
+}
+
+#[test]
+fn a_progressive_file_comes_whole_through_ranges_and_redirects() {
+    let stage = Stage::open(|_, _| None);
+    let place = place("progressive");
+    let report = play(&PlayOptions {
+        save: Some(place.join("film.mp4")),
+        ..options(&stage, "/t/film.mp4", 2)
+    })
+    .unwrap();
+    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished"); 2]);
+    assert_eq!(report.viewers[0].bytes, media_mp4().len() as u64);
+    assert_eq!(report.saved, [place.join("film.mp4")]);
+    assert!(std::fs::read(&report.saved[0]).unwrap() == media_mp4(), "not the same bytes");
+    let asked = stage.asked();
+    assert_eq!(asked.iter().filter(|target| *target == "/t/film.mp4").count(), 2, "{asked:?}");
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn a_servers_root_stands_for_all_its_titles() {
+    let stage = Stage::open(|_, _| None);
+    let report = play(&options(&stage, "", 4)).unwrap();
+    assert_eq!((report.parameters.titles, report.totals.finished), (2, 4));
+    let urls: Vec<&str> = report.viewers.iter().map(|viewer| viewer.url.as_str()).collect();
+    let title = |name| stage.url(&format!("/t/{name}/master.m3u8"));
+    assert_eq!(urls, [title("film"), title("a%20b"), title("film"), title("a%20b")]);
+    let mp4 = PlayOptions { form: Form::Progressive, ..options(&stage, "/titles", 1) };
+    assert_eq!(play(&mp4).unwrap().viewers[0].url, stage.url("/t/film.mp4"));
+}
+
+#[test]
+fn a_server_that_closes_whenever_it_likes_is_put_up_with() {
+    for closing in [Reply::saying_close as fn(Reply) -> Reply, Reply::just_close] {
+        let stage = Stage::open(move |target, _| {
+            target.ends_with(".m4s?s=0").then(|| closing(Reply::segment(1000)))
+        });
+        let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
+        assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished")], "{report:#?}");
+        assert_eq!(report.viewers[0].pieces, 10);
+    }
+}
+
+#[test]
+fn what_befalls_one_viewer_is_told_of_that_one() {
+    let stage = Stage::open(|target, _| {
+        (target == "/t/film/0/2.m4s?s=0").then(|| Reply::segment(1000).cut_after(400))
+    });
+    let report = play(&options(&stage, "/t/film/master.m3u8", 2)).unwrap();
+    assert_eq!((report.totals.failed, report.totals.finished), (1, 1));
+    let failed = report.viewers.iter().find(|v| v.outcome == Outcome::Failed).unwrap();
+    let error = failed.error.as_ref().unwrap();
+    assert!(error.contains("/t/film/0/2.m4s") && error.contains("connection was lost"), "{error}");
+}
+
+#[test]
+fn a_silent_server_is_given_up() {
+    let stage = Stage::open(|target, _| {
+        target.starts_with("/t/film/0.m3u8").then(|| Reply::segment(1).after_ms(60_000))
+    });
+    let patience = Duration::from_millis(300);
+    let error = play(&PlayOptions { patience, ..options(&stage, "/t/film/master.m3u8", 1) });
+    assert!(matches!(error, Err(PlayError::Viewer(ViewerError::Silent { .. }))), "{error:?}");
+}
+
+#[test]
+fn an_interrupted_run_says_so() {
+    let stage = Stage::open(|_, _| None);
+    let stop = AtomicBool::new(false);
+    let arrivals = Arrivals::Every(Duration::from_secs(3600));
+    let options = PlayOptions { arrivals, ..options(&stage, "/t/film/master.m3u8", 2) };
+    let mut told = 0;
+    let report = meter::viewer::play(&options, &stop, &mut |sample| {
+        told += 1;
+        // The first viewer has watched all; the second would come in an hour.
+        stop.store(sample.gone == 1, Ordering::Relaxed);
+    })
+    .unwrap();
+    assert_eq!((report.complete, report.totals.arrived, report.totals.finished), (false, 1, 1));
+    assert_eq!(report.samples.len(), told);
+}
+
+#[test]
+fn when_the_time_is_up_everybody_leaves() {
+    let stage = Stage::open(|target, _| {
+        target.starts_with("/t/film/0/1.m4s").then(|| Reply::segment(1000).after_ms(60_000))
+    });
+    let duration = Some(Duration::from_millis(1500));
+    let report = play(&PlayOptions { duration, ..options(&stage, "/t/film/master.m3u8", 1) });
+    let report = report.unwrap();
+    assert_eq!(verdicts(&report), [(Outcome::Admitted, "stalled")]);
+    assert_eq!((report.complete, report.totals.glitches), (true, 1));
+}
+
+#[test]
+fn whoever_cannot_play_is_told_what_to_do() {
+    let stage = Stage::open(|_, _| None);
+    let text = |url: String| {
+        let urls = vec![url];
+        play(&PlayOptions { urls, ..PlayOptions::default() }).unwrap_err().to_string()
+    };
+    let nobody = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/t/x/master.m3u8", listener.local_addr().unwrap())
+    };
+    let cases = [
+        (nobody, "is 'tenuto serve' running there"),
+        (stage.url("/t/nothing/master.m3u8"), "not found (404); 'tenuto ls STORE'"),
+        (stage.url("/page.m3u8"), "does not begin with #EXTM3U"),
+        (stage.url("/page"), "not an MP4 file that can be played"),
+        (stage.url("/broken.m3u8"), "the server answered 500: on fire"),
+        (stage.url("/around"), "the server answered 302"),
+        (stage.url("").replace("http", "https"), "TLS is not supported"),
+        ("ftp://x/".into(), "is not an address of the form"),
+    ];
+    for (url, wanted) in cases {
+        let error = text(url.clone());
+        assert!(error.contains(wanted), "{url}: {error}");
+    }
+    let none = PlayOptions { urls: vec![stage.url("/t/x.m3u8")], viewers: 0, ..Default::default() };
+    assert!(matches!(play(&none), Err(PlayError::NoViewers)));
+    assert!(matches!(play(&PlayOptions::default()), Err(PlayError::NoUrl)));
+    let save = Some(PathBuf::from("/no/such/folder/film.mp4"));
+    let error = play(&PlayOptions { save, ..options(&stage, "/t/film.mp4", 1) });
+    assert!(matches!(error, Err(PlayError::Save { .. })), "{error:?}");
+}

@@ -1,0 +1,239 @@
+//! A server for tests: one film as HLS and as a file, and whatever the test makes of it.
+//!
+//! The film is five pieces of 200 ms; video segments have 1,000 bytes, audio segments 100, headers
+//! 30. Everybody who knocks gets a number, which is the token of the playlists that follow.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+type Script = dyn Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync;
+
+/// A running server; its threads end with the test's process.
+pub(crate) struct Stage {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stage {
+    /// `script` may answer a request itself: it is told the target and, for a request at the door,
+    /// how many have knocked before.
+    pub(crate) fn open(
+        script: impl Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let house = House {
+            script: Arc::new(script),
+            knocks: Arc::new(AtomicUsize::new(0)),
+            asked: Arc::clone(&asked),
+        };
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let house = house.clone();
+                std::thread::spawn(move || house.serve(stream));
+            }
+        });
+        Self { address, asked }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Targets of all requests until now.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// What is answered, and how.
+pub(crate) struct Reply {
+    status: u16,
+    headers: String,
+    body: Vec<u8>,
+    delay: Duration,
+    cut: Option<usize>,
+    close: bool,
+}
+
+impl Reply {
+    fn new(status: u16, headers: &str, body: impl Into<Vec<u8>>) -> Self {
+        let (headers, body) = (headers.to_owned(), body.into());
+        Self { status, headers, body, delay: Duration::ZERO, cut: None, close: false }
+    }
+
+    pub(crate) fn segment(len: usize) -> Self {
+        Self::new(200, "", vec![7; len])
+    }
+
+    pub(crate) fn refusal(resource: &str, retry_after: u64) -> Self {
+        let body = format!(r#"{{"resource":"{resource}","reason":"no room"}}"#);
+        Self::new(503, &format!("Retry-After: {retry_after}\r\n"), body)
+    }
+
+    pub(crate) fn after_ms(mut self, millis: u64) -> Self {
+        self.delay = Duration::from_millis(millis);
+        self
+    }
+
+    /// Only so many bytes of the body, then the connection is closed.
+    pub(crate) fn cut_after(mut self, bytes: usize) -> Self {
+        self.cut = Some(bytes);
+        self
+    }
+
+    pub(crate) fn saying_close(mut self) -> Self {
+        self.headers += "Connection: close\r\n";
+        self.just_close()
+    }
+
+    pub(crate) fn just_close(mut self) -> Self {
+        self.close = true;
+        self
+    }
+}
+
+#[derive(Clone)]
+struct House {
+    script: Arc<Script>,
+    knocks: Arc<AtomicUsize>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl House {
+    fn serve(&self, mut stream: TcpStream) {
+        let mut pending = Vec::new();
+        while let Some((target, range)) = next_request(&mut stream, &mut pending) {
+            self.asked.lock().unwrap().push(target.clone());
+            let knock = is_door(&target).then(|| self.knocks.fetch_add(1, Ordering::Relaxed));
+            let reply = (self.script)(&target, knock);
+            let reply = reply.unwrap_or_else(|| house_answer(&target, range, knock));
+            std::thread::sleep(reply.delay);
+            if send(&mut stream, &reply).is_err() || reply.close || reply.cut.is_some() {
+                return;
+            }
+        }
+    }
+}
+
+fn is_door(target: &str) -> bool {
+    target.ends_with("/master.m3u8") || target.ends_with(".mp4")
+}
+
+fn send(stream: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {} Said\r\n{}Content-Length: {}\r\n\r\n",
+        reply.status,
+        reply.headers,
+        reply.body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&reply.body[..reply.cut.unwrap_or(reply.body.len())])
+}
+
+/// Target and range of the next request, or `None` when there is none.
+fn next_request(
+    stream: &mut TcpStream,
+    pending: &mut Vec<u8>,
+) -> Option<(String, Option<Range<usize>>)> {
+    let end = loop {
+        if let Some(end) = pending.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        let mut bytes = [0; 4096];
+        let len = stream.read(&mut bytes).ok().filter(|len| *len > 0)?;
+        pending.extend_from_slice(&bytes[..len]);
+    };
+    let head = String::from_utf8(pending.drain(..end).collect()).unwrap();
+    let target = head.split(' ').nth(1).unwrap().to_owned();
+    let range = head.lines().find_map(|line| line.strip_prefix("Range: bytes=")).map(|range| {
+        let (first, last) = range.split_once('-').unwrap();
+        first.parse().unwrap()..last.parse::<usize>().unwrap() + 1
+    });
+    Some((target, range))
+}
+
+fn house_answer(target: &str, range: Option<Range<usize>>, knock: Option<usize>) -> Reply {
+    let number = knock.unwrap_or_default();
+    let path = target.split('?').next().unwrap();
+    let token = target.split_once("?s=").map_or(String::new(), |(_, token)| token.to_owned());
+    let name = path.rsplit('/').next().unwrap();
+    match path {
+        "/titles" => Reply::new(
+            200,
+            "",
+            r#"{"titles":[{"name":"film","kind":"media"},{"name":"a b","kind":"media"}]}"#,
+        ),
+        "/page" | "/page.m3u8" => Reply::new(200, "", "<html>no film here</html>"),
+        "/broken.m3u8" => Reply::new(500, "", "on fire\nand more"),
+        "/around" => Reply::new(302, "Location: /around\r\n", ""),
+        _ if path.starts_with("/t/nothing") => Reply::new(404, "", "no such title"),
+        _ if name == "master.m3u8" => Reply::new(200, "", master(number)),
+        "/t/film.mp4" if token.is_empty() => {
+            Reply::new(307, &format!("Location: /t/film.mp4?s={number}\r\n"), "")
+        }
+        "/t/film.mp4" => ranged(range.expect("players ask for ranges")),
+        _ if name.ends_with(".m3u8") => Reply::new(200, "", media(&name[..1], &token)),
+        _ if name == "init.mp4" => Reply::segment(30),
+        _ if path.contains("/0/") => Reply::segment(1000),
+        _ if path.contains("/1/") => Reply::segment(100),
+        _ => Reply::new(404, "", ""),
+    }
+}
+
+fn master(token: usize) -> String {
+    format!(
+        "#EXTM3U\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",NAME=\"a\",DEFAULT=YES,\
+         URI=\"1.m3u8?s={token}\"\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO=\"a\"\n0.m3u8?s={token}\n"
+    )
+}
+
+fn media(track: &str, token: &str) -> String {
+    let segments: String =
+        (0..5).map(|i| format!("#EXTINF:0.2,\n{track}/{i}.m4s?s={token}\n")).collect();
+    format!(
+        "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:1\n\
+         #EXT-X-MAP:URI=\"{track}/init.mp4?s={token}\"\n{segments}#EXT-X-ENDLIST\n"
+    )
+}
+
+fn ranged(range: Range<usize>) -> Reply {
+    let file = media_mp4();
+    let range = range.start..range.end.min(file.len());
+    let header =
+        format!("Content-Range: bytes {}-{}/{}\r\n", range.start, range.end - 1, file.len());
+    Reply::new(206, &header, &file[range])
+}
+
+/// A film as a file: one track, 30 samples of 10,000 bytes, 100 ms each, its tables in front.
+pub(crate) fn media_mp4() -> Vec<u8> {
+    let words = |words: &[u32]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<u8>>();
+    let boxed = |kind: &str, content: Vec<u8>| {
+        let size = u32::try_from(8 + content.len()).unwrap();
+        [&size.to_be_bytes()[..], kind.as_bytes(), &content].concat()
+    };
+    let front = 8 + 4;
+    // The place of the samples is known once the size of what is before them is; it does not
+    // depend on the place.
+    let moov = |place: u32| {
+        let stbl = [
+            boxed("stts", words(&[0, 1, 30, 100])),
+            boxed("stsz", words(&[0, 10_000, 30])),
+            boxed("stsc", words(&[0, 1, 1, 30, 1])),
+            boxed("stco", words(&[0, 1, place])),
+        ]
+        .concat();
+        let minf = boxed("minf", boxed("stbl", stbl));
+        let mdhd = boxed("mdhd", words(&[0, 0, 0, 1000, 3000, 0]));
+        boxed("moov", boxed("trak", boxed("mdia", [mdhd, minf].concat())))
+    };
+    let place = front + moov(0).len() + 8;
+    let samples = (0..300_000u32).map(|i| (i % 251).to_le_bytes()[0]).collect();
+    [boxed("ftyp", b"isom".to_vec()), moov(u32::try_from(place).unwrap()), boxed("mdat", samples)]
+        .concat()
+}
