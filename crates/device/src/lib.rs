@@ -10,6 +10,7 @@
 mod as_disk;
 mod block;
 mod bounce;
+mod calibrate;
 mod faulty;
 mod file;
 mod frames;
@@ -25,6 +26,7 @@ mod uring;
 
 pub use as_disk::AsDisk;
 pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue};
+pub use calibrate::{CalibrateOptions, CalibrateProgress, calibrate};
 pub use faulty::{Access, Fault, Faulty, Rule};
 pub use file::{FileDevice, OpenOptions};
 pub use memory::MemoryDevice;

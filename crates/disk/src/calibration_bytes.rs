@@ -37,7 +37,7 @@ impl Calibration {
     /// The record's bytes. What is beyond the format's bounds (64 guarantees, 1,024 zones, 1,024
     /// bytes of method) is left out.
     pub fn encode(&self) -> Vec<u8> {
-        let method = &self.method[..self.method.floor_char_boundary(MOST_METHOD)];
+        let method = front(&self.method, MOST_METHOD);
         let guarantees = &self.guarantees[..self.guarantees.len().min(MOST_GUARANTEES)];
         let zones = &self.zones[..self.zones.len().min(MOST_ZONES)];
         let mut bytes = Vec::new();
@@ -128,6 +128,12 @@ fn guarantee(rest: &mut &[u8]) -> Result<ReadGuarantee, CalibrationError> {
 
 fn zone(rest: &mut &[u8]) -> Result<(ByteCount, BitRate), CalibrationError> {
     Ok((ByteCount(u64_of(rest)?), BitRate(u64_of(rest)?)))
+}
+
+/// The whole characters within the first `most` bytes.
+fn front(text: &str, most: usize) -> &str {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    &text[..ends.take_while(|end| *end <= most).last().unwrap_or(0)]
 }
 
 fn u16_of(rest: &mut &[u8]) -> Result<u16, CalibrationError> {

@@ -1,5 +1,6 @@
 //! The devices of this room from outside, as the store and the schedule see them.
 
+mod calibrate;
 mod every_method;
 mod file;
 mod scratch;

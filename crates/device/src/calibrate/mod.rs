@@ -1,0 +1,185 @@
+//! Finds out what a device holds, by reading from it: the record that admission stands on.
+//!
+//! Only reads. Three parts, within a budget of time: how many reads to keep in the device at once;
+//! sweeps of reads in the placements that hurt most (`places.rs`), for each read size; sequential
+//! reading by place. The order of things and the arithmetic are in `course.rs`, which knows no
+//! clock; here the reads are made and timed.
+
+mod course;
+mod places;
+
+use crate::{BlockDevice, Completion, DeviceError, DeviceKind, Pool, Queue};
+use course::{Bench, Course, Round};
+use disk::Calibration;
+use places::Places;
+use std::ops::Range;
+use std::time::{Duration, Instant, SystemTime};
+use units::ByteCount;
+
+/// How to calibrate.
+#[derive(Clone, Debug)]
+pub struct CalibrateOptions {
+    /// The scheduling period that the guarantee is for.
+    pub slot: Duration,
+    /// Sizes of reads to measure, each a multiple of 4,096 and at most the pool's largest buffer.
+    pub read_sizes: Vec<ByteCount>,
+    /// Numbers of reads in the device at once to try.
+    pub depths: Vec<u32>,
+    /// About how long it may take. Every measurement is made at least once, so that it takes
+    /// longer on a slow disk with many read sizes.
+    pub budget: Duration,
+    /// The part of the device to read from; what is beyond its end is left out.
+    pub area: Range<u64>,
+    /// Of the random placements: the same seed reads the same places.
+    pub seed: u64,
+}
+
+/// What `tenuto calibrate` and a server's first start do: 12 s over the whole device.
+impl Default for CalibrateOptions {
+    fn default() -> Self {
+        Self {
+            slot: Duration::from_millis(500),
+            read_sizes: vec![ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4)],
+            // Not 1: the disk would idle whenever the host is late.
+            depths: vec![2, 4, 8, 16, 32],
+            budget: Duration::from_secs(12),
+            area: 0..u64::MAX,
+            seed: 1,
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CalibrateProgress {
+    /// What is being measured.
+    pub stage: &'static str,
+    /// Of all of it, from 0 to 1.
+    pub done: f64,
+}
+
+/// Measures `device`. Its guarantee per read size is
+///
+/// ```text
+///   minRead = (slot - longest single read) / slowest round's time per read, rounded down
+/// ```
+///
+/// where a round is one sweep of about minRead reads and starts with the arm at the far end. The
+/// longest read is taken off as a margin: what is under way when a slot begins must end first.
+///
+/// # Errors
+/// When a read fails; when nothing in the area was ever written, so that reads of it would not
+/// reach the disk; when the pool has no buffer of the sizes asked for.
+pub fn calibrate(
+    device: &dyn BlockDevice,
+    pool: &Pool,
+    options: &CalibrateOptions,
+    progress: &mut dyn FnMut(CalibrateProgress),
+) -> Result<Calibration, DeviceError> {
+    let depth = options.depths.iter().copied().max().unwrap_or(1).max(1);
+    let queue = device.queue(depth, pool)?;
+    let places = places_of(device, options)?;
+    let method = format!("{}{}", queue.method(), places.remark());
+    let mut bench = Reads { queue, pool: pool.clone(), start: Instant::now(), done: Vec::new() };
+    // Wakes a sleeping disk, and touches the buffers.
+    bench.round(
+        &places.spread(0.0..1.0, 4, LARGEST_BLOCK, &mut places::Random::new(0)),
+        LARGEST_BLOCK,
+        2,
+    )?;
+    bench.start = Instant::now();
+    let calibration = Course::new(&mut bench, &places, options, progress).run()?;
+    let measured_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Ok(Calibration {
+        method: format!("{method}; {}", calibration.method),
+        measured_at: measured_at.map_or(0, |since| since.as_secs()),
+        ..calibration
+    })
+}
+
+fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Places, DeviceError> {
+    let geometry = device.geometry();
+    let unusable = |reason: String| {
+        let path = match geometry.kind {
+            DeviceKind::Memory => "(memory)",
+            _ => "the device",
+        };
+        Err(DeviceError::Unusable { path: path.into(), reason })
+    };
+    let Some(largest) = options.read_sizes.iter().max().filter(|_| !options.slot.is_zero()) else {
+        return unusable("calibrating needs a slot and at least one read size".to_owned());
+    };
+    let area = options.area.start..options.area.end.min(geometry.size.0);
+    let whole = area.end.saturating_sub(area.start);
+    if whole < largest.0.max(LARGEST_BLOCK) {
+        let room = ByteCount(whole);
+        return unusable(format!("{room} is too little to calibrate reads of {largest} in"));
+    }
+    let written = device.written(area.clone())?;
+    let places = Places::new(area, &written, largest.0);
+    places.map_or_else(
+        || {
+            unusable(format!(
+                "nothing was ever written there in a piece of {largest}, so reading it would not \
+                 reach the disk; ingest something first, or calibrate with smaller reads"
+            ))
+        },
+        Ok,
+    )
+}
+
+/// Real reads against the real clock.
+struct Reads {
+    queue: Box<dyn Queue>,
+    pool: Pool,
+    start: Instant,
+    done: Vec<Completion>,
+}
+
+impl Bench for Reads {
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn round(&mut self, places: &[u64], size: u64, depth: u32) -> Result<Round, DeviceError> {
+        let size = usize::try_from(size).expect("reads fit in memory");
+        let start = Instant::now();
+        let mut round = Round::default();
+        let (mut next, mut last_end) = (0, start);
+        let mut asked = vec![start; places.len()];
+        while next < places.len() || self.queue.in_flight() > 0 {
+            while next < places.len() && self.queue.in_flight() < depth {
+                let Some(buffer) = self.pool.take(size) else { break };
+                asked[next] = Instant::now();
+                self.queue.submit(next as u64, places[next], buffer)?;
+                next += 1;
+            }
+            if self.queue.in_flight() == 0 {
+                return Err(no_buffers(size));
+            }
+            self.queue.wait(PATIENCE, &mut self.done)?;
+            let now = Instant::now();
+            for completion in self.done.drain(..) {
+                completion.result?;
+                let index = usize::try_from(completion.tag).expect("an index");
+                let begun = asked[index].max(last_end);
+                round.longest = round.longest.max(now.saturating_duration_since(begun));
+                last_end = now;
+            }
+        }
+        round.took = last_end - start;
+        Ok(round)
+    }
+}
+
+fn no_buffers(size: usize) -> DeviceError {
+    let size = ByteCount(size as u64);
+    let reason = format!("no buffer of {size} is free; give it more memory");
+    DeviceError::Unusable { path: "the buffer pool".into(), reason }
+}
+
+/// One wait; longer stalls only go round once more.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Of every disk there is: a read that always is whole blocks.
+const LARGEST_BLOCK: u64 = 4096;

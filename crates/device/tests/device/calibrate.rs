@@ -1,0 +1,81 @@
+//! Calibration by real reads: what it refuses, and that it keeps within what the device can do.
+
+use crate::scratch::Scratch;
+use device::{
+    Access, AsDisk, BlockDevice, CalibrateOptions, DeviceError, Fault, Faulty, FileDevice,
+    MemoryDevice, OpenOptions, Pool, Rule, calibrate, preallocate,
+};
+use disk::{Calibration, DiskModel};
+use std::sync::Arc;
+use std::time::Duration;
+use units::ByteCount;
+
+fn quick() -> CalibrateOptions {
+    CalibrateOptions {
+        slot: Duration::from_millis(100),
+        read_sizes: vec![ByteCount::kib(64), ByteCount::kib(256)],
+        budget: Duration::from_millis(600),
+        ..CalibrateOptions::default()
+    }
+}
+
+fn run(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Calibration, DeviceError> {
+    let pool = Pool::new(ByteCount::mib(32), ByteCount::mib(1));
+    let result = calibrate(device, &pool, options, &mut |_| {});
+    assert_eq!(pool.used(), ByteCount::ZERO, "every buffer came back");
+    result
+}
+
+fn said(device: &dyn BlockDevice, options: &CalibrateOptions) -> String {
+    run(device, options).unwrap_err().to_string()
+}
+
+/// The model is never early, so no guarantee can be above what the disk does without any seek or
+/// turn, in its fastest zone.
+#[test]
+fn a_modelled_disk_is_not_credited_with_more_than_it_can_do() {
+    let model = DiskModel::preset("hdd-20tb").unwrap();
+    let disk = AsDisk::new(Arc::new(MemoryDevice::new(ByteCount::mib(256))), &model);
+    let calibration = run(&disk, &quick()).unwrap();
+    let outermost = model.zones()[0].1;
+    for g in &calibration.guarantees {
+        let most = calibration.slot.as_secs_f64() / g.read_size.time_at(outermost).as_secs_f64();
+        assert!(f64::from(g.min_read) <= g.mean_read && g.mean_read <= most, "{g:?}, {most}");
+        assert!(g.longest_read >= g.read_size.time_at(outermost), "{g:?}");
+    }
+    assert!(calibration.method.starts_with("as slow as hdd-20tb, over memory; slowest of "));
+    assert!(calibration.zones.is_sorted() && calibration.measured_at > 1_700_000_000);
+}
+
+#[test]
+fn a_file_is_measured_where_it_was_written_and_says_so() {
+    let scratch = Scratch::new("calibrate");
+    let path = scratch.path().join("store");
+    preallocate(&path, ByteCount::mib(64)).unwrap();
+    let options = OpenOptions { direct: true, write: true, exclusive: false };
+    let device = FileDevice::open(&path, options).unwrap();
+    let error = said(&device, &quick());
+    assert!(error.contains("nothing was ever written there in a piece of 256 KiB"), "{error}");
+    device.write_at(16 << 20, &vec![1; 8 << 20]).unwrap();
+    device.flush().unwrap();
+    let calibration = run(&device, &quick()).unwrap();
+    let method = &calibration.method;
+    assert!(method.contains("; only the 8 MiB of 64 MiB that were ever written; "), "{method}");
+    assert!(calibration.zones.iter().all(|(at, _)| (16 << 20..24 << 20).contains(&at.0)));
+    assert_eq!(calibration.guarantees.len(), 2);
+}
+
+#[test]
+fn what_cannot_be_measured_is_named() {
+    let device = MemoryDevice::new(ByteCount::mib(4));
+    let large = CalibrateOptions { read_sizes: vec![ByteCount::mib(8)], ..quick() };
+    assert!(said(&device, &large).contains("4 MiB is too little to calibrate reads of 8 MiB in"));
+    let beyond = CalibrateOptions { area: 8 << 20..16 << 20, ..quick() };
+    assert!(said(&device, &beyond).contains("0 B is too little"));
+    let none = CalibrateOptions { read_sizes: vec![], ..quick() };
+    assert!(said(&device, &none).contains("needs a slot and at least one read size"));
+    let faulty = Faulty::new(Arc::new(device));
+    let fault = Fault::Errno(libc::EIO);
+    faulty.add(Rule { access: Access::Read, area: 0..4 << 20, times: u32::MAX, fault });
+    assert!(said(&faulty, &quick()).contains("Input/output error"));
+}
