@@ -1,8 +1,16 @@
 //! Giving titles back as files.
+//!
+//! Written under a name of its own beside the file asked for, made durable, then given its name:
+//! there is never half an export under the name that was asked for, and never one in place of a
+//! file that was there.
 
-use crate::{Pace, Progress, Store, StoreError};
+use crate::{Pace, Progress, Store, StoreError, TitleReader};
+use media::{Packaging, PackagingOptions, Slice, TitleKind};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A title given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +26,8 @@ pub struct ExportReport {
 }
 
 /// Writes a title to a new file: media as a playable MP4 or MOV, files bit for bit. Never
-/// overwrites; checksums are verified on the way.
+/// overwrites. Checksums are verified on the way: [`StoreError::DataDamaged`] names the span that
+/// does not match, and then there is no file.
 pub fn export(
     store: &Store,
     name: &str,
@@ -27,6 +36,134 @@ pub fn export(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<ExportReport, StoreError> {
-    let _ = (store, name, out, pace, progress, cancel);
-    todo!()
+    let title = store.title(name).ok_or_else(|| StoreError::NoTitle { name: name.to_owned() })?;
+    if fs::symlink_metadata(out).is_ok() {
+        let source = io::Error::from(io::ErrorKind::AlreadyExists);
+        return Err(file_error("create", out, source));
+    }
+    let mut reader = store.reader(title.id, pace)?;
+    let slices = slices(&reader)?;
+    let total: u64 = slices.iter().map(Slice::len).sum();
+    let temporary = Temporary::create(out)?;
+    let mut file = BufWriter::with_capacity(BUFFER, &temporary.file);
+    let mut done = 0;
+    for slice in &slices {
+        write_slice(slice, &mut reader, &mut |bytes| {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StoreError::Cancelled);
+            }
+            file.write_all(bytes).map_err(|source| file_error("write", out, source))?;
+            done += bytes.len() as u64;
+            progress(Progress { stage: "exporting", done, total: Some(total) });
+            Ok(())
+        })?;
+    }
+    file.flush().map_err(|source| file_error("write", out, source))?;
+    drop(file);
+    temporary.keep(out)?;
+    Ok(ExportReport { title: title.name, out: out.to_owned(), bytes: total, notes: notes(&reader) })
 }
+
+/// What the file consists of.
+fn slices(reader: &TitleReader<'_>) -> Result<Vec<Slice>, StoreError> {
+    let record = reader.record();
+    if record.kind == TitleKind::File {
+        let whole = |(track, it): (usize, &crate::TrackRecord)| Slice::Stored {
+            track: u16::try_from(track).expect("tracks are few"),
+            bytes: 0..it.bytes,
+        };
+        return Ok(record.tracks.iter().enumerate().map(whole).collect());
+    }
+    let packaging = Packaging::new(reader.index().clone(), &PackagingOptions::default());
+    let packaging = packaging.map_err(|error| StoreError::NotExported {
+        title: record.name.clone(),
+        reason: error.to_string(),
+    })?;
+    let all: Vec<u16> =
+        (0..record.tracks.len()).map(|i| u16::try_from(i).expect("tracks are few")).collect();
+    Ok(packaging.progressive(&all).slices().to_vec())
+}
+
+fn write_slice(
+    slice: &Slice,
+    reader: &mut TitleReader<'_>,
+    write: &mut dyn FnMut(&[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    match slice {
+        Slice::Generated { bytes, range } => write(&bytes[range.clone()]),
+        Slice::Stored { track, bytes } => {
+            let mut at = bytes.start;
+            while at < bytes.end {
+                let most = usize::try_from(bytes.end - at).unwrap_or(usize::MAX);
+                let piece = reader.piece(*track, at, most)?;
+                at += piece.len() as u64;
+                write(piece)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn notes(reader: &TitleReader<'_>) -> Vec<String> {
+    let empty = |(i, track): (usize, &crate::TrackRecord)| {
+        (track.bytes == 0).then(|| format!("track {i} has no data"))
+    };
+    reader.record().tracks.iter().enumerate().filter_map(empty).collect()
+}
+
+/// A file that is gone unless it is kept.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+    kept: bool,
+}
+
+impl Temporary {
+    fn create(out: &Path) -> Result<Self, StoreError> {
+        let mut name = OsString::from(".");
+        name.push(out.file_name().unwrap_or_default());
+        name.push(format!(".{}.part", std::process::id()));
+        let path = out.with_file_name(name);
+        // What a killed export left behind under this very process id is nobody's.
+        let _ = fs::remove_file(&path);
+        let file = File::options().write(true).create_new(true).open(&path);
+        let file = file.map_err(|source| file_error("create", &path, source))?;
+        Ok(Self { path, file, kept: false })
+    }
+
+    /// Makes it durable under its own name; an error if that is taken by now.
+    fn keep(mut self, out: &Path) -> Result<(), StoreError> {
+        self.file.sync_all().map_err(|source| file_error("write", out, source))?;
+        // A link, unlike a renaming, fails where a file is; some file systems have no links.
+        match fs::hard_link(&self.path, out) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(file_error("create", out, error));
+            }
+            Err(_) => {
+                fs::rename(&self.path, out).map_err(|source| file_error("create", out, source))?;
+                self.kept = true;
+            }
+        }
+        let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| file_error("write", folder, source))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.kept {
+            // At worst a file named `.part` is left, which says what it is.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn file_error(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+    StoreError::File { action, path: path.to_owned(), source }
+}
+
+/// Small slices (an audio packet's second) join into writes of this size.
+const BUFFER: usize = 1 << 20;

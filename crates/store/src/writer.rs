@@ -17,11 +17,13 @@ use crate::runs::{pieces, runs};
 use crate::{FreePace, Pace, Store, StoreError, TitleId, TitleRecord, TrackRecord};
 use device::{Buffer, Pool};
 use media::{
-    CHECKSUM_SPAN, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+    CHECKSUM_SPAN, LduIndex, Packaging, PackagingOptions, TitleIndex, TitleKind, TrackDescription,
+    TrackIndex, checksum,
 };
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use units::{ByteCount, Extent, MediaTime};
+use units::{ByteCount, Extent};
 
 /// A title being written. Dropped before [`TitleWriter::seal`], it leaves nothing behind.
 pub struct TitleWriter<'a> {
@@ -145,7 +147,7 @@ impl<'a> TitleWriter<'a> {
             self.write_out(number)?;
             self.trim(number);
         }
-        let index = self.title_index(tracks)?;
+        let index = Arc::new(self.title_index(tracks)?);
         let bytes = index.encode();
         let record = self.place_index(&index, &bytes)?;
         let mut region = label::encode(&record, self.store.uuid());
@@ -264,7 +266,11 @@ impl<'a> TitleWriter<'a> {
     }
 
     /// Reserves the index region and writes down the title's record.
-    fn place_index(&mut self, index: &TitleIndex, bytes: &[u8]) -> Result<TitleRecord, StoreError> {
+    fn place_index(
+        &mut self,
+        index: &Arc<TitleIndex>,
+        bytes: &[u8],
+    ) -> Result<TitleRecord, StoreError> {
         let chunk = self.store.layout().chunk;
         let chunks = ((label::SIZE + bytes.len()) as u64).div_ceil(chunk);
         {
@@ -354,22 +360,10 @@ fn full(error: NoRoom, free: &FreeMap, chunk: u64) -> StoreError {
     }
 }
 
-/// Play-out time: the longest track, as its edit list plays it.
-fn duration(index: &TitleIndex) -> Duration {
-    let of = |track: &TrackIndex| {
-        let edits = &track.description.edits;
-        let edited: Option<Vec<MediaTime>> = edits.iter().map(|edit| edit.duration).collect();
-        match edited {
-            Some(parts) if !parts.is_empty() => {
-                parts.into_iter().fold(MediaTime::ZERO, |sum, part| sum + part)
-            }
-            _ => {
-                let ticks = i64::try_from(track.ldus.duration_ticks()).unwrap_or(i64::MAX);
-                MediaTime::from_ticks(ticks, track.description.timescale)
-            }
-        }
-    };
-    index.tracks.iter().map(of).max().unwrap_or_default().since_start()
+/// Play-out time as players are told it; zero for what is not played.
+fn duration(index: &Arc<TitleIndex>) -> Duration {
+    Packaging::new(Arc::clone(index), &PackagingOptions::default())
+        .map_or(Duration::ZERO, |packaging| packaging.duration())
 }
 
 /// Bytes of one write: what a disk writes at nearly its full rate, and no more in memory per track.

@@ -1,9 +1,26 @@
-//! Taking files in.
+//! Taking files in, one title each.
+//!
+//! ```text
+//!  media   ffprobe ──JSON──▶ what to take, what to leave out, what to refuse
+//!          ffmpeg ──pipe──▶ FragmentReader ──payload──▶ TitleWriter ──▶ device
+//!            (remux only)        └──────────LDU index──────▶ seal
+//!  file    read ──────────────────────────────────────▶ TitleWriter
+//! ```
+//!
+//! FFmpeg's programs are called, never linked: they read what strangers wrote, so they run as
+//! processes of their own that can be killed and have bounds (`process`). Nothing is re-encoded.
+//! A file that is refused leaves nothing behind.
+
+mod bytes;
+mod fragments;
+mod probe;
+mod process;
+mod remux;
 
 use crate::{Pace, Progress, Store, StoreError, TitleRecord};
 use media::TitleKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How to take files in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +44,7 @@ impl Default for IngestOptions {
 pub struct IngestReport {
     /// The title it became.
     pub title: TitleRecord,
-    /// What of the file is not in the title: `subtitle track 3 (subrip, eng)`.
+    /// What of the file is not in the title: `subtitle stream 3 (subrip, eng)`.
     pub left_out: Vec<String>,
     /// What else a person should know.
     pub notes: Vec<String>,
@@ -51,8 +68,11 @@ pub fn ingest(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Vec<FileOutcome> {
-    let _ = (store, files, options, pace, progress, cancel);
-    todo!()
+    let one = |file: &PathBuf| FileOutcome {
+        file: file.clone(),
+        result: ingest_file(store, file, options, pace, progress, cancel),
+    };
+    files.iter().map(one).collect()
 }
 
 /// Takes in one file as one title.
@@ -64,6 +84,51 @@ pub fn ingest_file(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<IngestReport, StoreError> {
-    let _ = (store, file, options, pace, progress, cancel);
-    todo!()
+    let about = std::fs::metadata(file).map_err(|source| StoreError::File {
+        action: "read",
+        path: file.to_owned(),
+        source,
+    })?;
+    if !about.is_file() {
+        return Err(refused(file, "it is no regular file".to_owned()));
+    }
+    let name = match (&options.name, file.file_stem().and_then(|stem| stem.to_str())) {
+        (Some(name), _) => name.as_str(),
+        (None, Some(stem)) => stem,
+        (None, None) => {
+            let reason = "its name is not UTF-8; name the title yourself".to_owned();
+            return Err(refused(file, reason));
+        }
+    };
+    let writer = store.begin(name, options.kind)?.paced(pace);
+    let mut job = Job { file, size: about.len(), options, progress, cancel };
+    match options.kind {
+        TitleKind::File => bytes::ingest(writer, &mut job),
+        TitleKind::Media => remux::ingest(writer, &mut job),
+    }
+}
+
+/// One file being taken in.
+struct Job<'a> {
+    file: &'a Path,
+    size: u64,
+    options: &'a IngestOptions,
+    progress: &'a mut dyn FnMut(Progress),
+    cancel: &'a AtomicBool,
+}
+
+impl Job<'_> {
+    /// Tells how far it has come; an error if it has been called off.
+    fn tell(&mut self, stage: &'static str, done: u64) -> Result<(), StoreError> {
+        (self.progress)(Progress { stage, done, total: Some(self.size) });
+        if self.cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
+    }
+
+    fn refused(&self, reason: impl Into<String>) -> StoreError {
+        refused(self.file, reason.into())
+    }
+}
+
+fn refused(file: &Path, reason: String) -> StoreError {
+    StoreError::Refused { file: file.to_owned(), reason }
 }

@@ -6,7 +6,8 @@
 //!   write ──▶ cache (visible to reads) ──flush──▶ durable
 //!                │ power cut
 //!                └──▶ any subset of the writes since the last flush survives, in any
-//!                     combination, each whole or torn: any subset of its 512-byte sectors
+//!                     combination, each whole or torn: any subset of its 512-byte sectors,
+//!                     some of them only up to some byte
 //! ```
 //!
 //! A workload runs once and every write, flush and acknowledgement is recorded; a cut is then a
@@ -110,10 +111,14 @@ pub fn cut(image: &[u8], events: &[Event], random: &mut fastrand::Rng) -> Vec<u8
             continue;
         }
         for (s, sector) in data.chunks(512).enumerate() {
-            if !torn || random.f64() < survival {
-                let at = usize::try_from(*offset).unwrap() + s * 512;
-                bytes[at..at + sector.len()].copy_from_slice(sector);
-            }
+            let written = match random.u32(..8) {
+                _ if !torn => 512,
+                0 => random.usize(..512),
+                _ if random.f64() < survival => 512,
+                _ => 0,
+            };
+            let at = usize::try_from(*offset).unwrap() + s * 512;
+            bytes[at..at + written].copy_from_slice(&sector[..written]);
         }
     }
     bytes

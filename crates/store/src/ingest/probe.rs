@@ -1,0 +1,407 @@
+//! What FFmpeg sees in a file, and what is decided from it: which streams are taken, which are left
+//! out, and whether the file is refused.
+//!
+//! Deciding is apart from probing, so that it can be tested without a file.
+
+use super::Job;
+use super::process::{Process, last_words, tail};
+use crate::StoreError;
+use serde::Deserialize;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use units::ByteCount;
+
+/// What `ffprobe` says, as far as it matters here.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Probe {
+    #[serde(default)]
+    streams: Vec<Stream>,
+    #[serde(default)]
+    format: Format,
+    /// The first few.
+    #[serde(default)]
+    packets: Vec<Packet>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Format {
+    #[serde(default)]
+    format_name: String,
+    duration: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Stream {
+    index: u32,
+    #[serde(default)]
+    codec_type: String,
+    codec_name: Option<String>,
+    #[serde(default)]
+    codec_tag_string: String,
+    bit_rate: Option<String>,
+    duration: Option<String>,
+    #[serde(default)]
+    disposition: Disposition,
+    #[serde(default)]
+    tags: Tags,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Disposition {
+    #[serde(default)]
+    attached_pic: u8,
+    #[serde(default)]
+    timed_thumbnails: u8,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Tags {
+    #[serde(alias = "LANGUAGE")]
+    language: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Packet {
+    #[serde(default)]
+    side_data_list: Vec<SideData>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct SideData {
+    #[serde(default)]
+    side_data_type: String,
+}
+
+/// What to do with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// In the order of the title's tracks.
+    pub(super) streams: Vec<Taken>,
+    /// `mp4`, or `mov` where a codec needs it.
+    pub(super) container: &'static str,
+    pub(super) left_out: Vec<String>,
+}
+
+/// A stream to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// FFmpeg's number of it.
+    pub(super) index: u32,
+    pub(super) video: bool,
+    pub(super) codec: String,
+    /// What its data is expected to take; zero if there is no telling.
+    pub(super) expected: ByteCount,
+}
+
+/// The arguments that keep FFmpeg from reading anything but this file, and let it look far enough.
+pub(super) fn input(file: &Path) -> Vec<OsString> {
+    let mut words: Vec<OsString> = INPUT.iter().map(OsString::from).collect();
+    let mut name = OsString::from("file:");
+    name.push(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+    words.push(name);
+    words
+}
+
+/// Asks `ffprobe`.
+pub(super) fn probe(job: &mut Job<'_>) -> Result<Probe, StoreError> {
+    job.tell("probing", 0)?;
+    let mut words: Vec<OsString> = ASK.iter().map(OsString::from).collect();
+    words.extend(input(job.file));
+    let mut process = Process::start("ffprobe", &words)?;
+    let (mut stdout, stderr) = process.pipes();
+    let started = Instant::now();
+    let (json, complaints, status) = std::thread::scope(|scope| {
+        let json = scope.spawn(move || {
+            let mut json = Vec::new();
+            stdout.by_ref().take(MAX_JSON).read_to_end(&mut json).map(|_| json)
+        });
+        let complaints = scope.spawn(|| tail(stderr));
+        while !json.is_finished() {
+            let called_off = job.tell("probing", 0).is_err();
+            if called_off || started.elapsed() > PROBE_TIME {
+                process.kill();
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let json = json.join().expect("it does not panic");
+        let status = process.wait();
+        (json, complaints.join().expect("it does not panic"), status)
+    });
+    job.tell("probing", 0)?;
+    if started.elapsed() > PROBE_TIME {
+        return Err(job.refused("FFmpeg finds no end in looking at it"));
+    }
+    match (json, status) {
+        (Ok(json), Ok(status)) if status.success() => serde_json::from_slice(&json)
+            .map_err(|error| job.refused(format!("FFmpeg's answer makes no sense: {error}"))),
+        _ => Err(job.refused(unreadable(&complaints))),
+    }
+}
+
+fn unreadable(complaints: &str) -> String {
+    if complaints.contains("Format not on whitelist") {
+        return "it is of a kind that is no media, or refers to other files (a playlist, an image \
+                sequence); take it in with --as file"
+            .to_owned();
+    }
+    let said = last_words(complaints);
+    let said = if said.is_empty() { "it gave no reason".to_owned() } else { said };
+    format!("FFmpeg cannot read it ({said}); if its bytes are wanted, take it in with --as file")
+}
+
+impl Probe {
+    /// Decides; `Err` is the reason for which the file is refused.
+    pub(super) fn plan(&self, size: u64) -> Result<Plan, String> {
+        let mut streams = Vec::new();
+        let mut left_out = Vec::new();
+        for stream in &self.streams {
+            let media = matches!(stream.codec_type.as_str(), "video" | "audio");
+            let picture =
+                stream.disposition.attached_pic != 0 || stream.disposition.timed_thumbnails != 0;
+            if media && !picture {
+                self.refuse_stream(stream)?;
+                streams.push(stream);
+            } else {
+                left_out.push(stream.describe(picture));
+            }
+        }
+        if streams.is_empty() {
+            let only = if left_out.is_empty() { String::new() } else { left_out.join(", ") };
+            let only = if only.is_empty() { "nothing at all".to_owned() } else { only };
+            return Err(format!(
+                "it has neither pictures nor sound, but {only}; take it in with --as file"
+            ));
+        }
+        // Pictures first, whatever the file's order: players expect it, and so do people.
+        streams.sort_by_key(|stream| (stream.codec_type != "video", stream.index));
+        let expected = self.expected(&streams, size);
+        let taken = |(stream, expected): (&&Stream, ByteCount)| Taken {
+            index: stream.index,
+            video: stream.codec_type == "video",
+            codec: stream.codec().to_owned(),
+            expected,
+        };
+        let streams: Vec<Taken> = streams.iter().zip(expected).map(taken).collect();
+        let container = container(&streams)?;
+        Ok(Plan { streams, container, left_out })
+    }
+
+    fn refuse_stream(&self, stream: &Stream) -> Result<(), String> {
+        let encrypted = |packet: &Packet| {
+            packet.side_data_list.iter().any(|side| side.side_data_type.starts_with("Encryption"))
+        };
+        let tag = stream.codec_tag_string.as_str();
+        if self.packets.iter().any(encrypted) || matches!(tag, "encv" | "enca" | "drms" | "drmi") {
+            return Err("it is encrypted; decrypt it first, with whoever holds the key".to_owned());
+        }
+        if matches!(stream.codec(), "unknown" | "none" | "") {
+            return Err(format!(
+                "FFmpeg does not know the codec of {} ({tag}); take it in with --as file",
+                stream.describe(false)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Sound by its bit rate, which is steady; pictures share what is left of the file.
+    fn expected(&self, streams: &[&Stream], size: u64) -> Vec<ByteCount> {
+        let by_rate: Vec<Option<u64>> = streams
+            .iter()
+            .map(|stream| {
+                let seconds = stream.duration.as_ref().or(self.format.duration.as_ref());
+                let seconds: f64 = seconds?.parse().ok()?;
+                let rate: f64 = stream.bit_rate.as_ref()?.parse().ok()?;
+                let bytes = seconds * rate / 8.0;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    clippy::cast_precision_loss,
+                    reason = "an estimate, bounded by the file's size"
+                )]
+                (0.0..=size as f64).contains(&bytes).then_some(bytes as u64)
+            })
+            .collect();
+        let largest = (0..streams.len())
+            .max_by_key(|i| (streams[*i].codec_type == "video", by_rate[*i]))
+            .unwrap_or(0);
+        let others: u64 =
+            by_rate.iter().enumerate().filter(|(i, _)| *i != largest).filter_map(|(_, r)| *r).sum();
+        (0..streams.len())
+            .map(|i| match by_rate[i] {
+                _ if i == largest => ByteCount(size.saturating_sub(others)),
+                rate => ByteCount(rate.unwrap_or(0)),
+            })
+            .collect()
+    }
+
+    /// Whether old players packed several pictures into one packet of this file.
+    pub(super) fn may_pack_pictures(&self) -> bool {
+        self.format.format_name == "avi"
+    }
+}
+
+impl Stream {
+    fn codec(&self) -> &str {
+        self.codec_name.as_deref().unwrap_or("unknown")
+    }
+
+    /// For people: `subtitle stream 3 (subrip, eng)`.
+    fn describe(&self, picture: bool) -> String {
+        let kind = match self.codec_type.as_str() {
+            _ if picture => "still picture",
+            "" => "unknown",
+            kind => kind,
+        };
+        let tag = self.codec_tag_string.as_str();
+        let codec = match self.codec() {
+            "unknown" if !tag.is_empty() && !tag.contains('[') => tag,
+            codec => codec,
+        };
+        match self.tags.language.as_deref() {
+            Some(language) if language != "und" => {
+                format!("{kind} stream {} ({codec}, {language})", self.index)
+            }
+            _ => format!("{kind} stream {} ({codec})", self.index),
+        }
+    }
+}
+
+/// MP4 if it can hold all of them, else QuickTime if it can.
+fn container(streams: &[Taken]) -> Result<&'static str, String> {
+    let needs_mov = streams.iter().find(|s| !MP4_CODECS.contains(&s.codec.as_str()));
+    let needs_mp4 = streams.iter().find(|s| MP4_ONLY.contains(&s.codec.as_str()));
+    match (needs_mov, needs_mp4) {
+        (None, _) => Ok("mp4"),
+        (Some(_), None) => Ok("mov"),
+        (Some(mov), Some(mp4)) => Err(format!(
+            "no one container holds its {} together with its {}; convert one of them first, or \
+             take it in with --as file",
+            mp4.codec, mov.codec
+        )),
+    }
+}
+
+/// What FFmpeg puts into MP4.
+const MP4_CODECS: &[&str] = &[
+    "h264",
+    "hevc",
+    "av1",
+    "vp9",
+    "mpeg2video",
+    "mpeg1video",
+    "mpeg4",
+    "mjpeg",
+    "vc1",
+    "aac",
+    "mp3",
+    "mp2",
+    "ac3",
+    "eac3",
+    "opus",
+    "flac",
+    "alac",
+    "dts",
+    "truehd",
+];
+
+/// What it does not put into QuickTime.
+const MP4_ONLY: &[&str] = &["av1", "vp9", "opus", "flac", "truehd"];
+
+/// Containers that hold media themselves. Not those that name other files (playlists, image
+/// sequences, edit decision lists): a stranger's file must not make FFmpeg read a neighbour's.
+const INPUT: &[&str] = &[
+    "-protocol_whitelist",
+    "file",
+    "-format_whitelist",
+    "mov,matroska,mpegts,mpeg,mpegvideo,avi,mxf,mxf_opatom,gxf,ogg,flv,live_flv,asf,rm,wtv,ivf,nut,\
+     h264,hevc,m4v,av1,obu,dv,mjpeg,vc1,wav,w64,aiff,au,caf,flac,aac,mp3,ac3,eac3,dts,dtshd,truehd,\
+     amr,wv,tta,ape",
+    // Transport streams may begin their sound late.
+    "-probesize",
+    "50M",
+    "-analyzeduration",
+    "20M",
+    "-i",
+];
+
+const ASK: &[&str] = &[
+    "-v",
+    "error",
+    "-print_format",
+    "json",
+    "-read_intervals",
+    "%+#32",
+    "-show_entries",
+    "format=format_name,duration:\
+     stream=index,codec_type,codec_name,codec_tag_string,bit_rate,duration:\
+     stream_disposition=attached_pic,timed_thumbnails:stream_tags=language:\
+     packet=stream_index:packet_side_data=side_data_type",
+];
+
+/// Thousands of streams; more is no file of anybody's.
+const MAX_JSON: u64 = 8 << 20;
+
+/// On a busy disk, too, looking at the first 50 MB takes less.
+const PROBE_TIME: Duration = Duration::from_secs(120);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide(json: &str) -> String {
+        let probe: Probe = serde_json::from_str(json).unwrap();
+        match probe.plan(1_000_000) {
+            Err(reason) => format!("refused: {reason}"),
+            Ok(plan) => {
+                let streams: Vec<String> = plan
+                    .streams
+                    .iter()
+                    .map(|s| format!("{} {} {}", s.index, s.codec, s.expected))
+                    .collect();
+                format!("{}: {}; left out: {:?}", plan.container, streams.join(", "), plan.left_out)
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_taken_left_out_and_refused() {
+        let video = r#"{"index":1,"codec_type":"video","codec_name":"h264"}"#;
+        let audio = r#"{"index":0,"codec_type":"audio","codec_name":"aac","bit_rate":"128000","duration":"10.0"}"#;
+        let cases = [
+            format!(r#"{{"streams":[{audio},{video}]}}"#),
+            format!(
+                r#"{{"streams":[{audio},
+                {{"index":1,"codec_type":"video","codec_name":"mjpeg","disposition":{{"attached_pic":1}}}},
+                {{"index":2,"codec_type":"subtitle","codec_name":"subrip","tags":{{"language":"eng"}}}},
+                {{"index":3,"codec_type":"data","codec_tag_string":"tmcd"}}]}}"#
+            ),
+            format!(
+                r#"{{"streams":[{video},{{"index":2,"codec_type":"audio","codec_name":"pcm_s16le"}}]}}"#
+            ),
+            r#"{"streams":[{"index":0,"codec_type":"video","codec_name":"vp9"},
+                {"index":1,"codec_type":"audio","codec_name":"pcm_s16le"}]}"#
+                .to_owned(),
+            r#"{"streams":[{"index":0,"codec_type":"video","codec_tag_string":"ZYGO"}]}"#
+                .to_owned(),
+            r#"{"streams":[{"index":0,"codec_type":"subtitle","codec_name":"ass"}]}"#.to_owned(),
+            "{}".to_owned(),
+            format!(
+                r#"{{"streams":[{video}],"packets":[{{"side_data_list":[{{"side_data_type":"Encryption info"}}]}}]}}"#
+            ),
+        ];
+        let decided: Vec<String> = cases.iter().map(|json| decide(json)).collect();
+        expect_test::expect![[r#"
+            mp4: 1 h264 820.3 KiB, 0 aac 156.3 KiB; left out: []
+            mp4: 0 aac 976.6 KiB; left out: ["still picture stream 1 (mjpeg)", "subtitle stream 2 (subrip, eng)", "data stream 3 (tmcd)"]
+            mov: 1 h264 976.6 KiB, 2 pcm_s16le 0 B; left out: []
+            refused: no one container holds its vp9 together with its pcm_s16le; convert one of them first, or take it in with --as file
+            refused: FFmpeg does not know the codec of video stream 0 (ZYGO) (ZYGO); take it in with --as file
+            refused: it has neither pictures nor sound, but subtitle stream 0 (ass); take it in with --as file
+            refused: it has neither pictures nor sound, but nothing at all; take it in with --as file
+            refused: it is encrypted; decrypt it first, with whoever holds the key"#]]
+        .assert_eq(&decided.join("\n"));
+    }
+}

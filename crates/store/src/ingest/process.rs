@@ -1,0 +1,124 @@
+//! FFmpeg's programs as processes that can do no harm: no input, no writing of files, bounded
+//! memory, a process group of their own to kill, and death with the thread that started them.
+//!
+//! The bounds come from `prlimit` and `setpriv` (util-linux), where they are installed.
+
+use crate::StoreError;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+
+/// A running program, killed with its group when dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    done: bool,
+}
+
+impl Process {
+    /// Starts `ffmpeg` or `ffprobe`.
+    pub(super) fn start(program: &'static str, arguments: &[OsString]) -> Result<Self, StoreError> {
+        let failed = |hint| move |source| StoreError::Tool { program, hint, source };
+        let Some(path) = find(program) else {
+            let missing = io::Error::from(io::ErrorKind::NotFound);
+            return Err(failed("; install FFmpeg, for instance with `apt install ffmpeg`")(
+                missing,
+            ));
+        };
+        let mut words: Vec<OsString> = Vec::new();
+        for (wrapper, options) in [("setpriv", PRIVILEGES), ("prlimit", LIMITS)] {
+            if let Some(wrapper) = find(wrapper) {
+                words.push(wrapper.into());
+                words.extend(options.iter().map(OsString::from));
+            }
+        }
+        words.push(path.into());
+        words.extend_from_slice(arguments);
+        let child = Command::new(&words[0])
+            .args(&words[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(failed(""))?;
+        Ok(Self { child, done: false })
+    }
+
+    /// Its output and its complaints; once.
+    pub(super) fn pipes(&mut self) -> (ChildStdout, ChildStderr) {
+        let stdout = self.child.stdout.take().expect("taken once");
+        let stderr = self.child.stderr.take().expect("taken once");
+        // Fewer, larger reads; the pipe works as well without.
+        let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
+        (stdout, stderr)
+    }
+
+    /// Kills it and whatever it started.
+    pub(super) fn kill(&mut self) {
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+            && !self.done
+        {
+            // Fails only if it has ended meanwhile.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Waits for its end.
+    pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.done = true;
+        Ok(status)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.done {
+            self.kill();
+            let _ = self.wait();
+        }
+    }
+}
+
+/// The last lines of what a program complained about.
+pub(super) fn tail(mut stderr: impl Read) -> String {
+    let mut kept: Vec<u8> = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(got @ 1..) = stderr.read(&mut piece) {
+        kept.extend_from_slice(&piece[..got]);
+        let surplus = kept.len().saturating_sub(TAIL);
+        kept.drain(..surplus);
+    }
+    String::from_utf8_lossy(&kept).trim().to_owned()
+}
+
+/// What a person wants to read of it: the last few complaints, on one line.
+pub(super) fn last_words(complaints: &str) -> String {
+    let lines: Vec<&str> = complaints.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(3)..];
+    // `[mov,mp4 @ 0x55...] text`: the address says nothing.
+    let said: Vec<&str> =
+        last.iter().map(|line| line.split_once("] ").map_or(*line, |(_, said)| said)).collect();
+    said.join("; ")
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+const PRIVILEGES: &[&str] = &["--no-new-privs", "--pdeathsig", "KILL"];
+
+/// Remuxing holds a few seconds of media in memory; 4 GiB leave room for absurd files, which then
+/// fail instead of taking the machine along. It writes to a pipe, never to a file.
+const LIMITS: &[&str] = &["--as=4294967296", "--fsize=0", "--core=0", "--nofile=64"];
+
+/// Bytes of the pipe: Linux allows anyone up to 1 MiB.
+const PIPE: usize = 1 << 20;
+
+/// Bytes of complaints kept.
+const TAIL: usize = 8 * 1024;
