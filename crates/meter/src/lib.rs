@@ -2,9 +2,10 @@
 //! bucket's clients) get, counted from the outside.
 //!
 //! [`viewer`] plays titles from an HTTP server as so many players would and says what each of them
-//! saw.
+//! saw; [`report`] turns numbers into one HTML page with plots.
 //!
 //! The meter knows nothing of the store's format and shares no code with the server: what it says
 //! of the server is what anybody else's measurement would say.
 
+pub mod report;
 pub mod viewer;

@@ -1,0 +1,240 @@
+//! One plot as SVG text: lines over a grid, with a legend.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// A plot of some series against common axes.
+#[derive(Clone, Debug, Default)]
+pub struct Plot {
+    /// Above the plot.
+    pub title: String,
+    /// Below, with its unit.
+    pub x_label: String,
+    /// Beside, with its unit.
+    pub y_label: String,
+    /// What is drawn, in order: the last lies on top.
+    pub series: Vec<Series>,
+}
+
+/// A named row of points.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// In the legend.
+    pub name: String,
+    /// How the points are joined.
+    pub shape: Shape,
+    /// In order of `x`. Points that are not finite are left out.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How points are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// From point to point.
+    Line,
+    /// Each value holds until the next point.
+    Step,
+    /// As `Step`, and filled down to zero.
+    Area,
+    /// Each point stands alone.
+    Dots,
+    /// A limit: from side to side at the first point's height, dashed.
+    Limit,
+}
+
+/// The plot could not be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot draw '{title}': {reason}")]
+pub struct PlotError {
+    title: String,
+    reason: String,
+}
+
+impl Plot {
+    /// From `<svg` to `</svg>`. The same plot always gives the same text.
+    pub fn svg(&self) -> Result<String, PlotError> {
+        let mut text = String::new();
+        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+        let drawn = self.draw(&area);
+        drop(area);
+        match drawn {
+            Ok(()) => Ok(text),
+            Err(reason) => Err(PlotError { title: self.title.clone(), reason: reason.to_string() }),
+        }
+    }
+
+    fn draw(
+        &self,
+        area: &DrawingArea<SVGBackend<'_>, Shift>,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        area.fill(&WHITE)?;
+        let (right, top) = self.extent();
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.title, (FONT, 20))
+            .margin(12)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..right, 0.0..top)?;
+        chart
+            .configure_mesh()
+            .light_line_style(RGBColor(245, 245, 245))
+            .bold_line_style(RGBColor(220, 220, 220))
+            .x_desc(&self.x_label)
+            .y_desc(&self.y_label)
+            .label_style((FONT, 13))
+            .axis_desc_style((FONT, 14))
+            .draw()?;
+        for (number, series) in self.series.iter().enumerate() {
+            let colour = COLOURS[number % COLOURS.len()];
+            let points = series.drawn(right);
+            let line = colour.stroke_width(2);
+            let drawn = match series.shape {
+                Shape::Line | Shape::Step => chart.draw_series(LineSeries::new(points, line))?,
+                Shape::Limit => chart.draw_series(DashedLineSeries::new(points, 8, 5, line))?,
+                Shape::Area => {
+                    chart.draw_series(AreaSeries::new(points.clone(), 0.0, colour.mix(0.25)))?;
+                    chart.draw_series(LineSeries::new(points, line))?
+                }
+                Shape::Dots => {
+                    let dot = |point| Circle::new(point, 2, colour.filled());
+                    chart.draw_series(points.into_iter().map(dot))?
+                }
+            };
+            drawn.label(&series.name).legend(move |(x, y)| {
+                Rectangle::new([(x, y - 5), (x + 16, y + 5)], colour.filled())
+            });
+        }
+        let empty = self.series.iter().all(|series| series.points.is_empty());
+        if empty {
+            let middle = Pos::new(HPos::Center, VPos::Center);
+            let style = (FONT, 16).into_text_style(area).pos(middle);
+            let (width, height) = SIZE;
+            let at = (i32::try_from(width / 2)?, i32::try_from(height / 2)?);
+            area.draw(&Text::new("nothing was measured", at, style))?;
+        } else {
+            chart
+                .configure_series_labels()
+                .position(SeriesLabelPosition::UpperLeft)
+                .background_style(WHITE.mix(0.85))
+                .border_style(RGBColor(200, 200, 200))
+                .label_font((FONT, 13))
+                .draw()?;
+        }
+        area.present()?;
+        Ok(())
+    }
+
+    /// The right and upper ends of the axes: the largest values and a little more.
+    fn extent(&self) -> (f64, f64) {
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let most = |values: &mut dyn Iterator<Item = f64>| {
+            let most = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
+            if most > 0.0 { most } else { 1.0 }
+        };
+        (most(&mut points().map(|point| point.0)), most(&mut points().map(|point| point.1)) * 1.08)
+    }
+}
+
+impl Series {
+    /// The points to join with straight lines.
+    fn drawn(&self, right: f64) -> Vec<(f64, f64)> {
+        let points = self.points.iter().copied();
+        let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
+        match self.shape {
+            Shape::Line | Shape::Dots => finite.collect(),
+            Shape::Limit => finite.take(1).flat_map(|(_, y)| [(0.0, y), (right, y)]).collect(),
+            Shape::Step | Shape::Area => {
+                let mut steps: Vec<(f64, f64)> = Vec::new();
+                for (x, y) in finite {
+                    if let Some((_, before)) = steps.last().copied() {
+                        steps.push((x, before));
+                    }
+                    steps.push((x, y));
+                }
+                steps
+            }
+        }
+    }
+}
+
+/// For each value, in ascending order, the percentage of all that are at most as large: the points
+/// of a distribution as `Shape::Step` draws it.
+pub fn shares(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let all = values.len();
+    #[expect(clippy::cast_precision_loss, reason = "a percentage")]
+    let share = |count: usize| 100.0 * count as f64 / all as f64;
+    let start = values.first().map(|_| (0.0, 0.0));
+    let points = values.into_iter().enumerate().map(|(i, value)| (value, share(i + 1)));
+    start.into_iter().chain(points).collect()
+}
+
+/// Pixels; the page scales it to its width.
+const SIZE: (u32, u32) = (900, 400);
+
+/// Whatever the reader's machine has.
+const FONT: &str = "sans-serif";
+
+/// Okabe and Ito's palette, told apart by people who see colours differently.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 0, 0),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(shape: Shape, points: &[(f64, f64)]) -> Series {
+        Series { name: "a < b".into(), shape, points: points.to_vec() }
+    }
+
+    #[test]
+    fn a_plot_is_svg_with_its_words_in_it() {
+        let plot = Plot {
+            title: "Viewers".into(),
+            x_label: "seconds".into(),
+            y_label: "viewers".into(),
+            series: vec![
+                series(Shape::Area, &[(0.0, 1.0), (1.0, 3.0), (2.0, f64::NAN)]),
+                series(Shape::Limit, &[(0.0, 2.0)]),
+                series(Shape::Dots, &[(0.5, 0.5)]),
+            ],
+        };
+        let svg = plot.svg().unwrap();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+        for word in ["Viewers", "seconds", "a &lt; b", "<circle", "<polygon", "<polyline"] {
+            assert!(svg.contains(word), "{word} is missing in {svg}");
+        }
+        assert!(!svg.contains("NaN"), "{svg}");
+        assert_eq!(svg, plot.svg().unwrap());
+    }
+
+    #[test]
+    fn a_plot_of_nothing_says_so() {
+        let svg = Plot::default().svg().unwrap();
+        assert!(svg.contains("nothing was measured"), "{svg}");
+    }
+
+    #[test]
+    fn steps_hold_and_limits_span() {
+        let step = series(Shape::Step, &[(0.0, 1.0), (2.0, 5.0)]);
+        assert_eq!(step.drawn(9.0), [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)]);
+        let limit = series(Shape::Limit, &[(3.0, 7.0), (4.0, 8.0)]);
+        assert_eq!(limit.drawn(9.0), [(0.0, 7.0), (9.0, 7.0)]);
+    }
+
+    #[test]
+    fn shares_climb_to_all() {
+        let wanted = [(0.0, 0.0), (1.0, 25.0), (2.0, 50.0), (2.0, 75.0), (9.0, 100.0)];
+        assert_eq!(shares([9.0, 2.0, 1.0, 2.0]), wanted);
+        assert_eq!(shares([]), []);
+    }
+}
