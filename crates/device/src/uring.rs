@@ -6,10 +6,11 @@
 //! ```
 //!
 //! That a ring can be made says little: whether reads work is found out with one. The ring itself
-//! is made by the thread that submits first, because a ring with a single issuer belongs to its
-//! maker. The pool's memory is registered region by region, when a buffer of it first comes by:
-//! registering pins memory, and memory not used should stay untouched. What cannot be registered
-//! (`RLIMIT_MEMLOCK`, a foreign pool) is read all the same, only with more work for the kernel.
+//! is made switched off and switched on by the thread that submits first, because a ring with a
+//! single issuer belongs to who switches it on. The pool's memory is registered region by region,
+//! when a buffer of it first comes by: registering pins memory, and memory not used should stay
+//! untouched. What cannot be registered (a foreign pool, a low limit of locked memory) is read all
+//! the same, only with more work for the kernel.
 #![expect(unsafe_code, reason = "the kernel writes to buffers behind the compiler's back")]
 
 use crate::file::OpenFile;
@@ -18,19 +19,22 @@ use crate::{Buffer, Completion, DeviceError, Pool, Queue};
 use io_uring::types::{Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use units::ByteCount;
 
 /// See the head of this file.
 pub(crate) struct UringQueue {
     file: Arc<OpenFile>,
     pool: Pool,
-    depth: u32,
     setup: Setup,
-    /// Made at the first submission.
-    ring: Option<IoUring>,
+    ring: IoUring,
+    /// Switched on, by the thread that submits.
+    started: bool,
     regions: Vec<Region>,
     /// The index of a read here is its name in the ring.
     reads: Vec<Option<Read>>,
@@ -68,12 +72,13 @@ impl UringQueue {
     pub(crate) fn new(file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Self> {
         let depth = depth.clamp(1, MOST_IN_FLIGHT);
         let slots = index(depth);
+        let setup = Setup::probe(file, pool)?;
         Ok(Self {
-            setup: Setup::probe(file, pool)?,
+            ring: setup.ring(file, depth, setup.registered.then(|| pool.regions()))?,
+            started: false,
+            setup,
             file: Arc::clone(file),
             pool: pool.clone(),
-            depth,
-            ring: None,
             regions: vec![Region::Unseen; index(pool.regions())],
             reads: (0..slots).map(|_| None).collect(),
             free: (0..slots).rev().collect(),
@@ -81,14 +86,13 @@ impl UringQueue {
         })
     }
 
-    /// Makes the ring; afterwards `self.ring` is there.
-    fn start(&mut self) -> Result<&mut IoUring, DeviceError> {
-        if self.ring.is_none() {
-            let regions = self.setup.registered.then(|| self.pool.regions());
-            let ring = self.setup.ring(&self.file, self.depth, regions);
-            self.ring = Some(ring.map_err(|e| self.failed("making a ring for", e))?);
+    fn start(&mut self) -> Result<(), DeviceError> {
+        if !self.started {
+            let switched_on = self.ring.submitter().register_enable_rings();
+            switched_on.map_err(|e| self.failed("switching on a ring for", e))?;
+            self.started = true;
         }
-        Ok(self.ring.as_mut().expect("made above"))
+        Ok(())
     }
 
     /// Where the ring knows the buffer's memory, if it does.
@@ -99,8 +103,7 @@ impl UringQueue {
         let number = self.pool.region_of(buffer)?;
         let region = &mut self.regions[index(number)];
         if *region == Region::Unseen {
-            let ring = self.ring.as_ref().expect("made before the first read");
-            *region = match register(ring, number, self.pool.region(number)) {
+            *region = match register(&self.ring, number, self.pool.region(number)) {
                 Ok(()) => Region::Registered,
                 Err(_) => Region::Refused,
             };
@@ -114,17 +117,16 @@ impl UringQueue {
         let known = self.registered(&read.buffer);
         let entry = entry(&read, known).user_data(slot as u64);
         self.reads[slot] = Some(read);
-        let ring = self.ring.as_mut().expect("made before the first read");
         // SAFETY: the entry points into the buffer of `self.reads[slot]`, which stays there until
         // its completion has been seen (`Drop` waits too), and the buffer keeps its pool alive.
-        let pushed = unsafe { ring.submission().push(&entry) };
+        let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the ring has an entry for every read in flight");
     }
 
     /// Collects completions; what came short goes on.
     fn collect(&mut self, done: &mut Vec<Completion>) {
-        let ring = self.ring.as_mut().expect("made before the first read");
-        let finished: Vec<(usize, i32)> = ring
+        let finished: Vec<(usize, i32)> = self
+            .ring
             .completion()
             .map(|c| (usize::try_from(c.user_data()).expect("a slot"), c.result()))
             .collect();
@@ -185,7 +187,7 @@ impl Queue for UringQueue {
         done.append(&mut self.refused);
         while self.in_flight() > 0 {
             let left = at_most.saturating_sub(start.elapsed());
-            let ring = self.ring.as_mut().expect("made before the first read");
+            let ring = &mut self.ring;
             let waiting = done.len() == before && ring.completion().is_empty() && !left.is_zero();
             match enter(ring, waiting, left) {
                 Err(e) if !is_passing(&e) => return Err(self.failed("waiting for reads of", e)),
@@ -233,7 +235,11 @@ impl Setup {
     /// The best setup that reads a block.
     fn probe(file: &OpenFile, pool: &Pool) -> io::Result<Self> {
         let mut refused = io::Error::from(Errno::NOSYS);
+        let pinning = may_pin(pool.size());
         for (deferred, registered) in [(true, true), (true, false), (false, true), (false, false)] {
+            if registered && !pinning {
+                continue;
+            }
             let setup = Self { deferred, registered };
             match setup.try_one_read(file, pool) {
                 Ok(()) => return Ok(setup),
@@ -244,12 +250,13 @@ impl Setup {
     }
 
     fn try_one_read(self, file: &OpenFile, pool: &Pool) -> io::Result<()> {
-        let spare = Pool::new(units::ByteCount(PROBE), units::ByteCount(PROBE));
+        let spare = Pool::new(ByteCount(PROBE), ByteCount(PROBE));
         let (pool, buffer) = match pool.take(4096) {
             Some(buffer) => (pool, buffer),
             None => (&spare, spare.take(4096).expect("a pool of its own")),
         };
         let ring = self.ring(file, 1, self.registered.then(|| pool.regions()))?;
+        ring.submitter().register_enable_rings()?;
         let mut known = None;
         if self.registered {
             let number = pool.region_of(&buffer).expect("taken from it above");
@@ -273,10 +280,10 @@ impl Setup {
         }
     }
 
-    /// A ring that knows the file as number 0 and has room for as many regions.
+    /// A ring, switched off, that knows the file as number 0 and has room for as many regions.
     fn ring(self, file: &OpenFile, depth: u32, regions: Option<u32>) -> io::Result<IoUring> {
         let mut builder = IoUring::builder();
-        builder.dontfork();
+        builder.dontfork().setup_r_disabled();
         if self.deferred {
             builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         }
@@ -290,6 +297,15 @@ impl Setup {
         }
         Ok(ring)
     }
+}
+
+/// Whether pinning a pool leaves enough of what the user may lock for everybody else: rings, too,
+/// count against it, and each disk's ring pins the pool again.
+fn may_pin(pool: ByteCount) -> bool {
+    let privileged = rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
+    let limit = getrlimit(Resource::Memlock).current;
+    privileged || limit.is_none_or(|limit| limit / SHARES_OF_LOCKED >= pool.0)
 }
 
 fn register(
@@ -353,6 +369,9 @@ fn is_passing(error: &io::Error) -> bool {
 /// What a kernel answers that does not do the method, or not on this file.
 const METHOD_REFUSED: [Errno; 6] =
     [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS, Errno::FAULT];
+
+/// Of the memory that may be locked, the part that a ring may pin is one in so many.
+const SHARES_OF_LOCKED: u64 = 4;
 
 /// Rings have at most 32,768 entries; no disk wants a tenth of that.
 const MOST_IN_FLIGHT: u32 = 4096;

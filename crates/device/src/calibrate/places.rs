@@ -172,6 +172,7 @@ mod tests {
         let written = 0..16 * MIB;
         let places = Places::new(0..64 * MIB, std::slice::from_ref(&written), MIB).unwrap();
         assert_eq!(places.remark(), "; only the 16 MiB of 64 MiB that were ever written");
-        assert!(Places::new(0..64 * MIB, &[0..MIB / 2], MIB).is_none());
+        let crumb = 0..MIB / 2;
+        assert!(Places::new(0..64 * MIB, std::slice::from_ref(&crumb), MIB).is_none());
     }
 }
