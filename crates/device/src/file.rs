@@ -210,7 +210,8 @@ fn open_file(
 fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
     let path = path.to_owned();
     if source.kind() == io::ErrorKind::ResourceBusy {
-        let by = "it is mounted, or part of a RAID, a volume group or swap; release it first";
+        let by = "it is mounted, part of a RAID, a volume group or swap, or another process has it to \
+                  itself; release it first";
         return DeviceError::InUse { path, by };
     }
     let hint = match source.kind() {

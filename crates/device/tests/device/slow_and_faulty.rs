@@ -131,6 +131,29 @@ fn a_bad_place_fails_blocking_reads_and_queued_ones_alike() {
 }
 
 #[test]
+fn what_fails_below_fails_above_in_its_turn() {
+    let model = DiskModel::preset("ssd-sata").unwrap();
+    let rule = (Access::Read, 0..1, 1, Fault::Errno(libc::EIO));
+    let above: [(&str, Arc<dyn BlockDevice>); 2] = [
+        ("as disk", Arc::new(AsDisk::new(Arc::new(faulty(&[rule.clone()])), &model))),
+        ("throttled", Arc::new(Throttled::new(Arc::new(faulty(&[rule])), BitRate(1 << 33)))),
+    ];
+    for (name, device) in above {
+        let pool = pool();
+        let mut queue = device.queue(4, &pool).unwrap();
+        for tag in 0..3 {
+            queue.submit(tag, tag << 20, pool.take(1 << 20).unwrap()).unwrap();
+        }
+        let mut done = drain(&mut *queue);
+        done.sort_by_key(|completion| completion.tag);
+        let said = done[0].result.as_ref().unwrap_err().to_string();
+        assert!(said.contains("Input/output error"), "{name}: {said}");
+        assert!(done[1..].iter().all(|completion| completion.result.is_ok()), "{name}");
+        device.read_at(0, &mut [0; 4096]).unwrap();
+    }
+}
+
+#[test]
 fn a_stalled_read_is_overtaken() {
     let stall = Fault::Stall(Duration::from_millis(80));
     let device = faulty(&[(Access::Read, 0..1, 1, stall)]);
