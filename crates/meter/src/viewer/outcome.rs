@@ -157,12 +157,16 @@ pub struct ViewerReport {
 /// Why a viewer was sent away, as the server put it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefusalReport {
-    /// `disk`, `memory`, `network`, or `unknown` when the server did not say.
+    /// `disk`, `memory` or `network`; another word of the server's when it is about none of them
+    /// (`stopping`); `unknown` when it did not say.
     pub resource: String,
     /// From the `Retry-After` header.
     pub retry_after_s: Option<u64>,
     /// One sentence.
     pub reason: String,
+    /// Figures, for people who ask why; not stable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// Drift after Lee & Srivastava; the formulas are in `docs/reference/play.md`.

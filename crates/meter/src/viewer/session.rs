@@ -524,17 +524,16 @@ impl Session {
     }
 }
 
-/// What a refusal says, whatever shape its JSON has.
+/// What a refusal says: JSON with `resource` and `message` from Tenuto (or, when it is not about a
+/// resource, `error`), a line of text from others.
 fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
-    let inner = ["refused", "refusal", "error"].iter().find_map(|key| value.get(key));
-    let value = inner.filter(|inner| inner.is_object()).unwrap_or(&value);
-    let text =
-        |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str()).map(str::to_owned);
+    let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
     RefusalReport {
-        resource: text(&["resource"]).unwrap_or_else(|| "unknown".to_owned()),
+        resource: text(&["resource", "error"]).unwrap_or("unknown").to_owned(),
         retry_after_s,
-        reason: text(&["reason", "detail", "message"]).unwrap_or_else(|| beginning(body)),
+        reason: text(&["message"]).map_or_else(|| beginning(body), str::to_owned),
+        detail: text(&["detail"]).map(str::to_owned),
     }
 }
 

@@ -49,7 +49,7 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError
     let text = |title: &Value, key| title.get(key).and_then(Value::as_str).map(str::to_owned);
     let (key, before, after) = match form {
         Form::Hls => ("hls", "/t/", "/master.m3u8"),
-        Form::Progressive => ("progressive", "/t/", ".mp4"),
+        Form::Progressive => ("mp4", "/t/", ".mp4"),
     };
     let references = list.iter().filter(|title| text(title, "kind").is_none_or(|k| k == "media"));
     Ok(references

@@ -72,7 +72,7 @@ impl Reply {
     }
 
     pub(crate) fn refusal(resource: &str, retry_after: u64) -> Self {
-        let body = format!(r#"{{"resource":"{resource}","reason":"no room"}}"#);
+        let body = format!(r#"{{"resource":"{resource}","error":"refused","message":"no room"}}"#);
         Self::new(503, &format!("Retry-After: {retry_after}\r\n"), body)
     }
 
