@@ -135,7 +135,7 @@ fn what_fails_below_fails_above_in_its_turn() {
     let model = DiskModel::preset("ssd-sata").unwrap();
     let rule = (Access::Read, 0..1, 1, Fault::Errno(libc::EIO));
     let above: [(&str, Arc<dyn BlockDevice>); 2] = [
-        ("as disk", Arc::new(AsDisk::new(Arc::new(faulty(&[rule.clone()])), &model))),
+        ("as disk", Arc::new(AsDisk::new(Arc::new(faulty(std::slice::from_ref(&rule))), &model))),
         ("throttled", Arc::new(Throttled::new(Arc::new(faulty(&[rule])), BitRate(1 << 33)))),
     ];
     for (name, device) in above {
