@@ -9,11 +9,25 @@
     reason = "only `engine` is pure in this room; it denies both again"
 )]
 
+mod calibration;
+mod clock;
 mod config;
+mod console;
 pub mod control;
+mod core;
+mod disks;
 pub mod engine;
 mod http;
+mod layout;
+mod library;
+mod log;
+mod metrics;
+mod opener;
+mod pace;
 mod server;
+mod sessions;
+mod shared;
+mod shelving;
 pub mod wire;
 
 pub use config::{MAX_HTTP_THREADS, ServerConfig};

@@ -490,11 +490,7 @@ impl From<&store::Finding> for Finding {
             Kind::Index => "index",
             Kind::Data => "data",
         };
-        Self {
-            kind: kind.to_owned(),
-            title: finding.title.clone(),
-            text: finding.text.clone(),
-        }
+        Self { kind: kind.to_owned(), title: finding.title.clone(), text: finding.text.clone() }
     }
 }
 

@@ -19,7 +19,9 @@ pub enum ControlError {
     #[error("the server that owns the store went away: {0}; ask again when it is back")]
     Io(#[from] io::Error),
     /// The server answered what this program does not understand.
-    #[error("the server answered what this program does not know ({0}); use the same version of both")]
+    #[error(
+        "the server answered what this program does not know ({0}); use the same version of both"
+    )]
     Protocol(String),
     /// The server did not do it.
     #[error("{}", .0.message)]

@@ -11,10 +11,13 @@
 
 mod client;
 mod place;
+mod serve;
+mod work;
 
 pub use client::{Client, ControlError};
 use place::is_ours;
 pub use place::{socket_directory, socket_path};
+pub(crate) use serve::{ControlServer, Served};
 
 use crate::wire;
 use serde::{Deserialize, Serialize};
@@ -66,7 +69,7 @@ pub enum Request {
         /// Read all data.
         scrub: bool,
     },
-    /// Measure the device anew. Viewers go on meanwhile, at a risk: see the answer's notes.
+    /// Measure the device anew; refused while somebody plays.
     Calibrate,
     /// The server at this moment.
     Status,

@@ -8,7 +8,10 @@ use uuid::Uuid;
 /// The directory of all control sockets of this user: `$XDG_RUNTIME_DIR/tenuto`, else
 /// `/run/tenuto` for root, else `/tmp/tenuto-UID`.
 pub fn socket_directory() -> PathBuf {
-    directory(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), rustix::process::geteuid().as_raw())
+    directory(
+        std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+        rustix::process::geteuid().as_raw(),
+    )
 }
 
 /// The socket of the store with this uuid, whether or not somebody serves it.

@@ -34,7 +34,9 @@ pub(crate) fn iso_date(time: SystemTime) -> String {
 
 /// Year, month from 0 and day from 1 of a day counted from 1 January 1970, walking whole years.
 fn civil(mut days: u64) -> (u64, usize, u64) {
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let mut year = 1970;
     while days >= 365 + u64::from(leap(year)) {
         days -= 365 + u64::from(leap(year));

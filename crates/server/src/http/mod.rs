@@ -10,8 +10,16 @@
 //! A few threads, each with its own socket loop and its own connections. Nothing here reads a
 //! disk or waits for one; it asks the core and is told.
 
+mod answer;
+mod connection;
 mod date;
 mod range;
 mod request;
 mod response;
 mod routes;
+mod transfer;
+mod worker;
+
+pub(crate) use date::iso_date;
+pub(crate) use routes::escape;
+pub(crate) use worker::{Patience, Prepared};

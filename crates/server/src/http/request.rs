@@ -15,6 +15,16 @@ pub(crate) enum Method {
     Options,
 }
 
+impl Method {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Options => "OPTIONS",
+        }
+    }
+}
+
 /// A request that can be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
@@ -145,7 +155,8 @@ fn take_target(target: &str, request: &mut Request) -> Result<(), Rejection> {
 /// One name without its escapes; `None` where that is not UTF-8 or an escape is cut short.
 fn decode(name: &str) -> Option<String> {
     let bytes = name.as_bytes();
-    let whole = |i: usize| bytes.get(i + 1..i + 3).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
+    let whole =
+        |i: usize| bytes.get(i + 1..i + 3).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit));
     if (0..bytes.len()).any(|i| bytes[i] == b'%' && !whole(i)) {
         return None;
     }
@@ -178,11 +189,8 @@ const BODY: Rejection = Rejection {
     code: "body-not-taken",
     message: "no request here has a body; send it without Content-Length and Transfer-Encoding",
 };
-const METHOD: Rejection = Rejection {
-    status: 405,
-    code: "method-not-allowed",
-    message: "use GET, HEAD or OPTIONS",
-};
+const METHOD: Rejection =
+    Rejection { status: 405, code: "method-not-allowed", message: "use GET, HEAD or OPTIONS" };
 const TOO_LONG_LINE: Rejection = Rejection {
     status: 414,
     code: "url-too-long",
@@ -193,11 +201,8 @@ const TOO_LARGE: Rejection = Rejection {
     code: "head-too-large",
     message: "the request head has more than 64 fields or 16 KiB; send less",
 };
-const VERSION: Rejection = Rejection {
-    status: 505,
-    code: "version-not-supported",
-    message: "use HTTP/1.1 or HTTP/1.0",
-};
+const VERSION: Rejection =
+    Rejection { status: 505, code: "version-not-supported", message: "use HTTP/1.1 or HTTP/1.0" };
 
 #[cfg(test)]
 mod tests {
@@ -214,7 +219,8 @@ mod tests {
     #[test]
     fn heads_and_what_becomes_of_them() {
         let long_line = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(MAX_HEAD));
-        let long_field = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD));
+        let long_field =
+            format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD));
         let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: y\r\n".repeat(MAX_FIELDS));
         let table: &[(&str, u16)] = &[
             ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 200),

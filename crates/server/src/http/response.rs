@@ -52,12 +52,21 @@ impl Head {
 pub(crate) struct Reply {
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
+    /// The body's, also where only the head is sent.
+    pub(crate) length: u64,
 }
 
 impl Reply {
     /// A body of this type.
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
-        Self { head: Head::new(status).field("Content-Type", content_type), body: body.into() }
+        let body = body.into();
+        let head = Head::new(status).field("Content-Type", content_type);
+        Self { head, length: body.len() as u64, body }
+    }
+
+    /// The head of a body of `length` that is not sent.
+    pub(crate) fn only_head(head: Head, length: u64) -> Self {
+        Self { head, body: Vec::new(), length }
     }
 
     /// JSON that may be different the next moment.
@@ -118,13 +127,13 @@ impl Reply {
             .field("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS")
             .field("Access-Control-Allow-Headers", "Range, If-Range, If-None-Match")
             .field("Access-Control-Max-Age", 86_400);
-        Self { head, body: Vec::new() }
+        Self { head, body: Vec::new(), length: 0 }
     }
 
     /// Elsewhere, for now.
     pub(crate) fn redirect(location: &str) -> Self {
         let head = Head::new(307).field("Location", location).field("Cache-Control", "no-store");
-        Self { head, body: Vec::new() }
+        Self { head, body: Vec::new(), length: 0 }
     }
 }
 
@@ -176,7 +185,7 @@ mod tests {
             detail: "3 reads late in second 7".to_owned(),
         };
         let reply = Reply::refused(&refusal);
-        let head = String::from_utf8(reply.head.finish(reply.body.len() as u64, false)).unwrap();
+        let head = String::from_utf8(reply.head.finish(reply.length, false)).unwrap();
         assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{head}");
         assert!(head.contains("\r\nRetry-After: 2\r\n"), "{head}");
         assert!(head.ends_with("Connection: close\r\n\r\n"), "{head}");

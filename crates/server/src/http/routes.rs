@@ -18,29 +18,15 @@ pub(crate) enum Route {
     /// `/healthz`
     Health,
     /// `/t/TITLE/master.m3u8`: admission.
-    Master {
-        title: String,
-    },
+    Master { title: String },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
-    Playlist {
-        title: String,
-        track: u16,
-    },
+    Playlist { title: String, track: u16 },
     /// `/t/TITLE/N/init.mp4?s=TOKEN`
-    Init {
-        title: String,
-        track: u16,
-    },
+    Init { title: String, track: u16 },
     /// `/t/TITLE/N/K.m4s?s=TOKEN`
-    Segment {
-        title: String,
-        track: u16,
-        number: u32,
-    },
+    Segment { title: String, track: u16, number: u32 },
     /// `/t/TITLE.mp4`: admission; `/t/TITLE.mp4?s=TOKEN`: bytes.
-    Progressive {
-        title: String,
-    },
+    Progressive { title: String },
 }
 
 impl Route {
@@ -110,9 +96,23 @@ mod tests {
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
         assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
         for nothing in [
-            "t", "t/", "t/film", "t/.mp4", "t/film/", "t/film/x.m3u8", "t/film/-1.m3u8",
-            "t/film/007.m3u8", "t/film/+7.m3u8", "t/film/65536.m3u8", "t/film/0/1.ts",
-            "t/film/0/4294967296.m4s", "t/film/0/1.m4s/x", "x", "titles/", "/", "etc/passwd",
+            "t",
+            "t/",
+            "t/film",
+            "t/.mp4",
+            "t/film/",
+            "t/film/x.m3u8",
+            "t/film/-1.m3u8",
+            "t/film/007.m3u8",
+            "t/film/+7.m3u8",
+            "t/film/65536.m3u8",
+            "t/film/0/1.ts",
+            "t/film/0/4294967296.m4s",
+            "t/film/0/1.m4s/x",
+            "x",
+            "titles/",
+            "/",
+            "etc/passwd",
         ] {
             assert_eq!(route(nothing), None, "{nothing}");
         }

@@ -1,0 +1,159 @@
+// The console: lists titles, plays one, and redraws the server's numbers every second.
+// No library and nothing from elsewhere; everything it shows is in /titles and /status.
+"use strict";
+
+const byId = (id) => document.getElementById(id);
+const video = byId("video");
+
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (count >= 1024 && unit + 1 < units.length) { count /= 1024; unit += 1; }
+  return `${count.toFixed(unit && count < 100 ? 1 : 0)} ${units[unit]}`;
+}
+
+function clock(seconds) {
+  const whole = Math.round(seconds);
+  const two = (n) => String(n).padStart(2, "0");
+  const [h, m, s] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+}
+
+// Players without HLS of their own (most desktop browsers) take the whole file by ranges instead.
+async function play(title) {
+  const hls = video.canPlayType("application/vnd.apple.mpegurl") !== "";
+  byId("playing").textContent = `${title.name}: asking for admission`;
+  byId("playing").className = "";
+  if (!hls) {
+    // The answer is a redirect to a URL with a session, or a refusal that says why.
+    const answer = await fetch(title.mp4, { headers: { Range: "bytes=0-0" } });
+    if (!answer.ok) return refused(title, answer);
+    video.src = answer.url;
+  } else {
+    video.src = title.hls;
+  }
+  byId("playing").textContent = title.name;
+  try {
+    await video.play();
+  } catch (error) {
+    byId("playing").textContent = `${title.name}: press play (${error.message})`;
+  }
+}
+
+async function refused(title, answer) {
+  const why = await answer.json().catch(() => ({ message: `status ${answer.status}` }));
+  byId("playing").textContent = `${title.name}: ${why.message}`;
+  byId("playing").className = "bad";
+}
+
+video.addEventListener("error", () => {
+  if (!video.error) return;
+  byId("playing").textContent = `This browser cannot play it (${video.error.message || "code " + video.error.code}).`;
+  byId("playing").className = "bad";
+});
+
+function showTitles(titles, watched) {
+  const viewers = new Map(watched.map((w) => [w.title, w.sessions]));
+  byId("no-titles").hidden = titles.length > 0;
+  byId("titles").replaceChildren(...titles.map((title) => {
+    const row = document.createElement("tr");
+    const name = document.createElement("td");
+    if (title.mp4) {
+      const button = element("button", title.name, { type: "button" });
+      button.addEventListener("click", () => play(title));
+      name.append(button);
+    } else {
+      name.textContent = `${title.name} (file)`;
+    }
+    row.append(
+      name,
+      element("td", title.duration ? clock(title.duration) : ""),
+      element("td", title.bit_rate ? `${(title.bit_rate / 1e6).toFixed(1)} Mb/s` : bytes(title.bytes)),
+      element("td", viewers.get(title.name) || ""),
+    );
+    return row;
+  }));
+}
+
+let before = null;
+
+function showNumbers(status) {
+  const rate = before ? (status.sent_bytes - before.sent_bytes) * 8 / (status.uptime - before.uptime) : 0;
+  before = status;
+  const refusals = status.refused.disk + status.refused.memory + status.refused.network;
+  const rows = [
+    ["Sessions", `${status.sessions}, ${status.active} holding a reservation`],
+    ["Admitted", status.admitted],
+    ["Refused", refusals ? `${refusals} (disk ${status.refused.disk}, memory ${status.refused.memory}, network ${status.refused.network})` : 0],
+    ["Glitches", status.glitches],
+    ["Pieces on time", status.on_time],
+    ["Buffers", `${bytes(status.buffers_used)} of ${bytes(status.buffers_total)}`],
+    ["Sent", `${bytes(status.sent_bytes)}, now ${(rate / 1e6).toFixed(1)} Mb/s`],
+    ["Connections", status.connections],
+    ["Admission", `${status.policy}, slots of ${status.slot * 1000} ms`],
+  ];
+  byId("numbers").replaceChildren(...rows.flatMap(([name, value]) => {
+    const bad = name === "Glitches" && value > 0;
+    return [element("dt", name), element("dd", value, bad ? { class: "bad" } : {})];
+  }));
+  byId("state").textContent = status.stopping ? "stopping" : `up ${clock(status.uptime)}`;
+}
+
+// Reads of each slot as bars, the guarantee as a line.
+function plot(slots) {
+  const shown = slots.slice(-240);
+  const top = Math.max(1, ...shown.map((slot) => Math.max(slot.reads, slot.min_read)));
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 240 100");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", "Reads in each of the last slots, and the guaranteed number");
+  const draw = (name, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    svg.append(made);
+  };
+  shown.forEach((slot, i) => {
+    const height = 96 * slot.reads / top;
+    draw("rect", { x: 240 - shown.length + i, y: 100 - height, width: 0.9, height });
+  });
+  const last = shown.at(-1);
+  if (last) {
+    const y = 100 - 96 * last.min_read / top;
+    draw("line", { x1: 0, x2: 240, y1: y, y2: y });
+  }
+  return svg;
+}
+
+function showDisks(disks) {
+  byId("disks").replaceChildren(...disks.flatMap((disk) => {
+    const last = disk.slots.at(-1) || { reads: 0 };
+    const failures = disk.failures ? `, ${disk.failures} failed or damaged` : "";
+    return [
+      element("p", `${disk.store}: ${last.reads} of ${disk.min_read} guaranteed reads in the last slot; ${bytes(disk.bytes)} in ${disk.reads} reads of up to ${bytes(disk.read_size)}${failures}`, { class: "small" }),
+      plot(disk.slots),
+      element("p", disk.method, { class: "small" }),
+    ];
+  }));
+}
+
+async function refresh() {
+  try {
+    const [titles, status] = await Promise.all(["/titles", "/status"].map(async (url) => (await fetch(url)).json()));
+    showTitles(titles.titles, status.watched);
+    showNumbers(status);
+    showDisks(status.disks);
+  } catch {
+    byId("state").textContent = "the server does not answer";
+  }
+  setTimeout(refresh, 1000);
+}
+
+refresh();

@@ -1,0 +1,178 @@
+//! What a store's disk is trusted to do: from the record kept with the store, by arithmetic for a
+//! modelled disk, or by measuring now; and which size of read makes the most of it.
+
+use crate::engine::DiskGuarantee;
+use device::{BlockDevice, CalibrateOptions, DeviceError, Pool, calibrate};
+use disk::{Calibration, DiskModel, ReadGuarantee};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// Sizes of reads that a calibration covers.
+pub(crate) const READ_SIZES: [ByteCount; 4] =
+    [ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4), ByteCount::mib(16)];
+
+/// Measures a device for so long.
+pub(crate) fn measure(
+    device: &dyn BlockDevice,
+    slot: Duration,
+    budget: Duration,
+    largest: ByteCount,
+) -> Result<Calibration, DeviceError> {
+    let read_sizes: Vec<ByteCount> =
+        READ_SIZES.into_iter().filter(|size| *size <= largest).collect();
+    let options = CalibrateOptions { slot, read_sizes, budget, ..CalibrateOptions::default() };
+    let depth = options.depths.iter().copied().max().unwrap_or(1);
+    let pool = Pool::new(ByteCount(largest.0 * u64::from(depth)), largest);
+    calibrate(device, &pool, &options, &mut |_| {})
+}
+
+/// What a modelled disk of this size does, by arithmetic.
+pub(crate) fn of_model(model: &DiskModel, slot: Duration) -> Calibration {
+    Calibration::from_model(model, slot, &READ_SIZES)
+}
+
+/// What a pipe of this rate does: reads go through it one after another.
+pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
+    let guarantee = |size: ByteCount| {
+        let each = size.time_at(rate);
+        let reads = slot.as_nanos() / each.as_nanos().max(1);
+        ReadGuarantee {
+            read_size: size,
+            // One read may be half-way through the pipe when the slot begins.
+            min_read: u32::try_from(reads.saturating_sub(1)).unwrap_or(u32::MAX),
+            mean_read: slot.as_secs_f64() / each.as_secs_f64(),
+            longest_read: each,
+        }
+    };
+    Calibration {
+        slot,
+        guarantees: READ_SIZES.map(guarantee).into(),
+        queue_depth: PIPE_DEPTH,
+        r0: rate,
+        t0: Duration::ZERO,
+        zones: vec![(ByteCount::ZERO, rate)],
+        method: format!("computed from a throttle to {rate}"),
+        measured_at: 0,
+    }
+}
+
+/// Both at once: the smaller promise of each.
+pub(crate) fn both(one: &Calibration, other: &Calibration) -> Calibration {
+    let guarantees = one.guarantees.iter().filter_map(|a| {
+        let b = other.guarantee_for(a.read_size)?;
+        Some(ReadGuarantee {
+            read_size: a.read_size,
+            min_read: a.min_read.min(b.min_read),
+            mean_read: a.mean_read.min(b.mean_read),
+            longest_read: a.longest_read + b.longest_read,
+        })
+    });
+    Calibration {
+        guarantees: guarantees.collect(),
+        method: format!("{}; {}", one.method, other.method),
+        ..one.clone()
+    }
+}
+
+/// What viewers of a store are like: what the choice of the read size depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Audience {
+    /// Mean rate of a title.
+    pub(crate) rate: BitRate,
+    /// Memory for this disk's buffers.
+    pub(crate) memory: ByteCount,
+}
+
+/// The guarantee to serve by: of the sizes measured, the one with which most streams of the
+/// audience's rate fit, in the disk and in memory; or the wanted one. `None`: nothing fits.
+pub(crate) fn choose(
+    calibration: &Calibration,
+    slot: Duration,
+    wanted: Option<ByteCount>,
+    audience: Audience,
+) -> Option<DiskGuarantee> {
+    let mut sizes: Vec<ByteCount> = match wanted {
+        Some(size) => vec![size],
+        None => calibration.guarantees.iter().map(|g| g.read_size).collect(),
+    };
+    sizes.sort_unstable();
+    let guarantees = sizes.into_iter().filter_map(|read_size| {
+        let measured = calibration.guarantee_for(read_size)?;
+        let min_read = in_slot(measured.min_read, calibration.slot, slot);
+        let depth = calibration.queue_depth.max(1);
+        // Waiting behind the others in the device is part of how long a read takes.
+        let longest_read = measured.longest_read;
+        Some(DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth })
+    });
+    // The smaller size where both hold as many: less memory, quicker starts.
+    let held = |guarantee: &DiskGuarantee| streams(guarantee, slot, audience);
+    guarantees.reduce(|best, next| if held(&next) > held(&best) { next } else { best })
+}
+
+/// Streams that a guarantee holds: by the disk (whole reads in a slot) and by memory (a read being
+/// filled, one being sent, and what was read ahead of it).
+fn streams(guarantee: &DiskGuarantee, slot: Duration, audience: Audience) -> u64 {
+    let needed = audience.rate.bytes_in(slot).0.max(1);
+    let by_disk = u64::from(guarantee.min_read) * guarantee.read_size.0 / needed;
+    let by_memory = audience.memory.0 / (BUFFERS_PER_STREAM * guarantee.read_size.0);
+    by_disk.min(by_memory)
+}
+
+/// A guarantee for slots of one length, said of slots of another.
+fn in_slot(min_read: u32, measured: Duration, slot: Duration) -> u32 {
+    if slot == measured {
+        return min_read;
+    }
+    // Whole measured slots lie within the longer one. Of a shorter one only the mean is known:
+    // half of it is what is left when the reads come unevenly.
+    let whole = slot.as_nanos() / measured.as_nanos().max(1);
+    let reads = match whole {
+        0 => u128::from(min_read) * slot.as_nanos() / measured.as_nanos().max(1) / 2,
+        whole => u128::from(min_read) * whole,
+    };
+    u32::try_from(reads).unwrap_or(u32::MAX)
+}
+
+/// Reads in a pipe at once: one moving, one behind it.
+const PIPE_DEPTH: u32 = 2;
+/// Reads of memory that a stream takes.
+const BUFFERS_PER_STREAM: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: Duration = Duration::from_millis(500);
+
+    fn choice(model: &str, memory_mib: u64, wanted: Option<ByteCount>) -> (u64, u32) {
+        let calibration = of_model(&DiskModel::preset(model).unwrap(), SLOT);
+        let audience = Audience { rate: BitRate(8_000_000), memory: ByteCount::mib(memory_mib) };
+        let chosen = choose(&calibration, SLOT, wanted, audience).unwrap();
+        assert_eq!(calibration.guarantee_for(chosen.read_size).unwrap().min_read, chosen.min_read);
+        (chosen.read_size.0 >> 10, chosen.queue_depth)
+    }
+
+    #[test]
+    fn a_disk_with_an_arm_reads_in_large_pieces_if_there_is_memory() {
+        assert_eq!(choice("hdd-20tb", 16 * 1024, None).0, 16 * 1024);
+        assert_eq!(choice("hdd-20tb", 2 * 1024, None).0, 4 * 1024);
+        assert_eq!(choice("hdd-20tb", 64, None).0, 256);
+        assert_eq!(choice("hdd-20tb", 64, Some(ByteCount::kib(512))).0, 512);
+    }
+
+    #[test]
+    fn a_pipe_carries_no_more_than_its_rate() {
+        let calibration = of_pipe(BitRate(80_000_000), SLOT);
+        let mib = calibration.guarantee_for(ByteCount::MIB).unwrap();
+        assert_eq!(mib.min_read, 3, "5 MB a slot are 4.7 reads, less the one under way");
+        assert_eq!(mib.longest_read, Duration::from_nanos(104_857_600));
+    }
+
+    #[test]
+    fn a_guarantee_for_other_slots_is_not_more() {
+        let ms = Duration::from_millis;
+        assert_eq!(in_slot(10, ms(500), ms(500)), 10);
+        assert_eq!(in_slot(10, ms(500), ms(1900)), 30);
+        assert_eq!(in_slot(10, ms(500), ms(250)), 2);
+    }
+}

@@ -1,0 +1,153 @@
+//! What each control request does. Work at the disk takes its turns from the engine.
+
+use super::serve::Served;
+use super::{Reply, Request};
+use crate::core::Event;
+use crate::library::Shelf;
+use crate::pace::EnginePace;
+use crate::{shelving, wire};
+use crossbeam_channel::bounded;
+use media::TitleKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{CheckOptions, IngestOptions, Pace, Progress, StoreError};
+use units::ByteCount;
+
+/// Carries out requests of one client.
+pub(super) struct Worker<'a> {
+    pub(super) served: &'a Served,
+    /// Set when nobody waits for the answer any more.
+    pub(super) cancel: &'a AtomicBool,
+}
+
+impl Worker<'_> {
+    /// The answer, or why not.
+    pub(super) fn answer(
+        &self,
+        request: Request,
+        tell: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Reply, wire::Failure> {
+        match request {
+            Request::Ls => {
+                let titles = self.shelf().store.titles();
+                Ok(Reply::Titles(titles.iter().map(wire::Title::from).collect()))
+            }
+            Request::Info { title: None } => {
+                let store = &self.shelf().store;
+                let calibration = store.calibration();
+                Ok(Reply::Store(wire::StoreInfo::new(&store.info(), calibration.as_ref())))
+            }
+            Request::Info { title: Some(title) } => self.info(&title),
+            Request::Ingest { files, as_file, title, allow_damaged } => {
+                let kind = if as_file { TitleKind::File } else { TitleKind::Media };
+                Ok(self.ingest(&files, &IngestOptions { kind, name: title, allow_damaged }, tell))
+            }
+            Request::Rm { title } => self.remove(&title),
+            Request::Rename { old, new } => {
+                self.shelf().store.rename(&old, &new).map_err(|error| failure(&error))?;
+                Ok(Reply::Renamed)
+            }
+            Request::Export { title, out } => self.export(&title, &out, tell),
+            Request::Check { scrub } => self.check(scrub, tell),
+            Request::Calibrate => self.calibrate(),
+            Request::Status => Ok(Reply::Status(Box::new(self.served.shared.status()))),
+        }
+    }
+
+    fn shelf(&self) -> &Shelf {
+        &self.served.shared.library.shelves[self.served.shelf]
+    }
+
+    fn pace(&self) -> EnginePace {
+        let shelf = self.shelf();
+        EnginePace::new(self.served.core.clone(), shelf.disk, shelf.read_size)
+    }
+
+    fn info(&self, name: &str) -> Result<Reply, wire::Failure> {
+        let store = &self.shelf().store;
+        let no_title = || StoreError::NoTitle { name: name.to_owned() };
+        let record = store.title(name).ok_or_else(|| failure(&no_title()))?;
+        let turn = self.pace().wait_turn(ByteCount(record.index_bytes.max(1)));
+        let index = store.index(record.id).map_err(|error| failure(&error))?;
+        drop(turn);
+        Ok(Reply::Title(wire::TitleDetail::new(&record, &index)))
+    }
+
+    fn ingest(
+        &self,
+        files: &[PathBuf],
+        options: &IngestOptions,
+        tell: &mut dyn FnMut(wire::Progress),
+    ) -> Reply {
+        let mut tell = |progress: Progress| tell(progress.into());
+        let store = &self.shelf().store;
+        let outcomes = store::ingest(store, files, options, &self.pace(), &mut tell, self.cancel);
+        Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
+    }
+
+    /// Hides the title; the core gives its space back when nobody plays it any more.
+    fn remove(&self, name: &str) -> Result<Reply, wire::Failure> {
+        let record = self.shelf().store.hide(name).map_err(|error| failure(&error))?;
+        let title = self.served.shared.library.key(self.served.shelf, record.id);
+        let (tell, told) = bounded(1);
+        self.served.core.tell(Event::Withdraw { title, in_use: tell });
+        // A core that has ended plays nothing.
+        let in_use = told.recv().unwrap_or(false);
+        Ok(Reply::Removed { title: wire::Title::from(&record), in_use })
+    }
+
+    fn export(
+        &self,
+        name: &str,
+        out: &Path,
+        tell: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Reply, wire::Failure> {
+        let mut tell = |progress: Progress| tell(progress.into());
+        let store = &self.shelf().store;
+        let report = store::export(store, name, out, &self.pace(), &mut tell, self.cancel);
+        report.map(|report| Reply::Export((&report).into())).map_err(|error| failure(&error))
+    }
+
+    fn check(
+        &self,
+        scrub: bool,
+        tell: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Reply, wire::Failure> {
+        let (pace, mut before) = (self.pace(), 0);
+        // Check reads by itself and says so afterwards: a turn is waited for as much as was read.
+        let mut tell = |progress: Progress| {
+            if progress.done > before && !self.cancel.load(Ordering::Relaxed) {
+                drop(pace.wait_turn(ByteCount(progress.done - before)));
+            }
+            before = progress.done;
+            tell(progress.into());
+        };
+        let report = self.shelf().store.check(&CheckOptions { scrub }, &mut tell);
+        report.map(|report| Reply::Check((&report).into())).map_err(|error| failure(&error))
+    }
+
+    /// Measuring takes the whole disk for some seconds, so it does not while somebody plays.
+    fn calibrate(&self) -> Result<Reply, wire::Failure> {
+        let active = self.served.shared.books().engine.active;
+        if active > 0 {
+            return Err(wire::Failure {
+                code: "in-use".to_owned(),
+                message: format!(
+                    "{active} viewers are playing, and measuring takes the whole disk; \
+                     calibrate when nobody does"
+                ),
+            });
+        }
+        let shelf = self.shelf();
+        let measured = shelving::recalibrate(&shelf.store, &self.served.config, shelf.read_size);
+        let (calibration, guarantee) = measured.map_err(|error| failure(&error))?;
+        if let Some(guarantee) = guarantee {
+            self.served.core.tell(Event::Guarantee { disk: shelf.disk, guarantee });
+        }
+        Ok(Reply::Calibration((&calibration).into()))
+    }
+}
+
+fn failure(error: &StoreError) -> wire::Failure {
+    wire::Failure::from(error)
+}

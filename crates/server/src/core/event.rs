@@ -1,0 +1,98 @@
+//! What the core hears: the one closed list of events, and the messages with which it answers.
+
+use crate::engine::{
+    DiskNumber, ReadId, ReadOutcome, Refusal, RequestId, SessionId, TitleKey, Want,
+};
+use crate::layout::Shape;
+use crate::library::OpenTitle;
+use crate::pace::AskId;
+use crate::sessions::Session;
+use crossbeam_channel::Sender;
+use device::SharedBuffer;
+use device::sockets::ConnectionId;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use units::ByteCount;
+
+/// Whom to answer: a connection of one of the threads that speak HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Caller {
+    pub(crate) worker: usize,
+    pub(crate) connection: ConnectionId,
+}
+
+/// Everything that can happen to the core.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A viewer is at the door; answered with [`Notice::Admitted`].
+    Admit { caller: Caller, title: Arc<OpenTitle>, name: String, shape: Shape },
+    /// A viewer left before it could be told that it was admitted.
+    Close { session: SessionId },
+    /// A viewer asks for bytes; answered with [`Notice::Accepted`] or what stands in the way.
+    Want { caller: Caller, want: Want },
+    /// The socket has a delivered piece.
+    Sent { request: RequestId, read: ReadId },
+    /// The viewer has hung up on a request.
+    Cancel { request: RequestId },
+    /// A disk has finished a read.
+    ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome> },
+    /// Best-effort work wants a turn; `grant` hears when it may.
+    AskTurn { ask: AskId, disk: DiskNumber, bytes: ByteCount, grant: Sender<()> },
+    /// It has had it, or does not want it any more.
+    TurnDone { ask: AskId },
+    /// A title has been hidden: its space is to be freed when nobody plays it. `in_use` hears
+    /// whether somebody does.
+    Withdraw { title: TitleKey, in_use: Sender<bool> },
+    /// A disk has been calibrated anew.
+    Guarantee { disk: DiskNumber, guarantee: crate::engine::DiskGuarantee },
+    /// Let nobody in, and end when nobody plays any more, at the latest after `grace`.
+    Stop { grace: Duration },
+}
+
+/// What a thread that speaks HTTP hears.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// From the opener: the title is open now, or is not.
+    Opened { connection: ConnectionId, result: Result<Arc<OpenTitle>, crate::library::NotOpened> },
+    /// The answer at the door.
+    Admitted { connection: ConnectionId, result: Result<Arc<Session>, NotAdmitted> },
+    /// The engine has taken a request on.
+    Accepted { connection: ConnectionId, request: RequestId },
+    /// Bytes of a request.
+    Deliver {
+        connection: ConnectionId,
+        request: RequestId,
+        read: ReadId,
+        buffer: SharedBuffer,
+        range: Range<usize>,
+    },
+    /// The request cannot be served now, or not at all.
+    Undone { connection: ConnectionId, request: RequestId, why: Undone },
+    /// Close everything and end.
+    Quit,
+}
+
+/// Why a viewer was not let in.
+#[derive(Debug)]
+pub(crate) enum NotAdmitted {
+    /// No room.
+    Refused(Refusal),
+    /// The title has just been removed.
+    Gone,
+    /// The server is about to stop.
+    Stopping,
+    /// No token could be made.
+    Failed(String),
+}
+
+/// Why a request is not served.
+#[derive(Debug)]
+pub(crate) enum Undone {
+    /// A seek or another track does not fit.
+    Refused(Refusal),
+    /// The bytes cannot be had.
+    Failed(ReadOutcome),
+    /// The session has ended.
+    Ended,
+}

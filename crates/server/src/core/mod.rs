@@ -1,0 +1,437 @@
+//! The core: one thread that owns the engine, hears events from everybody and carries out what the
+//! engine says. The only place where anything is decided about viewers and disks.
+//!
+//! ```text
+//!   HTTP threads ──Admit, Want, Sent, Cancel──▶ ┌────────┐ ──Accepted, Deliver, ...──▶ HTTP threads
+//!   disk threads ──ReadDone───────────────────▶ │  Core  │ ──Job────────────────────▶ disk threads
+//!   ingest, opener ──AskTurn──────────────────▶ │ Engine │ ──grant──────────────────▶ ingest, opener
+//!   control ──Withdraw, Stop──────────────────▶ └────────┘
+//! ```
+
+mod event;
+
+pub(crate) use event::{Caller, Event, NotAdmitted, Notice, Undone};
+
+use crate::clock::Clock;
+use crate::disks::{Disk, Job};
+use crate::engine::{
+    Action, AdmitRequest, Answer, Engine, ReadId, ReadOutcome, RequestId, SessionId, Ticket,
+    TitleKey,
+};
+use crate::layout::Shape;
+use crate::library::OpenTitle;
+use crate::pace::AskId;
+use crate::sessions::Session;
+use crate::shared::Shared;
+use crate::wire::Watched;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use device::SharedBuffer;
+use device::sockets::{ConnectionId, Waker};
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use units::{Moment, SlotIndex};
+
+/// Where events go in.
+#[derive(Clone, Debug)]
+pub(crate) struct CoreHandle {
+    // Not bounded here: what is on its way is bounded by connections, windows and queue depths.
+    events: Sender<Event>,
+}
+
+impl CoreHandle {
+    /// A handle and what it feeds.
+    pub(crate) fn new() -> (Self, Receiver<Event>) {
+        let (events, queue) = unbounded();
+        (Self { events }, queue)
+    }
+
+    /// Tells the core. After the core has ended, nobody listens.
+    pub(crate) fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+}
+
+/// A thread that speaks HTTP, as the core sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerHandle {
+    pub(crate) notices: Sender<Notice>,
+    pub(crate) waker: Waker,
+}
+
+impl WorkerHandle {
+    /// Tells the thread and wakes it.
+    pub(crate) fn tell(&self, notice: Notice) {
+        let _ = self.notices.send(notice);
+        self.waker.wake();
+    }
+}
+
+/// See the head of this file.
+pub(crate) struct Core {
+    engine: Engine,
+    clock: Clock,
+    slot: Duration,
+    shared: Arc<Shared>,
+    events: Receiver<Event>,
+    workers: Vec<WorkerHandle>,
+    disks: Vec<Disk>,
+    sessions: HashMap<SessionId, Seat>,
+    requests: HashMap<RequestId, Asked>,
+    buffers: HashMap<ReadId, SharedBuffer>,
+    titles: HashMap<TitleKey, Played>,
+    withdrawn: HashSet<TitleKey>,
+    turns: HashMap<AskId, Ticket>,
+    grants: HashMap<Ticket, Sender<()>>,
+    actions: Vec<Action>,
+    published: Option<SlotIndex>,
+    stop_at: Option<Moment>,
+}
+
+/// A session and its open requests.
+struct Seat {
+    session: Arc<Session>,
+    requests: HashSet<RequestId>,
+}
+
+struct Asked {
+    caller: Caller,
+    session: SessionId,
+}
+
+/// A title with sessions.
+struct Played {
+    title: Arc<OpenTitle>,
+    // As its last viewer asked for it.
+    name: String,
+    sessions: u64,
+}
+
+impl Core {
+    pub(crate) fn new(
+        engine: Engine,
+        slot: Duration,
+        shared: Arc<Shared>,
+        events: Receiver<Event>,
+        workers: Vec<WorkerHandle>,
+        disks: Vec<Disk>,
+    ) -> Self {
+        Self {
+            engine,
+            clock: shared.clock,
+            slot,
+            shared,
+            events,
+            workers,
+            disks,
+            sessions: HashMap::new(),
+            requests: HashMap::new(),
+            buffers: HashMap::new(),
+            titles: HashMap::new(),
+            withdrawn: HashSet::new(),
+            turns: HashMap::new(),
+            grants: HashMap::new(),
+            actions: Vec::new(),
+            published: None,
+            stop_at: None,
+        }
+    }
+
+    /// Serves until told to stop and nobody plays any more.
+    pub(crate) fn run(mut self) {
+        loop {
+            let wake_up = self.engine.next_wakeup().min(self.next_slot());
+            let wait = wake_up.since(self.clock.now()).min(LONGEST_WAIT);
+            match self.events.recv_timeout(wait) {
+                Ok(event) => {
+                    self.hear(event);
+                    // A burst is heard whole before anything is carried out, but not for ever.
+                    for _ in 0..BURST {
+                        let Ok(event) = self.events.try_recv() else { break };
+                        self.hear(event);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let now = self.clock.now();
+            if now >= self.engine.next_wakeup() {
+                self.engine.tick(now);
+            }
+            self.act();
+            self.publish(now);
+            if self.is_over(now) {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        let now = self.clock.now();
+        match event {
+            Event::Admit { caller, title, name, shape } => self.admit(caller, title, name, shape),
+            Event::Close { session } => {
+                self.engine.close(now, session);
+                self.end(session);
+            }
+            Event::Want { caller, want } => {
+                let request = want.request;
+                let Some(seat) = self.sessions.get_mut(&want.session) else {
+                    self.tell_undone(caller, request, Undone::Ended);
+                    return;
+                };
+                seat.requests.insert(request);
+                self.requests.insert(request, Asked { caller, session: want.session });
+                self.engine.want(now, want);
+                // What stands in the way at once is said at once, instead of `Accepted`.
+                self.act();
+                if self.requests.contains_key(&request) {
+                    let connection = caller.connection;
+                    self.tell(caller.worker, Notice::Accepted { connection, request });
+                }
+            }
+            Event::Sent { request, read } => self.engine.sent(now, request, read),
+            Event::Cancel { request } => {
+                self.engine.cancel(now, request);
+                self.forget_request(request);
+            }
+            Event::ReadDone { read, result } => {
+                let outcome = match result {
+                    Ok(buffer) => {
+                        self.buffers.insert(read, buffer);
+                        ReadOutcome::Good
+                    }
+                    Err(outcome) => outcome,
+                };
+                self.engine.read_done(now, read, outcome);
+            }
+            Event::AskTurn { ask, disk, bytes, grant } => {
+                let ticket = self.engine.ask_best_effort(now, disk, bytes);
+                self.turns.insert(ask, ticket);
+                self.grants.insert(ticket, grant);
+            }
+            Event::TurnDone { ask } => {
+                if let Some(ticket) = self.turns.remove(&ask) {
+                    self.grants.remove(&ticket);
+                    self.engine.best_effort_done(now, ticket);
+                }
+            }
+            Event::Withdraw { title, in_use } => self.withdraw(title, &in_use),
+            Event::Guarantee { disk, guarantee } => self.engine.set_guarantee(now, disk, guarantee),
+            Event::Stop { grace } => {
+                self.engine.stop_admitting();
+                self.shared.stopping.store(true, Ordering::Relaxed);
+                self.stop_at = Some(self.stop_at.map_or(now + grace, |at| at.min(now + grace)));
+            }
+        }
+        self.act();
+    }
+
+    fn admit(&mut self, caller: Caller, title: Arc<OpenTitle>, name: String, shape: Shape) {
+        let result = self.try_admit(title, name, shape);
+        self.tell(caller.worker, Notice::Admitted { connection: caller.connection, result });
+    }
+
+    fn try_admit(
+        &mut self,
+        title: Arc<OpenTitle>,
+        name: String,
+        shape: Shape,
+    ) -> Result<Arc<Session>, NotAdmitted> {
+        if self.withdrawn.contains(&title.key) {
+            return Err(NotAdmitted::Gone);
+        }
+        if self.stop_at.is_some() {
+            return Err(NotAdmitted::Stopping);
+        }
+        let token = self.shared.sessions.token();
+        let token = token.map_err(|error| NotAdmitted::Failed(error.to_string()))?;
+        let request = AdmitRequest {
+            layout: Arc::clone(title.layout(shape)),
+            offers: title.offers().to_vec(),
+            from: Duration::ZERO,
+        };
+        match self.engine.admit(self.clock.now(), request) {
+            Answer::Refused(refusal) => Err(NotAdmitted::Refused(refusal)),
+            Answer::Admitted { session: id, offer } => {
+                let played = Played { title: Arc::clone(&title), name: name.clone(), sessions: 0 };
+                let played = self.titles.entry(title.key).or_insert(played);
+                played.sessions += 1;
+                played.name.clone_from(&name);
+                let session = Arc::new(Session::new(id, token, title, name, offer));
+                self.shared.sessions.enter(Arc::clone(&session));
+                let seat = Seat { session: Arc::clone(&session), requests: HashSet::new() };
+                self.sessions.insert(id, seat);
+                Ok(session)
+            }
+        }
+    }
+
+    fn withdraw(&mut self, title: TitleKey, in_use: &Sender<bool>) {
+        self.withdrawn.insert(title);
+        self.shared.library.forget(title);
+        let used = self.engine.withdraw_title(self.clock.now(), title);
+        if !used {
+            self.release(title);
+        }
+        let _ = in_use.send(used);
+    }
+
+    /// Nobody plays a hidden title any more.
+    fn release(&self, title: TitleKey) {
+        let (shelf, id) = self.shared.library.place(title);
+        shelf.store.release(id);
+    }
+
+    /// Carries out what the engine says, in its order.
+    fn act(&mut self) {
+        let mut actions = std::mem::take(&mut self.actions);
+        loop {
+            self.engine.drain_actions(&mut actions);
+            if actions.is_empty() {
+                break;
+            }
+            for action in actions.drain(..) {
+                self.carry_out(action);
+            }
+        }
+        self.actions = actions;
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Read { read, disk, device_offset, len, title, track, piece } => {
+                let Some(played) = self.titles.get(&title) else {
+                    // Its last session has ended in this very moment: nobody wants it any more.
+                    self.engine.read_done(self.clock.now(), read, ReadOutcome::Failed);
+                    return;
+                };
+                let title = Arc::clone(&played.title);
+                let job = Job { read, offset: device_offset, len, title, track, piece };
+                self.disks[usize::from(disk.0)].start(job);
+            }
+            Action::Deliver { request, read, bytes } => {
+                let Some(asked) = self.requests.get(&request) else {
+                    self.engine.cancel(self.clock.now(), request);
+                    return;
+                };
+                let buffer = self.buffers.get(&read).expect("delivered from memory").clone();
+                let connection = asked.caller.connection;
+                let range = bytes.start as usize..bytes.end as usize;
+                let seat = self.sessions.get(&asked.session);
+                if seat.is_some_and(|seat| seat.session.starts()) {
+                    let session = &self.sessions[&asked.session].session;
+                    self.shared.startup.observe(session.admitted.elapsed().as_secs_f64());
+                }
+                let worker = asked.caller.worker;
+                self.tell(worker, Notice::Deliver { connection, request, read, buffer, range });
+            }
+            Action::Complete { request } => {
+                self.forget_request(request);
+            }
+            Action::Forget { read } => {
+                self.buffers.remove(&read);
+            }
+            Action::Refused { request, refusal } => self.undone(request, Undone::Refused(refusal)),
+            Action::Failed { request, outcome } => self.undone(request, Undone::Failed(outcome)),
+            Action::Ended { session, summary } => {
+                self.shared.session_ended(&summary);
+                let name = self.sessions.get(&session).map(|seat| seat.session.name.clone());
+                self.shared.log.line(|| {
+                    json!({
+                        "event": "session-ended",
+                        "title": name,
+                        "on_time": summary.on_time,
+                        "glitches": summary.glitches,
+                        "worst_lateness": summary.worst_lateness.as_secs_f64(),
+                        "delivered": summary.delivered,
+                    })
+                });
+                self.end(session);
+            }
+            Action::Granted { ticket } => {
+                if let Some(grant) = self.grants.remove(&ticket) {
+                    let _ = grant.send(());
+                }
+            }
+            Action::TitleIdle { title } => self.release(title),
+        }
+    }
+
+    /// A session is over: its token dies, its open requests are answered.
+    fn end(&mut self, id: SessionId) {
+        let Some(seat) = self.sessions.remove(&id) else { return };
+        self.shared.sessions.remove(seat.session.token);
+        for request in seat.requests {
+            self.undone(request, Undone::Ended);
+        }
+        let key = seat.session.title.key;
+        if let Some(played) = self.titles.get_mut(&key) {
+            played.sessions -= 1;
+            if played.sessions == 0 {
+                self.titles.remove(&key);
+            }
+        }
+    }
+
+    fn undone(&mut self, request: RequestId, why: Undone) {
+        if let Some(asked) = self.forget_request(request) {
+            self.tell_undone(asked.caller, request, why);
+        }
+    }
+
+    fn tell_undone(&self, caller: Caller, request: RequestId, why: Undone) {
+        let connection: ConnectionId = caller.connection;
+        self.tell(caller.worker, Notice::Undone { connection, request, why });
+    }
+
+    fn forget_request(&mut self, request: RequestId) -> Option<Asked> {
+        let asked = self.requests.remove(&request)?;
+        if let Some(seat) = self.sessions.get_mut(&asked.session) {
+            seat.requests.remove(&request);
+        }
+        Some(asked)
+    }
+
+    fn tell(&self, worker: usize, notice: Notice) {
+        self.workers[worker].tell(notice);
+    }
+
+    fn next_slot(&self) -> Moment {
+        self.published.map_or(Moment::ZERO, |slot| slot.next().start(self.slot))
+    }
+
+    /// Once a slot, lays the books open for metrics and the console.
+    fn publish(&mut self, now: Moment) {
+        let slot = SlotIndex::at(now, self.slot);
+        if self.published == Some(slot) {
+            return;
+        }
+        self.published = Some(slot);
+        let watched = self.titles.values();
+        let watched = watched.map(|w| Watched { title: w.name.clone(), sessions: w.sessions });
+        let watched = watched.collect();
+        self.shared.publish(slot, self.engine.status(now), watched);
+    }
+
+    fn is_over(&self, now: Moment) -> bool {
+        let Some(at) = self.stop_at else { return false };
+        now >= at || self.engine.status(now).active == 0 && self.requests.is_empty()
+    }
+}
+
+/// Whatever the core ends by, everybody else must end too.
+impl Drop for Core {
+    fn drop(&mut self) {
+        for worker in &self.workers {
+            worker.tell(Notice::Quit);
+        }
+    }
+}
+
+/// Events heard before time is looked at again.
+const BURST: usize = 256;
+/// A clock that jumps must not stop the server for long.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);

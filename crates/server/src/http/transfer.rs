@@ -1,0 +1,445 @@
+//! One response body on its way: which stored bytes to ask for next, what may be sent now, and
+//! what the socket has taken.
+//!
+//! ```text
+//!   body:  [gen][stored........................][gen][stored.....]...
+//!            │   └─ window 0 ─┘└─ window 1 ─┘└── not asked for yet ──
+//!            │        │ deliver (in order within a window)
+//!            ▼        ▼
+//!          sends:  head+gen+piece │ piece │ piece ...     each with a number, taken in order
+//! ```
+//!
+//! No socket and no channel: methods say what happened and return what is to be done. Windows
+//! bound what one viewer can have in memory for itself; the head goes out only when the engine
+//! has taken the first window, because until then the answer may still be a refusal.
+
+use crate::engine::{Part, ReadId, RequestId, SessionId, Want};
+use device::SharedBuffer;
+use device::sockets::SendSlice;
+use media::{Body, Slice};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A body being sent.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    session: SessionId,
+    // Sent in front of everything else.
+    head: Option<Vec<u8>>,
+    body: Arc<Body>,
+    // What of the body is not yet in a window.
+    rest: Range<u64>,
+    windows: VecDeque<Window>,
+    // Handed to the socket and not yet taken, oldest first.
+    sending: VecDeque<Sending>,
+    next_number: u64,
+    // Bytes in windows or with the socket.
+    held: u64,
+}
+
+/// A part of the body: stored bytes asked for with one request, and the generated ones between.
+#[derive(Debug)]
+struct Window {
+    // `None`: nothing stored in it.
+    request: Option<RequestId>,
+    slices: VecDeque<Slice>,
+    ready: VecDeque<Piece>,
+    accepted: bool,
+}
+
+#[derive(Debug)]
+struct Piece {
+    read: ReadId,
+    buffer: SharedBuffer,
+    range: Range<usize>,
+}
+
+#[derive(Debug)]
+struct Sending {
+    number: u64,
+    // Of the body.
+    bytes: u64,
+    piece: Option<(RequestId, ReadId)>,
+}
+
+/// Something for the socket: slices, and the number under which it is to be reported.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) slices: Vec<SendSlice>,
+    pub(crate) number: u64,
+}
+
+/// The engine delivered what was not asked for, or not in this order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OutOfOrder;
+
+impl Transfer {
+    /// `range` of `body` behind `head`. `first_number` and those after it are the connection's
+    /// alone.
+    pub(crate) fn new(
+        session: SessionId,
+        head: Vec<u8>,
+        body: Arc<Body>,
+        range: Range<u64>,
+        first_number: u64,
+    ) -> Self {
+        Self {
+            session,
+            head: Some(head),
+            body,
+            rest: range,
+            windows: VecDeque::new(),
+            sending: VecDeque::new(),
+            next_number: first_number,
+            held: 0,
+        }
+    }
+
+    /// Whether anything of the response is on its way to the viewer already.
+    pub(crate) fn begun(&self) -> bool {
+        self.head.is_none()
+    }
+
+    /// The number that the next send will have.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Whether something waits for the viewer to take it.
+    pub(crate) fn is_sending(&self) -> bool {
+        !self.sending.is_empty()
+    }
+
+    /// Whether the viewer has everything.
+    pub(crate) fn is_done(&self) -> bool {
+        self.begun() && self.rest.is_empty() && self.windows.is_empty() && self.sending.is_empty()
+    }
+
+    /// The next bytes to ask for, while there is room for another window; call until `None`.
+    pub(crate) fn next_want(&mut self, mut name: impl FnMut() -> RequestId) -> Option<Want> {
+        while self.held <= WINDOW_BYTES && !self.rest.is_empty() {
+            let middle = self.rest.end.min(self.rest.start + WINDOW_BYTES);
+            let cut = self.body.range(self.rest.start..middle);
+            self.held += cut.len();
+            self.rest.start = middle;
+            let parts: Vec<Part> = cut.slices().iter().filter_map(part).collect();
+            let request = (!parts.is_empty()).then(&mut name);
+            self.windows.push_back(Window {
+                request,
+                slices: cut.slices().iter().cloned().collect(),
+                ready: VecDeque::new(),
+                accepted: request.is_none(),
+            });
+            if let Some(request) = request {
+                return Some(Want { request, session: self.session, parts });
+            }
+        }
+        None
+    }
+
+    /// The engine has taken a request on.
+    pub(crate) fn accepted(&mut self, request: RequestId) {
+        if let Some(window) = self.windows.iter_mut().find(|window| window.request == Some(request))
+        {
+            window.accepted = true;
+        }
+    }
+
+    /// The engine delivers `range` of a buffer.
+    pub(crate) fn deliver(
+        &mut self,
+        request: RequestId,
+        read: ReadId,
+        buffer: SharedBuffer,
+        range: Range<usize>,
+    ) {
+        if let Some(window) = self.windows.iter_mut().find(|window| window.request == Some(request))
+        {
+            window.ready.push_back(Piece { read, buffer, range });
+        }
+    }
+
+    /// What may be sent now, in order.
+    pub(crate) fn outgoing(&mut self) -> Result<Vec<Outgoing>, OutOfOrder> {
+        let mut all = Vec::new();
+        let refusable = match self.windows.front() {
+            Some(window) => !window.accepted,
+            None => !self.rest.is_empty(),
+        };
+        if self.head.is_some() && refusable {
+            return Ok(all);
+        }
+        let mut slices: Vec<SendSlice> =
+            self.head.take().map(SendSlice::from).into_iter().collect();
+        let mut bytes = 0;
+        while let Some(window) = self.windows.front_mut() {
+            let request = window.request;
+            let read = window.emit(&mut slices, &mut bytes)?;
+            let (emptied, piece) = (window.slices.is_empty(), request.zip(read));
+            if piece.is_some() {
+                self.send(&mut all, &mut slices, &mut bytes, piece);
+            } else if emptied {
+                self.windows.pop_front();
+            } else {
+                break;
+            }
+        }
+        if !slices.is_empty() {
+            self.send(&mut all, &mut slices, &mut bytes, None);
+        }
+        Ok(all)
+    }
+
+    /// The socket has taken the oldest send: which delivery of the engine that answers, if one.
+    pub(crate) fn sent(&mut self, number: u64) -> Option<(RequestId, ReadId)> {
+        let oldest = self.sending.pop_front()?;
+        assert_eq!(oldest.number, number, "sends are taken in order");
+        self.held -= oldest.bytes;
+        oldest.piece
+    }
+
+    /// Requests that the engine still works on, to be cancelled.
+    pub(crate) fn open_requests(&self) -> Vec<RequestId> {
+        let mut open: Vec<RequestId> =
+            self.windows.iter().filter_map(|window| window.request).collect();
+        open.extend(self.sending.iter().filter_map(|sending| Some(sending.piece?.0)));
+        open.sort_unstable();
+        open.dedup();
+        open
+    }
+
+    fn send(
+        &mut self,
+        all: &mut Vec<Outgoing>,
+        slices: &mut Vec<SendSlice>,
+        bytes: &mut u64,
+        piece: Option<(RequestId, ReadId)>,
+    ) {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.sending.push_back(Sending { number, bytes: std::mem::take(bytes), piece });
+        all.push(Outgoing { slices: std::mem::take(slices), number });
+    }
+}
+
+impl Window {
+    /// Moves generated bytes, then one whole delivered piece, into `slices`. `None`: the next
+    /// bytes are not there yet, or the window is empty now.
+    fn emit(
+        &mut self,
+        slices: &mut Vec<SendSlice>,
+        sent: &mut u64,
+    ) -> Result<Option<ReadId>, OutOfOrder> {
+        while let Some(first) = self.slices.front_mut() {
+            let Slice::Stored { bytes, .. } = first else {
+                let made = self.slices.pop_front().and_then(generated);
+                *sent += made.as_ref().map_or(0, |slice| slice.len() as u64);
+                slices.extend(made);
+                continue;
+            };
+            let Some(piece) = self.ready.pop_front() else { return Ok(None) };
+            let length = piece.range.len() as u64;
+            if length == 0 || length > bytes.end - bytes.start {
+                return Err(OutOfOrder);
+            }
+            bytes.start += length;
+            if bytes.start == bytes.end {
+                self.slices.pop_front();
+            }
+            *sent += length;
+            slices.push(SendSlice::Buffer { buffer: piece.buffer, range: piece.range });
+            return Ok(Some(piece.read));
+        }
+        Ok(None)
+    }
+}
+
+fn part(slice: &Slice) -> Option<Part> {
+    match slice {
+        Slice::Stored { track, bytes } => Some(Part { track: *track, bytes: bytes.clone() }),
+        Slice::Generated { .. } => None,
+    }
+}
+
+fn generated(slice: Slice) -> Option<SendSlice> {
+    match slice {
+        Slice::Generated { bytes, range } => Some(SendSlice::Bytes { bytes, range }),
+        Slice::Stored { .. } => None,
+    }
+}
+
+/// Bytes of a window. Asking goes on while no more than one window is held, so that one is read
+/// while another is sent: at most two, which is a 4 s segment of 8 Mb/s, and all that a fast
+/// viewer can have in memory beyond its due.
+const WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::Pool;
+    use units::ByteCount;
+
+    // What a track's byte at an offset is, so that every byte of a body can be recognised.
+    fn track_byte(track: u16, offset: u64) -> u8 {
+        ((offset.wrapping_mul(31) >> 3) ^ u64::from(track).wrapping_mul(77)).to_le_bytes()[0]
+    }
+
+    struct Viewer {
+        transfer: Transfer,
+        received: Vec<u8>,
+        in_flight: VecDeque<Outgoing>,
+        answered: Vec<(RequestId, ReadId)>,
+        delivered: Vec<(RequestId, ReadId)>,
+    }
+
+    impl Viewer {
+        fn pump(&mut self) {
+            self.in_flight.extend(self.transfer.outgoing().unwrap());
+        }
+
+        fn take_one(&mut self) -> bool {
+            let Some(outgoing) = self.in_flight.pop_front() else { return false };
+            outgoing.slices.iter().for_each(|slice| self.received.extend_from_slice(slice));
+            self.answered.extend(self.transfer.sent(outgoing.number));
+            true
+        }
+    }
+
+    /// Plays engine and socket against a transfer with every random choice from `seed`.
+    fn play(body: &Arc<Body>, range: Range<u64>, seed: u64) -> Viewer {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let pool = Pool::new(ByteCount::mib(64), ByteCount::mib(1));
+        let transfer = Transfer::new(SessionId(1), b"head".to_vec(), Arc::clone(body), range, 5);
+        let (received, in_flight) = (Vec::new(), VecDeque::new());
+        let (answered, delivered) = (Vec::new(), Vec::new());
+        let mut viewer = Viewer { transfer, received, in_flight, answered, delivered };
+        let (mut requests, mut reads) = (0, 0);
+        let mut wants: Vec<(Want, bool)> = Vec::new();
+        while !viewer.transfer.is_done() {
+            while let Some(want) = viewer.transfer.next_want(|| {
+                requests += 1;
+                RequestId(requests)
+            }) {
+                wants.push((want, false));
+            }
+            match random.u32(0..3) {
+                0 => drop(viewer.take_one()),
+                1 => viewer.pump(),
+                _ if wants.is_empty() => viewer.pump(),
+                _ => {
+                    // Any open request may be served next, not only the oldest.
+                    let i = random.usize(0..wants.len());
+                    let (want, accepted) = &mut wants[i];
+                    if !*accepted {
+                        viewer.transfer.accepted(want.request);
+                        *accepted = true;
+                        continue;
+                    }
+                    let part = &mut want.parts[0];
+                    let left = part.bytes.end - part.bytes.start;
+                    let length = left.min(random.u64(1..=100_000));
+                    let mut buffer = pool.take(256 * 1024).unwrap();
+                    for (i, byte) in (0..length).zip(buffer[7..].iter_mut()) {
+                        *byte = track_byte(part.track, part.bytes.start + i);
+                    }
+                    reads += 1;
+                    let range = 7..7 + usize::try_from(length).unwrap();
+                    viewer.delivered.push((want.request, ReadId(reads)));
+                    viewer.transfer.deliver(want.request, ReadId(reads), buffer.freeze(), range);
+                    part.bytes.start += length;
+                    if part.bytes.is_empty() {
+                        want.parts.remove(0);
+                    }
+                    if want.parts.is_empty() {
+                        wants.remove(i);
+                    }
+                }
+            }
+        }
+        viewer
+    }
+
+    fn whole(body: &Arc<Body>) -> Transfer {
+        Transfer::new(SessionId(1), b"head".to_vec(), Arc::clone(body), 0..body.len(), 0)
+    }
+
+    fn body(slices: &[Slice]) -> (Arc<Body>, Vec<u8>) {
+        let mut expected = Vec::new();
+        for slice in slices {
+            match slice {
+                Slice::Generated { bytes, range } => expected.extend(&bytes[range.clone()]),
+                Slice::Stored { track, bytes } => {
+                    expected.extend(bytes.clone().map(|at| track_byte(*track, at)));
+                }
+            }
+        }
+        (Arc::new(slices.iter().cloned().collect()), expected)
+    }
+
+    fn made(n: u8) -> Slice {
+        Slice::Generated { bytes: vec![n; 100].into(), range: 3..60 }
+    }
+
+    fn stored(track: u16, bytes: Range<u64>) -> Slice {
+        Slice::Stored { track, bytes }
+    }
+
+    #[test]
+    fn whatever_the_order_of_events_the_viewer_gets_the_body() {
+        let bodies = [
+            vec![],
+            vec![made(1)],
+            vec![stored(0, 5..6)],
+            vec![made(1), stored(0, 1000..5_000_000)],
+            vec![
+                made(1),
+                stored(0, 0..90_000),
+                stored(1, 7..9_000),
+                made(2),
+                stored(0, 0..3),
+                made(3),
+            ],
+            (0..200).map(|i| stored((i % 2) as u16, i * 1000..i * 1000 + 900)).collect(),
+        ];
+        for slices in &bodies {
+            let (body, expected) = body(slices);
+            for seed in 0..20 {
+                // The whole body, then any part of it.
+                let from = seed * body.len() / 40;
+                let range = from..body.len() - from / 2;
+                let mut viewer = play(&body, range.clone(), seed);
+                let at = |offset: u64| usize::try_from(offset).unwrap();
+                let wanted = [b"head", &expected[at(range.start)..at(range.end)]].concat();
+                assert!(viewer.received == wanted, "seed {seed}, {} slices", slices.len());
+                viewer.answered.sort_unstable();
+                viewer.delivered.sort_unstable();
+                assert_eq!(viewer.answered, viewer.delivered, "seed {seed}");
+                assert!(viewer.transfer.open_requests().is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_sent_until_the_engine_has_taken_the_first_window() {
+        let (body, _) = body(&[made(1), stored(0, 0..100)]);
+        let mut transfer = whole(&body);
+        assert!(transfer.outgoing().unwrap().is_empty());
+        assert!(transfer.next_want(|| RequestId(1)).is_some());
+        assert!(transfer.outgoing().unwrap().is_empty() && !transfer.begun());
+        transfer.accepted(RequestId(1));
+        assert_eq!(transfer.outgoing().unwrap().len(), 1, "head and generated bytes at once");
+        assert!(transfer.begun());
+    }
+
+    #[test]
+    fn at_most_two_windows_are_held() {
+        let (body, _) = body(&[stored(0, 0..100_000_000)]);
+        let mut transfer = whole(&body);
+        let mut asked = 0;
+        while let Some(want) = transfer.next_want(|| RequestId(asked)) {
+            asked += want.parts.iter().map(|part| part.bytes.end - part.bytes.start).sum::<u64>();
+        }
+        assert_eq!(asked, 4 * 1024 * 1024);
+    }
+}

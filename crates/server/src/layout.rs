@@ -1,0 +1,114 @@
+//! Where a title's bytes lie and when they are due, as the engine wants to know it: how its
+//! tracks are cut into pieces.
+
+use crate::engine::{DiskNumber, Layout, TitleKey, TrackLayout};
+use media::Packaging;
+use std::ops::Range;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// How a viewer takes a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Segment by segment (HLS).
+    Segmented,
+    /// As one file.
+    Progressive,
+}
+
+/// Whose layout, on which disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) title: TitleKey,
+    pub(crate) disk: DiskNumber,
+    pub(crate) read_size: ByteCount,
+}
+
+/// The layout of a title taken in one shape. `runs`: of each track, its extents on the device.
+pub(crate) fn layout(
+    place: Place,
+    packaging: &Packaging,
+    runs: &[Vec<Range<u64>>],
+    shape: Shape,
+) -> Layout {
+    let tracks =
+        packaging.index().tracks.iter().zip(runs).zip(0..).map(|((track, runs), number)| {
+            let piece = piece_size(packaging.mean_rate(number), runs, place.read_size);
+            TrackLayout {
+                bytes: track.data_len,
+                piece,
+                runs: runs.clone(),
+                due: match shape {
+                    Shape::Segmented => packaging.due_segmented(number, piece),
+                    Shape::Progressive => progressive_due(packaging, number, piece),
+                },
+            }
+        });
+    Layout {
+        title: place.title,
+        disk: place.disk,
+        duration: packaging.duration(),
+        tracks: tracks.collect(),
+    }
+}
+
+/// When a track's pieces are due in one file: the same track in different files (with another
+/// rendition beside it) is due at slightly different times; the earliest counts, so that one
+/// layout is right for all offers.
+fn progressive_due(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
+    let mut offers = packaging.offers();
+    offers.retain(|tracks| tracks.contains(&track));
+    if offers.is_empty() {
+        offers.push(vec![track]);
+    }
+    let dues = offers.iter().map(|tracks| packaging.due_progressive(tracks, track, piece));
+    dues.reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.min(b)).collect()).unwrap_or_default()
+}
+
+/// Bytes of a track's pieces: a power of two, as large as a read may be, but not more media than
+/// a viewer should hold, and so that no piece crosses the end of an extent.
+fn piece_size(rate: BitRate, runs: &[Range<u64>], read_size: ByteCount) -> u32 {
+    let held = rate.bytes_in(PIECE_TIME).0.max(SMALLEST_PIECE);
+    let mut piece = floor_power(held.min(read_size.0.max(SMALLEST_PIECE))).min(LARGEST_PIECE);
+    let inner = &runs[..runs.len().saturating_sub(1)];
+    while piece > SMALLEST_PIECE && inner.iter().any(|r| !(r.end - r.start).is_multiple_of(piece)) {
+        piece /= 2;
+    }
+    u32::try_from(piece).expect("at most LARGEST_PIECE")
+}
+
+fn floor_power(n: u64) -> u64 {
+    1 << n.max(1).ilog2()
+}
+
+/// Media in one piece, at most: a power of two below gives 4 to 8 s. Longer, and a low-rate sound
+/// track would hold megabytes for minutes.
+const PIECE_TIME: Duration = Duration::from_secs(8);
+/// The span of a checksum: a piece is verified as a whole, so it is not smaller. Also the
+/// smallest chunk there is.
+const SMALLEST_PIECE: u64 = media::CHECKSUM_SPAN;
+/// A read of 16 MiB is as good as sequential on every disk there is.
+const LARGEST_PIECE: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_bounded_by_time_by_the_read_and_by_extents() {
+        const MIB: u64 = 1 << 20;
+        let size = |rate, runs: &[Range<u64>], read| {
+            piece_size(BitRate(rate), runs, ByteCount(read)) / 1024
+        };
+        let one = std::slice::from_ref(&(0..100 * MIB));
+        assert_eq!(size(128_000, one, 4 * MIB), 64, "8 s are 125 KiB");
+        assert_eq!(size(1_000_000, one, 4 * MIB), 512, "8 s are 977 KiB");
+        assert_eq!(size(8_000_000, one, 4 * MIB), 4096);
+        assert_eq!(size(8_000_000, one, MIB), 1024);
+        assert_eq!(size(8_000_000, one, 3 * MIB), 2048, "a power of two");
+        assert_eq!(size(0, one, MIB), 64);
+        assert_eq!(size(500_000_000, one, 1 << 40), 16 * 1024);
+        let three = [0..6 * MIB, 10 * MIB..14 * MIB, 50 * MIB..51 * MIB];
+        assert_eq!(size(80_000_000, &three, 16 * MIB), 2048, "divides all runs but the last");
+    }
+}

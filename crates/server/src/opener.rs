@@ -1,0 +1,80 @@
+//! The thread that opens titles and makes progressive files: what may wait for a disk or take a
+//! while to work out, so that threads that speak HTTP never do either.
+
+use crate::core::{Caller, CoreHandle, Notice, WorkerHandle};
+use crate::library::{NotOpened, OpenTitle};
+use crate::pace::EnginePace;
+use crate::shared::Shared;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// Work for the opener; answered with [`Notice::Opened`].
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Open the title of this name.
+    Open { caller: Caller, name: String },
+    /// Make the file of these tracks.
+    Make { caller: Caller, title: Arc<OpenTitle>, tracks: Vec<u16> },
+}
+
+/// Where tasks go in. The thread ends when the last clone is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Opener {
+    tasks: Sender<Task>,
+}
+
+impl Opener {
+    /// Where tasks go in and come out.
+    pub(crate) fn new() -> (Self, Receiver<Task>) {
+        let (tasks, queue) = bounded(QUEUE);
+        (Self { tasks }, queue)
+    }
+
+    /// False: too much is waiting already.
+    pub(crate) fn ask(&self, task: Task) -> bool {
+        self.tasks.try_send(task).is_ok()
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn spawn(
+    queue: Receiver<Task>,
+    shared: Arc<Shared>,
+    core: CoreHandle,
+    workers: Vec<WorkerHandle>,
+) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name("opener".to_owned()).spawn(move || {
+        for task in queue {
+            let (caller, result) = work(task, &shared, &core);
+            let connection = caller.connection;
+            workers[caller.worker].tell(Notice::Opened { connection, result });
+        }
+    })
+}
+
+fn work(
+    task: Task,
+    shared: &Shared,
+    core: &CoreHandle,
+) -> (Caller, Result<Arc<OpenTitle>, NotOpened>) {
+    match task {
+        Task::Open { caller, name } => {
+            let Some((number, _)) = shared.library.find(&name) else {
+                return (caller, Err(NotOpened::NoTitle));
+            };
+            let shelf = &shared.library.shelves[number];
+            let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
+            (caller, shared.library.open(&name, &pace))
+        }
+        Task::Make { caller, title, tracks } => {
+            title.body(&tracks);
+            (caller, Ok(title))
+        }
+    }
+}
+
+/// Viewers waiting for titles to open; one more is told to come again. A title opens in some
+/// milliseconds, so that this is seconds of waiting.
+const QUEUE: usize = 1024;
