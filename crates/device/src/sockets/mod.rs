@@ -60,8 +60,13 @@ impl ConnectionId {
     }
 
     fn index(self) -> usize {
-        (self.0 & u64::from(u32::MAX)) as usize
+        slot_index(self.0)
     }
+}
+
+/// The lower half of a number that names a slot.
+fn slot_index(number: u64) -> usize {
+    usize::try_from(number & u64::from(u32::MAX)).expect("32 bits")
 }
 
 /// Bytes to be sent, not copied: a range of shared memory.

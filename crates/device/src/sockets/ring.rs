@@ -12,7 +12,9 @@
 
 use super::outbox::Outbox;
 use super::poll::is_peers_fault;
-use super::{ACCEPT_PAUSE, ConnectionId, Driver, GATHER, SendSlice, SocketEvent, Waker};
+use super::{
+    ACCEPT_PAUSE, ConnectionId, Driver, GATHER, SendSlice, SocketEvent, Waker, slot_index,
+};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -248,7 +250,7 @@ impl Ring {
         done.extend(completions.map(|entry| (entry.user_data(), entry.result())));
         for (user_data, result) in done.drain(..) {
             self.in_kernel -= 1;
-            let index = (user_data & u64::from(u32::MAX)) as usize;
+            let index = slot_index(user_data);
             match user_data & WHAT {
                 ACCEPT => self.accepted(result, events),
                 WAKE => {
