@@ -169,10 +169,12 @@ impl Probe {
             }
         }
         if streams.is_empty() {
-            let only = if left_out.is_empty() { String::new() } else { left_out.join(", ") };
-            let only = if only.is_empty() { "nothing at all".to_owned() } else { only };
+            let only = match left_out.join(", ") {
+                only if only.is_empty() => String::new(),
+                only => format!(", but {only}"),
+            };
             return Err(format!(
-                "it has neither pictures nor sound, but {only}; take it in with --as file"
+                "FFmpeg finds neither pictures nor sound in it{only}; take it in with --as file"
             ));
         }
         // Pictures first, whatever the file's order: players expect it, and so do people.
@@ -199,7 +201,7 @@ impl Probe {
         }
         if matches!(stream.codec(), "unknown" | "none" | "") {
             return Err(format!(
-                "FFmpeg does not know the codec of {} ({tag}); take it in with --as file",
+                "FFmpeg does not know the codec of {}; take it in with --as file",
                 stream.describe(false)
             ));
         }
@@ -398,9 +400,9 @@ mod tests {
             mp4: 0 aac 976.6 KiB; left out: ["still picture stream 1 (mjpeg)", "subtitle stream 2 (subrip, eng)", "data stream 3 (tmcd)"]
             mov: 1 h264 976.6 KiB, 2 pcm_s16le 0 B; left out: []
             refused: no one container holds its vp9 together with its pcm_s16le; convert one of them first, or take it in with --as file
-            refused: FFmpeg does not know the codec of video stream 0 (ZYGO) (ZYGO); take it in with --as file
-            refused: it has neither pictures nor sound, but subtitle stream 0 (ass); take it in with --as file
-            refused: it has neither pictures nor sound, but nothing at all; take it in with --as file
+            refused: FFmpeg does not know the codec of video stream 0 (ZYGO); take it in with --as file
+            refused: FFmpeg finds neither pictures nor sound in it, but subtitle stream 0 (ass); take it in with --as file
+            refused: FFmpeg finds neither pictures nor sound in it; take it in with --as file
             refused: it is encrypted; decrypt it first, with whoever holds the key"#]]
         .assert_eq(&decided.join("\n"));
     }

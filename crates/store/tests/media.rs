@@ -1,0 +1,394 @@
+//! Real files through FFmpeg into a store and out again: what players decode of the export is what
+//! they decode of the source; what cannot be taken in is refused by name and leaves nothing.
+//!
+//! The clips are made with FFmpeg, which must be installed (it is what ingest needs, too).
+
+use media::TitleKind;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{
+    CheckOptions, FormatOptions, FreePace, IngestOptions, IngestReport, Store, StoreError, export,
+    ingest_file,
+};
+use units::ByteCount;
+
+/// A folder of a test's own, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn store(&self) -> Store {
+        let options = FormatOptions { size: Some(ByteCount::mib(64)), ..FormatOptions::default() };
+        Store::format(&self.file("store"), &options).unwrap();
+        Store::open(&self.file("store")).unwrap()
+    }
+
+    /// Makes a clip; `arguments` between the test pictures and tone and the file's name.
+    fn clip(&self, name: &str, arguments: &str) -> PathBuf {
+        let inputs = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=2 \
+                      -f lavfi -i sine=frequency=440:sample_rate=48000:duration=2";
+        self.ffmpeg(&format!("{inputs} {arguments}"), name)
+    }
+
+    fn ffmpeg(&self, arguments: &str, name: &str) -> PathBuf {
+        let file = self.file(name);
+        let done = Command::new("ffmpeg")
+            .args(["-v", "error", "-nostdin", "-y"])
+            .args(arguments.split_whitespace())
+            .arg(&file)
+            .current_dir(&self.0)
+            .output()
+            .expect("FFmpeg is installed");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{name}: {said}");
+        file
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn take(store: &Store, file: &Path) -> Result<IngestReport, StoreError> {
+    take_with(store, file, &IngestOptions::default())
+}
+
+fn take_with(
+    store: &Store,
+    file: &Path,
+    options: &IngestOptions,
+) -> Result<IngestReport, StoreError> {
+    ingest_file(store, file, options, &FreePace, &mut |_| {}, &AtomicBool::new(false))
+}
+
+fn give(store: &Store, name: &str, out: &Path) -> Result<(), StoreError> {
+    export(store, name, out, &FreePace, &mut |_| {}, &AtomicBool::new(false)).map(|_| ())
+}
+
+/// A decoded frame.
+struct Frame {
+    /// From the file's first frame.
+    ms: i64,
+    bytes: u64,
+    checksum: String,
+}
+
+type Streams = BTreeMap<String, Vec<Frame>>;
+
+/// What a decoder makes of a file, per stream.
+fn decoded(file: &Path) -> Streams {
+    let sound = match file.to_string_lossy() {
+        // In MP4 FFmpeg takes MPEG-1 layer II for layer III, whose decoder rounds otherwise.
+        name if name.contains("mp2") => "-c:a copy",
+        // PCM has no frames of its own; every container cuts it as it likes.
+        name if name.contains("pcm") => "-af asetnsamples=n=1024:p=0",
+        _ => "",
+    };
+    let done = Command::new("ffmpeg")
+        .args(["-v", "error", "-nostdin", "-i"])
+        .arg(file)
+        .args(["-map", "0:v:?", "-map", "0:a?", "-map", "-0:d?", "-fps_mode", "passthrough"])
+        .args(sound.split_whitespace())
+        .args(["-f", "framemd5", "-"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && said.is_empty(), "{}: {said}", file.display());
+    let text = String::from_utf8(done.stdout).unwrap();
+    let mut scales: BTreeMap<String, f64> = BTreeMap::new();
+    let mut streams = Streams::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("#tb ") {
+            let (stream, scale) = rest.split_once(": ").unwrap();
+            let (over, under) = scale.split_once('/').unwrap();
+            let scale = over.parse::<f64>().unwrap() / under.parse::<f64>().unwrap();
+            scales.insert(stream.to_owned(), scale);
+        }
+        if line.starts_with('#') {
+            continue;
+        }
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let ticks: i64 = fields[2].parse().unwrap();
+        let ms = (ticks as f64 * scales[fields[0]] * 1000.0).round() as i64;
+        let (bytes, checksum) = (fields[4].parse().unwrap(), fields[5].to_owned());
+        streams.entry(fields[0].to_owned()).or_default().push(Frame { ms, bytes, checksum });
+    }
+    let first = streams.values().map(|frames| frames[0].ms).min().unwrap();
+    for frame in streams.values_mut().flatten() {
+        frame.ms -= first;
+    }
+    streams
+}
+
+/// Same streams, same frames in the same order, times within a millisecond of each other. Matroska
+/// can say that the last packet of sound is not to be heard to its end; FFmpeg's MP4 reader does
+/// not heed what MP4 has for that, so there the last frame may be longer.
+fn assert_same(source: &Path, exported: &Path, context: &str) {
+    let (source, exported) = (decoded(source), decoded(exported));
+    let counts = |streams: &Streams| -> Vec<String> {
+        streams.iter().map(|(stream, frames)| format!("{stream}: {}", frames.len())).collect()
+    };
+    assert_eq!(counts(&source), counts(&exported), "{context}: streams and frames");
+    for (stream, frames) in &source {
+        for (i, (one, other)) in frames.iter().zip(&exported[stream]).enumerate() {
+            let context = format!("{context}: stream {stream}, frame {i}");
+            let cut = i + 1 == frames.len() && one.bytes < other.bytes;
+            assert!(cut || one.checksum == other.checksum, "{context} differs");
+            assert!((one.ms - other.ms).abs() <= 1, "{context}: {} and {} ms", one.ms, other.ms);
+        }
+    }
+}
+
+/// Every codec and container that is promised: name, and how to make it.
+const CLIPS: &[(&str, &str)] = &[
+    ("h264-aac.mp4", "-c:v libx264 -bf 2 -g 12 -c:a aac"),
+    ("h264-mp3.mkv", "-c:v libx264 -bf 2 -g 12 -c:a libmp3lame"),
+    ("h264-ac3.ts", "-c:v libx264 -bf 2 -g 12 -c:a ac3"),
+    ("h264-flac.mkv", "-c:v libx264 -g 12 -c:a flac"),
+    ("h264-aac.mov", "-c:v libx264 -bf 2 -g 12 -c:a aac"),
+    ("h264-pcm.mov", "-c:v libx264 -bf 2 -g 12 -c:a pcm_s24le"),
+    ("hevc-aac.mp4", "-c:v libx265 -preset ultrafast -x265-params log-level=error -c:a aac"),
+    ("vp9-opus.webm", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 12 -c:a libopus"),
+    ("mpeg2-ac3.mpg", "-c:v mpeg2video -bf 2 -g 12 -c:a ac3 -f vob"),
+    ("mpeg2-mp2.ts", "-c:v mpeg2video -bf 2 -g 12 -c:a mp2"),
+    ("mpeg2-pcm.mxf", "-c:v mpeg2video -bf 2 -g 12 -c:a pcm_s16le"),
+    ("mpeg4-mp3.avi", "-c:v mpeg4 -bf 2 -g 12 -c:a libmp3lame"),
+    ("mpeg4-aac.mp4", "-c:v mpeg4 -g 12 -c:a aac"),
+    ("mjpeg-pcm.avi", "-c:v mjpeg -c:a pcm_s16le"),
+    ("prores-pcm.mov", "-c:v prores_ks -c:a pcm_s24le"),
+    ("video-only.mp4", "-map 0:v -c:v libx264 -bf 2"),
+    ("audio-only.m4a", "-map 1:a -c:a aac"),
+    ("audio-only.flac", "-map 1:a -c:a flac"),
+    ("audio-only-pcm.wav", "-map 1:a -c:a pcm_s16le"),
+    (
+        "variable-rate.mkv",
+        "-vf select='not(mod(n\\,3))+not(mod(n\\,7))' -fps_mode vfr -c:v libx264 -bf 2 -c:a aac",
+    ),
+    (
+        "two-languages.mkv",
+        "-map 0:v -map 1:a -map 1:a -c:v libx264 -c:a aac -metadata:s:a:0 language=eng -metadata:s:a:1 language=deu",
+    ),
+];
+
+#[test]
+fn what_comes_out_decodes_as_what_went_in() {
+    let folder = Folder::new("codecs");
+    let store = folder.store();
+    let mut taken = Vec::new();
+    for (name, arguments) in CLIPS {
+        let source = folder.clip(name, arguments);
+        let options = IngestOptions { name: Some((*name).to_owned()), ..IngestOptions::default() };
+        let report =
+            take_with(&store, &source, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(report.left_out, [""; 0], "{name}");
+        assert_eq!(report.notes, [""; 0], "{name}");
+        let seconds = report.title.duration.as_secs_f64();
+        assert!((1.9..2.2).contains(&seconds), "{name} plays {seconds} s");
+        taken.push((*name, source));
+    }
+    drop(store);
+    let store = Store::open(&folder.file("store")).unwrap();
+    for (name, source) in taken {
+        let out = folder.file(&format!("out-{name}.mov"));
+        give(&store, name, &out).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_same(&source, &out, name);
+    }
+    let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+    assert_eq!(report.findings, []);
+}
+
+#[test]
+fn turned_and_edited_files_play_as_before() {
+    let folder = Folder::new("edits");
+    let store = folder.store();
+    let plain = folder.clip("plain.mp4", "-c:v libx264 -bf 2 -g 12 -c:a aac");
+    let turned = folder.ffmpeg("-i plain.mp4 -c copy -metadata:s:v rotate=90", "turned.mp4");
+    // Cut in the middle of a group of pictures: an edit list hides what decoding needs before it.
+    let edited = folder.ffmpeg("-ss 0.7 -i plain.mp4 -c copy", "edited.mp4");
+    for source in [plain, turned, edited] {
+        let report = take(&store, &source).unwrap();
+        let out = folder.file(&format!("out-{}.mp4", report.title.name));
+        give(&store, &report.title.name, &out).unwrap();
+        assert_same(&source, &out, &report.title.name);
+    }
+}
+
+#[test]
+fn what_cannot_be_stored_is_left_out_by_name() {
+    let folder = Folder::new("left-out");
+    let store = folder.store();
+    std::fs::write(folder.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
+    folder.clip("plain.mkv", "-c:v libx264 -c:a aac");
+    let source = folder.ffmpeg(
+        "-i plain.mkv -i words.srt -map 0 -map 1 -c copy -c:s srt -metadata:s:s:0 language=eng",
+        "with words.mkv",
+    );
+    let report = take(&store, &source).unwrap();
+    assert_eq!(report.left_out, ["subtitle stream 2 (subrip, eng)"]);
+    assert_eq!(report.title.tracks.len(), 2);
+    let picture = folder.ffmpeg("-f lavfi -i color=red:size=64x64:duration=0.04", "cover.png");
+    assert!(picture.is_file());
+    let covered = folder.ffmpeg(
+        "-i plain.mkv -i cover.png -map 0:a -map 1:v -c:a libmp3lame -c:v copy \
+         -disposition:v attached_pic",
+        "covered.mp3",
+    );
+    let report = take(&store, &covered).unwrap();
+    assert_eq!(report.left_out, ["still picture stream 1 (png)"]);
+    assert_eq!(report.title.tracks.len(), 1);
+}
+
+#[test]
+fn bad_files_are_refused_by_name_and_leave_nothing() {
+    let folder = Folder::new("bad");
+    let store = folder.store();
+    let whole = folder.clip("whole.mp4", "-c:v libx264 -g 12 -c:a aac -movflags +faststart");
+    let mkv = folder.ffmpeg("-i whole.mp4 -c copy", "whole.mkv");
+    let cut = |source: &Path, name: &str, part: f64| {
+        let bytes = std::fs::read(source).unwrap();
+        let keep = (bytes.len() as f64 * part) as usize;
+        std::fs::write(folder.file(name), &bytes[..keep]).unwrap();
+    };
+    cut(&whole, "cut.mp4", 0.6);
+    cut(&whole, "nearly nothing.mp4", 0.01);
+    cut(&mkv, "cut.mkv", 0.6);
+    std::fs::write(folder.file("empty.mp4"), b"").unwrap();
+    std::fs::write(folder.file("noise.mp4"), [0xa5; 100_000]).unwrap();
+    let mut huge = b"\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2\x7f\xff\xff\xffmoov".to_vec();
+    huge.extend([0; 5000]);
+    std::fs::write(folder.file("huge header.mp4"), huge).unwrap();
+    std::fs::write(folder.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
+    folder.ffmpeg("-i words.srt -c:s srt", "words.mkv");
+    std::fs::write(folder.file("list.m3u8"), "#EXTM3U\n#EXTINF:2,\nwhole.mp4\n").unwrap();
+    std::fs::write(folder.file("list.ffconcat"), "ffconcat version 1.0\nfile whole.mp4\n").unwrap();
+    folder.ffmpeg(
+        "-i whole.mp4 -c copy -encryption_scheme cenc-aes-ctr \
+         -encryption_key 76a6c65c5ea762046bd749a2e632ccbb \
+         -encryption_kid a7e61c373e219033c21091fa607bf3b8",
+        "locked.mp4",
+    );
+    folder.clip("mixed.mkv", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a pcm_s16le");
+    let cases = [
+        ("empty.mp4", "it is empty"),
+        ("noise.mp4", "FFmpeg cannot read it"),
+        ("huge header.mp4", "neither pictures nor sound in it"),
+        ("nearly nothing.mp4", "FFmpeg cannot read it"),
+        ("cut.mp4", "it is damaged or cut short"),
+        ("cut.mkv", "it is damaged or cut short"),
+        ("words.mkv", "neither pictures nor sound in it, but subtitle stream 0 (subrip)"),
+        ("list.m3u8", "FFmpeg cannot read it"),
+        ("list.ffconcat", "refers to other files"),
+        ("locked.mp4", "it is encrypted"),
+        ("mixed.mkv", "no one container holds its vp9 together with its pcm_s16le"),
+    ];
+    let before = store.info();
+    for (name, reason) in cases {
+        let error = take(&store, &folder.file(name)).unwrap_err();
+        let told = error.to_string();
+        assert_eq!(error.code(), "refused", "{told}");
+        assert!(told.contains(name) && told.contains(reason), "{name}: {told}");
+        assert_eq!(store.info(), before, "{name} left something behind");
+    }
+    let missing = take(&store, &folder.file("missing.mp4")).unwrap_err();
+    assert_eq!(missing.code(), "file", "{missing}");
+    let folder_itself = take(&store, &folder.0).unwrap_err();
+    assert_eq!(folder_itself.code(), "refused", "{folder_itself}");
+
+    let options = IngestOptions { allow_damaged: true, ..IngestOptions::default() };
+    let report = take_with(&store, &folder.file("cut.mp4"), &options).unwrap();
+    assert!(report.notes[0].contains("damaged or cut short"), "{:?}", report.notes);
+    assert!(report.title.duration.as_secs_f64() > 0.5, "{:?}", report.title);
+    give(&store, "cut", &folder.file("out.mp4")).unwrap();
+
+    take(&store, &whole).unwrap();
+    let again = take(&store, &whole).unwrap_err();
+    assert_eq!(again.code(), "exists", "{again}");
+}
+
+#[test]
+fn a_full_store_says_what_is_missing_and_stays_as_it_was() {
+    let folder = Folder::new("full");
+    let options = FormatOptions {
+        size: Some(ByteCount::mib(4)),
+        chunk: ByteCount::kib(64),
+        ..FormatOptions::default()
+    };
+    Store::format(&folder.file("store"), &options).unwrap();
+    let store = Store::open(&folder.file("store")).unwrap();
+    let before = store.info();
+    let source =
+        folder.clip("long.avi", "-vf scale=640:360 -c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le");
+    for kind in [TitleKind::Media, TitleKind::File] {
+        let options = IngestOptions { kind, ..IngestOptions::default() };
+        let error = take_with(&store, &source, &options).unwrap_err();
+        let StoreError::Full { missing, free } = error else { panic!("{error}") };
+        assert!(missing > ByteCount::ZERO && free.0 == before.free_chunks << 16);
+        assert_eq!(store.info(), before);
+    }
+}
+
+#[test]
+fn any_file_comes_back_bit_for_bit() {
+    let folder = Folder::new("files");
+    let store = folder.store();
+    let mut random = fastrand::Rng::with_seed(7);
+    for length in [0, 1, 4095, 65_536, 65_537, 1 << 20, 5_000_001] {
+        let mut bytes = vec![0; length];
+        random.fill(&mut bytes);
+        let source = folder.file(&format!("{length}.bin"));
+        std::fs::write(&source, &bytes).unwrap();
+        let options = IngestOptions { kind: TitleKind::File, ..IngestOptions::default() };
+        take_with(&store, &source, &options).unwrap();
+        let out = folder.file("out");
+        give(&store, &length.to_string(), &out).unwrap();
+        assert!(std::fs::read(&out).unwrap() == bytes, "{length} bytes");
+        let again = give(&store, &length.to_string(), &out).unwrap_err();
+        assert_eq!(again.code(), "file", "never overwrites: {again}");
+        std::fs::remove_file(&out).unwrap();
+    }
+    let left: Vec<_> = std::fs::read_dir(&folder.0)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("part"))
+        .collect();
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
+fn work_that_is_called_off_leaves_nothing() {
+    let folder = Folder::new("cancel");
+    let store = folder.store();
+    let before = store.info();
+    let source = folder.clip("clip.mp4", "-c:v libx264 -c:a aac");
+    for stage in ["probing", "copying", "sealing"] {
+        let cancel = AtomicBool::new(false);
+        let result = ingest_file(
+            &store,
+            &source,
+            &IngestOptions::default(),
+            &FreePace,
+            &mut |progress| {
+                if progress.stage == stage {
+                    cancel.store(true, Ordering::Relaxed);
+                }
+            },
+            &cancel,
+        );
+        assert_eq!(result.unwrap_err().code(), "cancelled", "{stage}");
+        assert_eq!(store.info(), before, "{stage}");
+    }
+}
