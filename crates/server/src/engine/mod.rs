@@ -66,6 +66,8 @@ pub struct Engine {
     next_session: u64,
     next_stream: u64,
     next_ticket: u64,
+    // Sessions whose next piece may have come into memory just now.
+    to_serve: Vec<SessionId>,
     // What is being decided on; kept for its memory.
     demand: Demand,
     actions: Vec<Action>,
@@ -106,6 +108,7 @@ impl Engine {
             next_session: 1,
             next_stream: 0,
             next_ticket: 0,
+            to_serve: Vec::new(),
             demand: Demand::default(),
             actions: Vec::new(),
             config,

@@ -37,10 +37,19 @@ impl Engine {
         order.into_iter().for_each(|read| self.emit_read(read));
     }
 
-    /// Uses what is left of the slot, on every disk.
+    /// Uses what is left of the slot, on every disk, and serves those whose next piece turned out
+    /// to be in memory on the way.
     pub(super) fn use_leftovers(&mut self, now: Moment) {
-        for disk in 0..self.disks.len() {
-            while self.has_time(now, disk) && self.begin_one(now, disk) {}
+        loop {
+            for disk in 0..self.disks.len() {
+                while self.has_time(now, disk) && self.begin_one(now, disk) {}
+            }
+            if self.to_serve.is_empty() {
+                return;
+            }
+            while let Some(session) = self.to_serve.pop() {
+                self.serve_session(now, session);
+            }
         }
     }
 
@@ -110,6 +119,7 @@ impl Engine {
         self.counters.cache_hits += 1;
         if self.buffers.get(read).expect("found just now").state == State::Ready {
             self.count(now, id, piece.piece);
+            self.to_serve.push(self.streams[&id].session);
         } else {
             self.buffers.tell(read, Interest::Stream(id));
         }
