@@ -6,21 +6,33 @@
 //! ```text
 //!  slot start                                                            slot end
 //!   ├─ kept fed (queue depth, no gap): the j-th read is done by ─────▶ end − (N − j) × least
-//!   └─ any read at all: done at most `longest_read` after it was issued
+//!   └─ any read at all: done at most `longest_read` after the one before it
 //! ```
 //!
-//! A read that was begun in the slot before counts as one of this slot's N.
+//! A read that was begun in the slot before counts as one of this slot's N. Reads are taken in the
+//! order in which they are offered, as many at once as the device is told to hold.
 
 use crate::scenario::{self, Scenario, Timing};
 use ::disk::{DiskModel, Head};
-use server::engine::{DiskGuarantee, ReadOutcome};
+use server::engine::{DiskGuarantee, ReadId, ReadOutcome, Ticket};
+use std::collections::VecDeque;
 use std::time::Duration;
 use units::{ByteCount, Moment, SlotIndex};
+
+/// What a disk is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Work {
+    Read(ReadId),
+    BestEffort(Ticket),
+}
 
 /// One disk at work.
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) guarantee: DiskGuarantee,
+    /// In the driver's hands: work, place and length.
+    queue: VecDeque<(Work, u64, u32)>,
+    in_device: u32,
     kind: Kind,
     faults: Faults,
     chance: fastrand::Rng,
@@ -60,7 +72,7 @@ impl Disk {
             salt: chance.u64(..),
             stall: (Moment::ZERO + plan.stalls_at, plan.stalls_for),
         };
-        Self { guarantee, kind, faults, chance }
+        Self { guarantee, queue: VecDeque::new(), in_device: 0, kind, faults, chance }
     }
 
     /// Bytes that titles may lie on.
@@ -79,8 +91,28 @@ impl Disk {
         }
     }
 
-    /// Takes a read and says when it ends, and how.
-    pub(crate) fn submit(&mut self, now: Moment, offset: u64, len: u32) -> (Moment, ReadOutcome) {
+    /// Is asked to do something after all that it was asked before.
+    pub(crate) fn offer(&mut self, work: Work, offset: u64, len: u32) {
+        self.queue.push_back((work, offset, len));
+    }
+
+    /// Begins the next work, if there is room in the device: says when it ends, and how.
+    pub(crate) fn begin(&mut self, now: Moment) -> Option<(Moment, Work, ReadOutcome)> {
+        if self.in_device >= self.guarantee.queue_depth {
+            return None;
+        }
+        let (work, offset, len) = self.queue.pop_front()?;
+        self.in_device += 1;
+        let (done, outcome) = self.submit(now, offset, len);
+        Some((done, work, outcome))
+    }
+
+    /// A work has ended.
+    pub(crate) fn ended(&mut self) {
+        self.in_device -= 1;
+    }
+
+    fn submit(&mut self, now: Moment, offset: u64, len: u32) -> (Moment, ReadOutcome) {
         let done = match &mut self.kind {
             Kind::Promise(promise) => promise.submit(now, &mut self.chance),
             Kind::Slow { service, free } => {
@@ -94,7 +126,12 @@ impl Disk {
 }
 
 /// What a model surely does: each read pays the longest seek, a revolution and the slowest zone.
-fn promise_of(model: &DiskModel, slot: Duration, read_size: ByteCount, depth: u32) -> DiskGuarantee {
+fn promise_of(
+    model: &DiskModel,
+    slot: Duration,
+    read_size: ByteCount,
+    depth: u32,
+) -> DiskGuarantee {
     use ::disk::Mechanics;
     let transfer = read_size.time_at(model.slowest_rate());
     let positioning = match &model.parameters().mechanics {
@@ -103,10 +140,9 @@ fn promise_of(model: &DiskModel, slot: Duration, read_size: ByteCount, depth: u3
         }
         Mechanics::Flash(chips) => Duration::from_secs_f64(chips.latency_ms / 1e3),
     };
-    let one = positioning + transfer;
-    let min_read = u32::try_from(slot.as_nanos() / one.as_nanos()).expect("a slot is short");
     // Latencies of chips overlap, transfers do not: the sum is an upper bound for both kinds.
-    let longest_read = one * depth;
+    let longest_read = positioning + transfer;
+    let min_read = u32::try_from(slot.as_nanos() / longest_read.as_nanos()).expect("a short slot");
     DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth }
 }
 
@@ -180,7 +216,8 @@ impl Promise {
     }
 
     fn latest(&self, now: Moment) -> Moment {
-        let latest = now + self.guarantee.longest_read;
+        let before = self.under_way.iter().copied().max().unwrap_or(now);
+        let latest = before.max(now) + self.guarantee.longest_read;
         match self.guarantee.min_read.checked_sub(self.taken) {
             Some(to_come) if self.fed => {
                 let end = self.current.next().start(self.slot);
@@ -254,7 +291,7 @@ mod tests {
                 now = under_way.remove(0);
             }
             let done = promise.submit(now, &mut chance);
-            assert!(done.since(now) <= guarantee.longest_read);
+            assert!(done.since(last.max(now)) <= guarantee.longest_read);
             last = last.max(done);
             under_way.push(done);
         }

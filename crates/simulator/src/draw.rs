@@ -18,8 +18,7 @@ pub enum Mood {
 pub fn draw(mood: Mood, seed: u64) -> Scenario {
     let mut chance = fastrand::Rng::with_seed(seed ^ SALT);
     let slot = pick(&mut chance, &[250, 500, 500, 1000]);
-    let disks: Vec<Disk> =
-        (0..chance.usize(1..3)).map(|_| disk(mood, slot, &mut chance)).collect();
+    let disks: Vec<Disk> = (0..chance.usize(1..3)).map(|_| disk(mood, slot, &mut chance)).collect();
     let largest = disks.iter().map(|disk| disk.read_size.0).max().unwrap_or(0);
     let longest = Duration::from_secs(chance.u64(4..90));
     let hold = Duration::from_secs(chance.u64(3..20));
@@ -67,9 +66,8 @@ fn memory(largest_read: u64, chance: &mut fastrand::Rng) -> ByteCount {
 fn disk(mood: Mood, slot: Duration, chance: &mut fastrand::Rng) -> Disk {
     let min_read = chance.u32(1..40);
     let queue_depth = [1, 2, 4, 8][chance.usize(..4)];
-    // A disk that does N reads in a slot with D of them in it at once takes at least this long
-    // for one of them, if it is as slow as it may be.
-    let longest_read = (slot / min_read * queue_depth).mul_f64(1.0 + chance.f64()).min(slot);
+    // Never better than the promise, never worse than one read in a slot.
+    let longest_read = (slot / min_read).mul_f64(1.0 + 2.0 * chance.f64()).min(slot);
     let mut disk = Disk {
         min_read,
         really: min_read,

@@ -124,10 +124,17 @@ pub(crate) fn bytes_of(parts: &[Part]) -> u64 {
 }
 
 /// All titles of a world, spread over its disks.
-pub(crate) fn make(scenario: &Scenario, capacities: &[u64], chance: &mut fastrand::Rng) -> Vec<Title> {
+pub(crate) fn make(
+    scenario: &Scenario,
+    capacities: &[u64],
+    chance: &mut fastrand::Rng,
+) -> Vec<Title> {
     let mut places: Vec<Places> = capacities
         .iter()
-        .map(|&capacity| Places { next: 0, gap: capacity / (u64::from(scenario.titles.count) * 16) })
+        .map(|&capacity| Places {
+            next: 0,
+            gap: capacity / (u64::from(scenario.titles.count) * 16),
+        })
         .collect();
     (0..scenario.titles.count)
         .map(|number| {
@@ -302,14 +309,17 @@ mod tests {
             for title in make(&scenario, &[1 << 40], &mut chance) {
                 let all: Vec<TrackNumber> = title.offers[0].clone();
                 let rows = title.timeline(&all).tracks.len();
-                for (number, track) in all.iter().map(|n| (*n, &title.layout.tracks[usize::from(*n)])) {
+                for (number, track) in
+                    all.iter().map(|n| (*n, &title.layout.tracks[usize::from(*n)]))
+                {
                     let mut next = 0;
                     for fetch in 0..title.fetches() {
                         let parts = (0..rows).flat_map(|row| title.parts(&all, row, fetch));
                         for part in parts.filter(|part| part.track == number) {
                             assert_eq!(part.bytes.start, next, "seed {seed}");
                             next = part.bytes.end;
-                            let piece = usize::try_from((next - 1) / u64::from(track.piece)).unwrap();
+                            let piece =
+                                usize::try_from((next - 1) / u64::from(track.piece)).unwrap();
                             let starts = title.steps * fetch * 500;
                             assert!(track.due[piece] as usize <= starts, "seed {seed}");
                         }

@@ -40,8 +40,12 @@ impl Temper {
         let title = chance.usize(..titles.len()).min(chance.usize(..titles.len()));
         let length = titles[title].layout.duration;
         let mut happens = |share: f64| chance.f64() < share;
-        let (resumes, seeks, pauses, quits) =
-            (happens(wanted.resume), happens(wanted.seek), happens(wanted.pause), happens(wanted.quit));
+        let (resumes, seeks, pauses, quits) = (
+            happens(wanted.resume),
+            happens(wanted.seek),
+            happens(wanted.pause),
+            happens(wanted.quit),
+        );
         let (slow, silent, stuck) =
             (happens(wanted.slow), happens(wanted.silent), happens(wanted.stuck));
         let (polite, hesitates) = (happens(wanted.polite), happens(0.1));
@@ -73,8 +77,11 @@ impl Temper {
         } else {
             titles[title].link_for(scenario.slot / 4)
         };
-        let hesitates =
-            if hesitates { part_of(scenario.reservation_hold * 3 / 2, chance) } else { Duration::ZERO };
+        let hesitates = if hesitates {
+            part_of(scenario.reservation_hold * 3 / 2, chance)
+        } else {
+            Duration::ZERO
+        };
         Self {
             title,
             from,

@@ -222,7 +222,13 @@ impl Account {
         (u64::from(next) < pieces).then(|| self.deadline(self.tracks[row], next, slot, startup))
     }
 
-    fn deadline(&self, track: TrackNumber, piece: u32, slot: Duration, startup: Duration) -> Moment {
+    fn deadline(
+        &self,
+        track: TrackNumber,
+        piece: u32,
+        slot: Duration,
+        startup: Duration,
+    ) -> Moment {
         let due = self.layout.tracks[usize::from(track)].due[piece as usize];
         let ahead = Duration::from_millis(u64::from(due.saturating_sub(self.from_ms)));
         self.origin + ahead.saturating_sub(slot).max(startup)

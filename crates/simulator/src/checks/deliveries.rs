@@ -38,9 +38,10 @@ impl Deliveries {
         };
         let start = u64::from(piece.piece) * u64::from(size);
         let given = start + u64::from(bytes.start)..start + u64::from(bytes.end);
-        let next = expected.parts.get(expected.part).map(|part| {
-            (part.track, part.bytes.start + expected.taken, part.bytes.end)
-        });
+        let next = expected
+            .parts
+            .get(expected.part)
+            .map(|part| (part.track, part.bytes.start + expected.taken, part.bytes.end));
         let right = next.is_some_and(|(track, from, to)| {
             (expected.title, track) == (piece.title, piece.track)
                 && given.start == from
@@ -50,7 +51,9 @@ impl Deliveries {
         });
         if !right {
             return findings.add("exactly what was asked is delivered, in order", || {
-                format!("{request:?} got {given:?} of {piece:?}, is owed (track, from, to) {next:?}")
+                format!(
+                    "{request:?} got {given:?} of {piece:?}, is owed (track, from, to) {next:?}"
+                )
             });
         }
         expected.taken += given.end - given.start;

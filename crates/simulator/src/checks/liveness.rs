@@ -18,7 +18,12 @@ pub(crate) struct Liveness {
 }
 
 impl Liveness {
-    pub(crate) fn admitted(&mut self, session: SessionId, title: TitleKey, findings: &mut Findings) {
+    pub(crate) fn admitted(
+        &mut self,
+        session: SessionId,
+        title: TitleKey,
+        findings: &mut Findings,
+    ) {
         findings.require(self.last_session < Some(session), "a session's id is new", || {
             format!("{session:?}")
         });
@@ -57,9 +62,8 @@ impl Liveness {
 
     pub(crate) fn withdrawn(&mut self, title: TitleKey, in_use: bool, findings: &mut Findings) {
         let used = self.sessions.values().any(|of| *of == title);
-        findings.require(!used || in_use, "a title that is played is in use", || {
-            format!("{title:?}")
-        });
+        findings
+            .require(!used || in_use, "a title that is played is in use", || format!("{title:?}"));
         if in_use {
             self.leaving.insert(title);
         } else {
@@ -67,7 +71,12 @@ impl Liveness {
         }
     }
 
-    pub(crate) fn title_idle(&mut self, title: TitleKey, being_read: usize, findings: &mut Findings) {
+    pub(crate) fn title_idle(
+        &mut self,
+        title: TitleKey,
+        being_read: usize,
+        findings: &mut Findings,
+    ) {
         let used = self.sessions.values().any(|of| *of == title);
         let leaving = self.leaving.remove(&title);
         findings.require(leaving && !used && being_read == 0, "a title goes once, unused", || {

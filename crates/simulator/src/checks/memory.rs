@@ -19,6 +19,7 @@ struct Buffer {
     piece: Piece,
     len: u32,
     ready: bool,
+    failed: bool,
     /// Deliveries that a socket has not taken.
     pins: u32,
 }
@@ -56,7 +57,7 @@ impl Memory {
         findings.require(expected == Some((offset, len)), "a read is of its piece's place", || {
             format!("{piece:?} at {offset}, {len} bytes; it is at {expected:?}")
         });
-        self.buffers.insert(read, Buffer { piece, len, ready: false, pins: 0 });
+        self.buffers.insert(read, Buffer { piece, len, ready: false, failed: false, pins: 0 });
         self.used += u64::from(len);
         self.peak = self.peak.max(self.used);
         self.in_flight += 1;
@@ -74,9 +75,8 @@ impl Memory {
             buffer.ready = true;
             *self.ready.entry(buffer.piece).or_default() += 1;
         } else {
+            buffer.failed = true;
             *self.failures.entry(buffer.piece).or_default() += 1;
-            self.used -= u64::from(buffer.len);
-            self.buffers.remove(&read);
         }
     }
 
@@ -102,10 +102,14 @@ impl Memory {
             findings.add("only what is there is forgotten", || format!("{read:?}"));
             return;
         };
-        findings.require(buffer.ready && buffer.pins == 0, "no buffer in use is forgotten", || {
+        let over = buffer.ready || buffer.failed;
+        findings.require(over && buffer.pins == 0, "no buffer in use is forgotten", || {
             format!("{read:?}: {buffer:?}")
         });
         self.used -= u64::from(buffer.len);
+        if !buffer.ready {
+            return;
+        }
         if let Some(count) = self.ready.get_mut(&buffer.piece) {
             *count -= 1;
             if *count == 0 {
@@ -128,7 +132,8 @@ impl Memory {
 
     /// Reads of `title` in the devices.
     pub(crate) fn being_read(&self, title: TitleKey) -> usize {
-        let of_title = |buffer: &&Buffer| !buffer.ready && buffer.piece.title == title;
+        let of_title =
+            |buffer: &&Buffer| !buffer.ready && !buffer.failed && buffer.piece.title == title;
         self.buffers.values().filter(of_title).count()
     }
 }

@@ -46,7 +46,12 @@ impl Findings {
     }
 
     /// Notes one unless `holds`.
-    pub(crate) fn require(&mut self, holds: bool, rule: &'static str, seen: impl FnOnce() -> String) {
+    pub(crate) fn require(
+        &mut self,
+        holds: bool,
+        rule: &'static str,
+        seen: impl FnOnce() -> String,
+    ) {
         if !holds {
             self.add(rule, seen);
         }

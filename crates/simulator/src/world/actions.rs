@@ -2,6 +2,7 @@
 
 use super::{Event, World};
 use crate::checks::Piece;
+use crate::disks::Work;
 use server::engine::{Action, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary, TitleKey};
 use std::ops::Range;
 
@@ -46,11 +47,27 @@ impl World<'_> {
         self.findings
             .require(right_disk, "a read is of its piece's place", || format!("{piece:?}"));
         self.liveness.reads(piece.title, &mut self.findings);
-        let (done, outcome) = self.disks[disk].submit(self.now, offset, len);
-        self.at(done, Event::ReadDone(read, outcome.into()));
+        self.disks[disk].offer(Work::Read(read), offset, len);
+        self.feed(disk);
     }
 
-    pub(super) fn read_done(&mut self, read: ReadId, done: super::Done) {
+    /// Keeps as many reads in the device as it is said to hold.
+    pub(super) fn feed(&mut self, disk: usize) {
+        while let Some((done, work, outcome)) = self.disks[disk].begin(self.now) {
+            self.at(done, Event::DiskDone(disk, work, outcome.into()));
+        }
+    }
+
+    pub(super) fn disk_done(&mut self, disk: usize, work: Work, done: super::Done) {
+        self.disks[disk].ended();
+        match work {
+            Work::Read(read) => self.read_done(read, done),
+            Work::BestEffort(ticket) => self.best_effort_done(ticket),
+        }
+        self.feed(disk);
+    }
+
+    fn read_done(&mut self, read: ReadId, done: super::Done) {
         self.note("read done: id, how", [read.0, done as u64, 0, 0]);
         self.memory.done(read, done.into());
         self.engine.read_done(self.now, read, done.into());

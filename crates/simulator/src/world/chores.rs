@@ -1,6 +1,7 @@
 //! What happens beside the viewers: best-effort work, titles removed, a disk calibrated anew.
 
 use super::{Event, World};
+use crate::disks::Work;
 use server::engine::{DiskNumber, Ticket};
 use units::{ByteCount, Moment, align_down};
 
@@ -33,11 +34,10 @@ impl World<'_> {
         self.liveness.asked(ticket, &mut self.findings);
         self.note("asks best effort: ticket, disk", [ticket.0, disk as u64, bytes, 0]);
         let len = u32::try_from(bytes).expect("at most a read");
-        self.tickets.insert(ticket, (number, len));
+        self.tickets.insert(ticket, (disk, len));
         if self.chance.u8(..10) == 0 {
-            // Given up, most likely before it was granted.
             let patience = self.exponential(self.scenario.slot);
-            self.at(self.now + patience, Event::BestEffortDone(ticket));
+            self.at(self.now + patience, Event::GiveUp(ticket));
         }
         let pause = self.exponential(self.scenario.chores.best_effort_every);
         self.at(self.now + pause, Event::AskBestEffort);
@@ -46,16 +46,22 @@ impl World<'_> {
     pub(super) fn granted(&mut self, ticket: Ticket) {
         self.note("granted: ticket", [ticket.0, 0, 0, 0]);
         self.liveness.granted(ticket, &mut self.findings);
-        let Some(&(number, len)) = self.tickets.get(&ticket) else { return };
-        let disk = &mut self.disks[usize::from(number.0)];
-        let place = align_down(self.chance.u64(..disk.capacity() - u64::from(len)), 4096);
-        let (done, _) = disk.submit(self.now, place, len);
-        self.at(done, Event::BestEffortDone(ticket));
+        let Some((disk, len)) = self.tickets.remove(&ticket) else { return };
+        let room = self.disks[disk].capacity() - u64::from(len);
+        let place = align_down(self.chance.u64(..room), 4096);
+        self.disks[disk].offer(Work::BestEffort(ticket), place, len);
+        self.feed(disk);
     }
 
     pub(super) fn best_effort_done(&mut self, ticket: Ticket) {
+        self.note("best effort done: ticket", [ticket.0, 0, 0, 0]);
+        self.engine.best_effort_done(self.now, ticket);
+    }
+
+    /// Before it was granted; afterwards it is done as any other.
+    pub(super) fn give_up(&mut self, ticket: Ticket) {
         if self.tickets.remove(&ticket).is_some() {
-            self.note("best effort done: ticket", [ticket.0, 0, 0, 0]);
+            self.note("best effort given up: ticket", [ticket.0, 0, 0, 0]);
             self.liveness.given_up(ticket);
             self.engine.best_effort_done(self.now, ticket);
         }

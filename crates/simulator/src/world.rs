@@ -1,0 +1,375 @@
+//! The world: one queue of events in virtual time around one engine.
+//!
+//! ```text
+//!   run loop:   1. the earliest of: next event, the engine's wake-up, next look at a deadline
+//!               2. tell the engine (or a viewer) what happened
+//!               3. carry out actions and look after viewers until nobody has anything to do
+//!               4. check the books now and then; end when all is at rest
+//! ```
+//!
+//! At one moment events come before the engine's tick, and looks at deadlines after both: what
+//! happens at the deadline is in time.
+
+use crate::checks::{Appointment, Deadlines, Deliveries, Findings, Liveness, Memory};
+use crate::disks::{Disk, Work};
+use crate::outcome::Outcome;
+use crate::scenario::Scenario;
+use crate::titles::{self, Title};
+use crate::trace::{Line, Trace};
+use crate::viewers::{Request, Temper, Viewer};
+use server::engine::{
+    Action, Engine, EngineConfig, ReadOutcome, RequestId, SessionId, Status, Ticket,
+};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::time::Duration;
+use units::{ByteCount, Moment};
+
+mod actions;
+mod audience;
+mod chores;
+
+/// Runs a world to its end.
+pub fn run(scenario: &Scenario) -> Outcome {
+    run_observed(scenario, &mut |_| {})
+}
+
+/// The same; every line of the trace goes to `observer` as it happens.
+pub fn run_observed(scenario: &Scenario, observer: &mut dyn FnMut(&Line)) -> Outcome {
+    let mut world = World::new(scenario, observer);
+    world.run();
+    world.finish()
+}
+
+/// What can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A viewer comes, or comes back.
+    Arrive(usize),
+    /// It begins to fetch.
+    Begin(usize),
+    /// It asked to be looked after now.
+    Wake(usize),
+    /// It drops what is under way.
+    Drop(usize),
+    /// It tries again what it could not have.
+    Retry(usize),
+    /// Its socket is dead.
+    Stuck(usize),
+    /// The server's patience with a dead socket is over.
+    HangUp(usize),
+    /// A socket has taken a delivery.
+    Sent(RequestId),
+    /// A disk has done, or failed to do, what it was asked.
+    DiskDone(usize, Work, Done),
+    AskBestEffort,
+    /// Whoever asked for a permit does not want it any more.
+    GiveUp(Ticket),
+    Remove,
+    Recalibrate,
+    /// A deadline to look at.
+    Look(Appointment),
+}
+
+/// [`ReadOutcome`], in an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Done {
+    Good,
+    Failed,
+    Damaged,
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    observer: &'a mut dyn FnMut(&Line),
+    now: Moment,
+    engine: Engine,
+    /// (when, looks last, in order of making, what).
+    events: BinaryHeap<Reverse<(Moment, bool, u64, Event)>>,
+    made: u64,
+    actions: VecDeque<Action>,
+    /// Viewers to look after now.
+    restless: VecDeque<usize>,
+    titles: Vec<Title>,
+    disks: Vec<Disk>,
+    viewers: Vec<Viewer>,
+    sessions: BTreeMap<SessionId, usize>,
+    requests: BTreeMap<RequestId, Request>,
+    last_request: u64,
+    /// Asked for and not granted: disk and bytes.
+    tickets: BTreeMap<Ticket, (usize, u32)>,
+    chance: fastrand::Rng,
+    /// Viewers still to come or here.
+    present: usize,
+    trace: Trace,
+    findings: Findings,
+    memory: Memory,
+    deliveries: Deliveries,
+    deadlines: Deadlines,
+    liveness: Liveness,
+    outcome: Outcome,
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario, observer: &'a mut dyn FnMut(&Line)) -> Self {
+        let mut chance = fastrand::Rng::with_seed(scenario.seed);
+        let disks: Vec<Disk> = (0..scenario.disks.len())
+            .map(|number| Disk::new(scenario, number, chance.fork()))
+            .collect();
+        let capacities: Vec<u64> = disks.iter().map(Disk::capacity).collect();
+        let titles = titles::make(scenario, &capacities, &mut chance.fork());
+        let mut world = Self {
+            engine: Engine::new(config(scenario, &disks)),
+            scenario,
+            observer,
+            now: Moment::ZERO,
+            events: BinaryHeap::new(),
+            made: 0,
+            actions: VecDeque::new(),
+            restless: VecDeque::new(),
+            titles,
+            disks,
+            viewers: Vec::new(),
+            sessions: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            last_request: 0,
+            tickets: BTreeMap::new(),
+            present: 0,
+            trace: Trace::new(KEPT_LINES),
+            findings: Findings::default(),
+            memory: Memory::new(scenario.memory.0),
+            deliveries: Deliveries::default(),
+            deadlines: Deadlines::new(scenario.slot, scenario.startup, scenario.idle_after),
+            liveness: Liveness::default(),
+            outcome: Outcome { seed: scenario.seed, least_belief: 1.0, ..Outcome::default() },
+            chance,
+        };
+        world.invite();
+        world.plan_chores();
+        world
+    }
+
+    /// Everybody's arrival, and what each will do.
+    fn invite(&mut self) {
+        let mut at = Moment::ZERO + self.scenario.slot;
+        for number in 0..self.scenario.viewers.count as usize {
+            let temper = Temper::draw(self.scenario, &self.titles, &mut self.chance.fork());
+            self.viewers.push(Viewer::new(temper));
+            self.at(at, Event::Arrive(number));
+            at = at + self.exponential(self.scenario.viewers.every);
+        }
+        self.present = self.viewers.len();
+    }
+
+    /// A time between two events of a Poisson process.
+    fn exponential(&mut self, mean: Duration) -> Duration {
+        mean.mul_f64(-(1.0 - self.chance.f64()).ln())
+    }
+
+    fn run(&mut self) {
+        let patience = self.patience();
+        let (mut rounds, mut stood_still) = (0u64, 0);
+        while !self.at_rest() {
+            let event = self.events.peek().map(|Reverse((at, looks, ..))| (*at, *looks));
+            let wakeup = self.engine.next_wakeup().max(self.now);
+            let tick =
+                event.is_none_or(|event| (wakeup, false) < event && event != (wakeup, false));
+            let next = event.map_or(wakeup, |(at, _)| at.min(wakeup));
+            stood_still = if next > self.now { 0 } else { stood_still + 1 };
+            if next > patience || stood_still > MOST_EVENTS_AT_ONCE {
+                self.liveness.time_is_up(&mut self.findings);
+                break;
+            }
+            self.now = next;
+            self.findings.now = next;
+            if tick {
+                self.engine.tick(next);
+            } else if let Some(Reverse((.., event))) = self.events.pop() {
+                self.happen(event);
+            }
+            self.settle();
+            rounds += 1;
+            if rounds.is_multiple_of(ROUNDS_PER_AUDIT) {
+                self.audit();
+            }
+        }
+    }
+
+    /// Carries out and looks after until nobody has anything to do at this moment.
+    fn settle(&mut self) {
+        loop {
+            self.actions.extend(self.engine.take_actions());
+            if let Some(action) = self.actions.pop_front() {
+                self.carry_out(action);
+            } else if let Some(viewer) = self.restless.pop_front() {
+                self.look_after(viewer);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrive(viewer) => self.arrive(viewer),
+            Event::Begin(viewer) => self.begin(viewer),
+            Event::Wake(viewer) => self.wake(viewer),
+            Event::Drop(viewer) => self.drop_requests(viewer),
+            Event::Retry(viewer) => self.retry(viewer),
+            Event::Stuck(viewer) => self.stuck(viewer),
+            Event::HangUp(viewer) => self.leave(viewer),
+            Event::Sent(request) => self.sent(request),
+            Event::DiskDone(disk, work, done) => self.disk_done(disk, work, done),
+            Event::AskBestEffort => self.ask_best_effort(),
+            Event::GiveUp(ticket) => self.give_up(ticket),
+            Event::Remove => self.remove_a_title(),
+            Event::Recalibrate => self.recalibrate(),
+            Event::Look(appointment) => self.look(appointment),
+        }
+    }
+
+    /// A deadline has passed: was it kept?
+    fn look(&mut self, appointment: Appointment) {
+        let mut misses = Vec::new();
+        let next = self.deadlines.look(self.now, appointment, &self.memory, &mut misses);
+        self.appoint(next);
+        for miss in misses {
+            let piece = miss.piece;
+            let numbers = [miss.session.0, piece.track.into(), piece.piece.into(), miss.deadline.0];
+            self.note("missed: session, track, piece", numbers);
+            let promised = self.scenario.promises();
+            self.findings
+                .require(!promised, "no admitted stream misses a deadline", || format!("{miss:?}"));
+        }
+    }
+
+    /// The engine's books beside the world's own.
+    fn audit(&mut self) -> Status {
+        let status = self.engine.status(self.now);
+        let findings = &mut self.findings;
+        let (sessions, used) = (self.sessions.len() as u64, self.memory.used());
+        findings.require(status.sessions == sessions, "the books count the sessions", || {
+            format!("{} in the books, {sessions} there are", status.sessions)
+        });
+        findings.require(status.buffers_used == used, "the books count the memory", || {
+            format!("{} in the books, {used} there are", status.buffers_used)
+        });
+        findings.require(status.active <= sessions, "only sessions hold", || format!("{status:?}"));
+        let promised = self.scenario.promises();
+        let glitches = status.glitches;
+        findings.require(!promised || glitches == 0, "the engine counts no glitch", || {
+            format!("{glitches} glitches")
+        });
+        for (disk, books) in self.disks.iter().zip(&status.disks) {
+            let promise = disk.guarantee.min_read;
+            let belief = f64::from(books.min_read) / f64::from(promise.max(1));
+            self.outcome.least_belief = self.outcome.least_belief.min(belief);
+            let kept = books.min_read <= promise && (!promised || books.min_read == promise);
+            findings.require(kept, "a disk is believed what it keeps", || {
+                format!("{} believed of {promise}", books.min_read)
+            });
+        }
+        (self.outcome.on_time, self.outcome.glitches) = (status.on_time, status.glitches);
+        status
+    }
+
+    fn at_rest(&self) -> bool {
+        self.present == 0
+            && self.memory.in_flight == 0
+            && self.requests.is_empty()
+            && self.liveness.at_rest()
+    }
+
+    /// When everything must have come to an end.
+    fn patience(&self) -> Moment {
+        let wanted = &self.scenario.viewers;
+        let each = self.scenario.titles.longest * 8
+            + self.scenario.ended_after * 8
+            + self.scenario.reservation_hold * 2
+            + PATIENCE;
+        Moment::ZERO + wanted.every * wanted.count * 4 + each
+    }
+
+    fn finish(mut self) -> Outcome {
+        let status = self.audit();
+        self.findings.require(status.active == 0, "nobody holds when all have left", || {
+            format!("{status:?}")
+        });
+        Outcome {
+            ended: self.now,
+            reads: self.memory.reads,
+            bytes: self.memory.bytes,
+            peak_memory: ByteCount(self.memory.peak),
+            seen_on_time: self.deadlines.on_time,
+            seen_late: self.deadlines.missed,
+            violations: self.findings.list,
+            trace_hash: self.trace.hash(),
+            last_lines: self.trace.into_last(),
+            ..self.outcome
+        }
+    }
+
+    fn at(&mut self, at: Moment, event: Event) {
+        self.made += 1;
+        let looks = matches!(event, Event::Look(_));
+        self.events.push(Reverse((at, looks, self.made, event)));
+    }
+
+    fn appoint(&mut self, all: impl IntoIterator<Item = (Moment, Appointment)>) {
+        for (at, appointment) in all {
+            self.at(at, Event::Look(appointment));
+        }
+    }
+
+    fn note(&mut self, what: &'static str, numbers: [u64; 4]) {
+        let line = Line { at: self.now, what, numbers };
+        self.trace.note(line);
+        (self.observer)(&line);
+    }
+}
+
+fn config(scenario: &Scenario, disks: &[Disk]) -> EngineConfig {
+    EngineConfig {
+        slot: scenario.slot,
+        policy: scenario.policy,
+        startup: scenario.startup,
+        buffers: scenario.memory,
+        network: scenario.network,
+        reservation_hold: scenario.reservation_hold,
+        idle_after: scenario.idle_after,
+        ended_after: scenario.ended_after,
+        disks: disks.iter().map(|disk| disk.guarantee).collect(),
+    }
+}
+
+impl From<Done> for ReadOutcome {
+    fn from(done: Done) -> Self {
+        match done {
+            Done::Good => Self::Good,
+            Done::Failed => Self::Failed,
+            Done::Damaged => Self::Damaged,
+        }
+    }
+}
+
+impl From<ReadOutcome> for Done {
+    fn from(outcome: ReadOutcome) -> Self {
+        match outcome {
+            ReadOutcome::Good => Self::Good,
+            ReadOutcome::Failed => Self::Failed,
+            ReadOutcome::Damaged => Self::Damaged,
+        }
+    }
+}
+
+/// Lines of the trace that a failing run shows.
+const KEPT_LINES: usize = 400;
+
+/// Often enough to find when the books went wrong, seldom enough to cost little.
+const ROUNDS_PER_AUDIT: u64 = 32;
+
+/// More at one moment is an engine (or a world) that goes in circles.
+const MOST_EVENTS_AT_ONCE: u32 = 100_000;
+
+/// On top of what the longest viewer takes.
+const PATIENCE: Duration = Duration::from_secs(300);
