@@ -1,0 +1,214 @@
+//! Bits rot. Whatever bit flips in what a store needs, it is found, and nothing damaged passes for
+//! good; whatever bytes stand where a store should be, nothing panics.
+
+mod common;
+
+use common::PowerCutDevice;
+use common::titles::{Model, assert_holds, formatted, holdings, noise, put};
+use std::collections::BTreeSet;
+use store::{CheckOptions, Store, TitleRecord};
+use units::ByteCount;
+
+const CHUNK: usize = 64 << 10;
+
+/// On a store of 3 MiB with such chunks: superblock copy, journal, two checkpoints.
+const MIDDLE: std::ops::Range<usize> = 24 * CHUNK..31 * CHUNK;
+
+/// A store with some history: titles written, removed and renamed, more than one checkpoint.
+fn image() -> (Vec<u8>, Model, Vec<TitleRecord>) {
+    let mut random = fastrand::Rng::with_seed(1);
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let mut model = Model::new();
+    for i in 0..8 {
+        let tracks = vec![noise(&mut random, 50_000), noise(&mut random, 1000)];
+        put(&store, &format!("title {i}"), &tracks).unwrap();
+        model.insert(format!("title {i}"), tracks);
+    }
+    for i in 0..4 {
+        store.remove(&format!("title {i}")).unwrap();
+        model.remove(&format!("title {i}"));
+    }
+    for i in 0..30 {
+        let (old, new) = if i % 2 == 0 { ("title 5", "renamed") } else { ("renamed", "title 5") };
+        store.rename(old, new).unwrap();
+    }
+    (device.image(), model, store.titles())
+}
+
+fn read_back(image: Vec<u8>) -> Result<(Model, Vec<String>), String> {
+    let store = Store::open_on(PowerCutDevice::from_image(image)).map_err(|e| e.to_string())?;
+    let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+    let told = report.findings.iter().chain(&report.healed);
+    let told = told.map(|finding| format!("{:?}", finding.kind)).collect();
+    holdings(&store).map(|model| (model, told)).map_err(|e| e.to_string())
+}
+
+#[test]
+fn one_bit_anywhere_in_the_metadata_is_found_and_nothing_is_lost() {
+    let (image, model, _) = image();
+    let mut random = fastrand::Rng::with_seed(2);
+    let mut kinds = BTreeSet::new();
+    // Every block of 4 KiB that is not all zeros: superblocks, checkpoints, journal.
+    let metadata = (0..2 * CHUNK).chain(MIDDLE).chain(47 * CHUNK..48 * CHUNK);
+    let mut needed = 0;
+    for block in metadata.step_by(4096) {
+        if image[block..block + 4096].iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        let mut rotten = image.clone();
+        rotten[block + random.usize(..200)] ^= 1 << random.u32(..8);
+        let (held, told) = read_back(rotten).unwrap_or_else(|e| panic!("block {block}: {e}"));
+        assert!(held == model, "block {block}: something else came back");
+        needed += usize::from(!told.is_empty());
+        kinds.extend(told);
+    }
+    // Blocks that are not needed any more (the journal before both checkpoints) may rot unseen.
+    assert!(needed > 20, "only {needed} blocks are looked at");
+    let kinds: Vec<String> = kinds.into_iter().collect();
+    assert_eq!(kinds, ["Checkpoint", "Journal", "Superblock"]);
+}
+
+#[test]
+fn one_bit_in_an_index_or_in_data_is_found_by_title() {
+    let (image, _, titles) = image();
+    let mut random = fastrand::Rng::with_seed(3);
+    for title in &titles {
+        for track in 0..2 {
+            let at = usize::try_from(title.tracks[track].extents[0].start.0).unwrap() * CHUNK;
+            let mut rotten = image.clone();
+            rotten[at + random.usize(..1000)] ^= 1 << random.u32(..8);
+            let device = PowerCutDevice::from_image(rotten);
+            let store = Store::open_on(device).unwrap();
+            let quick = store.check(&CheckOptions { scrub: false }, &mut |_| {}).unwrap();
+            assert!(quick.is_clean(), "only a scrub reads data");
+            let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+            let [finding] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
+            let named = format!("damaged data in title '{}', track {track}: ", title.name);
+            assert!(finding.text.starts_with(&named), "{}", finding.text);
+            assert_eq!(finding.title.as_ref(), Some(&title.name));
+            let error = holdings(&store).unwrap_err();
+            assert_eq!(error.code(), "data-damaged", "{error}");
+        }
+        let at = usize::try_from(title.index[0].start.0).unwrap() * CHUNK + (16 << 10);
+        let mut rotten = image.clone();
+        rotten[at + random.usize(..50)] ^= 1 << random.u32(..8);
+        let store = Store::open_on(PowerCutDevice::from_image(rotten)).unwrap();
+        let report = store.check(&CheckOptions { scrub: false }, &mut |_| {}).unwrap();
+        let text = format!("the store is damaged: the index of title '{}' does not", title.name);
+        assert!(report.findings[0].text.starts_with(&text), "{:?}", report.findings);
+    }
+}
+
+#[test]
+fn a_span_that_is_damaged_is_named_with_its_time() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    // 1,000 bytes in each 1/25 s.
+    let title = put(&store, "film", &[vec![3; 300_000]]).unwrap();
+    let at = usize::try_from(title.tracks[0].extents[0].start.0).unwrap() * CHUNK;
+    device.tamper(|bytes| bytes[at + 200_000] ^= 1);
+    let error = holdings(&store).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "damaged data in title 'film', track 0: 65536 bytes at 196608 (7.84s into it)"
+    );
+    let out = std::env::temp_dir().join(format!("tenuto-damaged-{}", std::process::id()));
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let result = store::export(&store, "film", &out, &store::FreePace, &mut |_| {}, &cancel);
+    assert_eq!(result.unwrap_err().code(), "data-damaged");
+    assert!(!out.exists());
+}
+
+#[test]
+fn both_copies_of_an_entry_in_the_middle_of_the_journal_gone_is_damage_not_silence() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    for i in 0..3 {
+        put(&store, &format!("{i}"), &[vec![i; 10]]).unwrap();
+    }
+    drop(store);
+    // Entry 2 is the second in the ring, which starts behind the middle superblock.
+    let ring = (3 << 19) + CHUNK;
+    device.tamper(|bytes| bytes[ring + 8192..ring + 16384].fill(0));
+    let error = Store::open_on(device).unwrap_err();
+    assert!(error.to_string().contains("journal entry 2 cannot be read"), "{error}");
+}
+
+#[test]
+fn two_superblocks_gone_are_healed_three_are_damage() {
+    let (image, model, _) = image();
+    let places = [0, CHUNK, 3 << 19, (3 << 20) - CHUNK];
+    for lost in 0..16u32 {
+        let mut rotten = image.clone();
+        for (i, place) in places.iter().enumerate() {
+            if lost & 1 << i != 0 {
+                rotten[*place..place + 4096].fill(0xee);
+            }
+        }
+        let device = PowerCutDevice::from_image(rotten);
+        match Store::open_on(device.clone()) {
+            Ok(store) => {
+                assert!(lost.count_ones() <= 2, "{lost:04b}");
+                assert_holds(&store, &model, "healed");
+                drop(store);
+                let again = Store::open_on(device).unwrap();
+                let report = again.check(&CheckOptions::default(), &mut |_| {}).unwrap();
+                assert_eq!(report.healed, [], "healed for good");
+            }
+            Err(error) => {
+                let expected = if lost == 15 { "not-a-store" } else { "damaged" };
+                assert_eq!(error.code(), expected, "{lost:04b}: {error}");
+                assert!(lost.count_ones() > 2);
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_images_are_refused_without_panic() {
+    let (image, ..) = image();
+    let mut opened = 0;
+    for seed in 0..400 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut hostile = image.clone();
+        match seed % 4 {
+            // Fields changed and every checksum made right again.
+            0 | 1 => {
+                for _ in 0..random.usize(1..4) {
+                    let at = random.usize(16..280);
+                    let any = random.u8(..);
+                    let value = random.choice([0, 1, 0x7f, 0xff, any]).unwrap();
+                    for place in [0, CHUNK, 3 << 19, (3 << 20) - CHUNK] {
+                        hostile[place + at] = value;
+                    }
+                }
+                for place in [0, CHUNK, 3 << 19, (3 << 20) - CHUNK] {
+                    let block = &mut hostile[place..place + 4096];
+                    block[12..16].fill(0);
+                    let sum = media::checksum(block);
+                    block[12..16].copy_from_slice(&sum.to_le_bytes());
+                }
+            }
+            2 => {
+                for _ in 0..50 {
+                    let at = random.usize(MIDDLE);
+                    hostile[at] = random.u8(..);
+                }
+            }
+            _ => {
+                let at = random.usize(MIDDLE);
+                let length = random.usize(..CHUNK);
+                let noise = noise(&mut random, length);
+                hostile[at..at + length].copy_from_slice(&noise);
+            }
+        }
+        if let Ok(store) = Store::open_on(PowerCutDevice::from_image(hostile)) {
+            let _ = store.check(&CheckOptions { scrub: true }, &mut |_| {});
+            let _ = holdings(&store);
+            let _ = put(&store, "one more", &[vec![1; 70_000]]);
+            opened += 1;
+        }
+    }
+    assert!((20..380).contains(&opened), "{opened} of 400 opened");
+}

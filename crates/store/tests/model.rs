@@ -1,0 +1,259 @@
+//! The catalogue against a map: random steps, the store closed and opened again in between; and the
+//! ways in which opening, formatting and naming are refused.
+
+mod common;
+
+use common::titles::{Model, assert_holds, formatted, get, put, small, step};
+use common::{Event, PowerCutDevice};
+use device::MemoryDevice;
+use disk::{Calibration, ReadGuarantee};
+use media::TitleKind;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{FormatOptions, Store, StoreError, TitleRecord};
+use units::{BitRate, ByteCount};
+
+#[test]
+fn random_steps_agree_with_a_map_across_reopening() {
+    for seed in 0..12 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let device = PowerCutDevice::new(ByteCount::mib(3));
+        let mut store = formatted(&device);
+        let mut model = Model::new();
+        for number in 0..150 {
+            let told = step(&store, &mut model, &mut random);
+            if random.u32(..10) == 0 {
+                drop(store);
+                store = Store::open_on(device.clone()).unwrap();
+                let context = format!("seed {seed}, step {number}: {told}");
+                assert_holds(&store, &model, &context);
+                let report = store.check(&Default::default(), &mut |_| {}).unwrap();
+                assert_eq!(report.healed, [], "{context}: nothing was cut");
+            }
+        }
+        assert_holds(&store, &model, &format!("seed {seed}, at the end"));
+    }
+}
+
+#[test]
+fn a_hidden_title_can_be_read_until_it_is_released() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let tracks = vec![vec![5; 300_000]];
+    let title = put(&store, "going", &tracks).unwrap();
+    let free = store.info().free_chunks;
+    store.hide("going").unwrap();
+    assert_eq!(store.title("going"), None);
+    assert_eq!(get(&store, &title).unwrap(), tracks);
+    assert_eq!(store.runs(title.id, 0).unwrap().len(), 1);
+    assert_eq!(store.info().free_chunks, free, "its space is kept");
+    // Its name is free at once.
+    put(&store, "going", &[vec![6; 10]]).unwrap();
+    store.release(title.id);
+    assert_eq!(store.info().free_chunks, free + title.chunks() - 2);
+    assert_eq!(store.runs(title.id, 0), None);
+    assert_eq!(store.index(title.id).unwrap_err().code(), "no-title");
+    store.release(title.id);
+}
+
+#[test]
+fn tracks_lie_side_by_side_in_one_extent_each_if_any_hole_holds_them() {
+    let device = PowerCutDevice::new(ByteCount::mib(8));
+    let store = formatted(&device);
+    let chunks = |n: usize| vec![1u8; n << 16];
+    let show = |title: &TitleRecord| {
+        let extents = |track: &store::TrackRecord| {
+            let each = track.extents.iter().map(|e| format!("{}+{}", e.start.0, e.chunks));
+            each.collect::<Vec<_>>().join(" ")
+        };
+        let tracks: Vec<String> = title.tracks.iter().map(extents).collect();
+        format!("{}: {}; index {}", title.name, tracks.join(", "), title.index[0].start.0)
+    };
+    let mut told = Vec::new();
+    told.push(show(&put(&store, "a", &[chunks(10), chunks(2)]).unwrap()));
+    told.push(show(&put(&store, "b", &[chunks(4)]).unwrap()));
+    told.push(show(&put(&store, "c", &[chunks(6)]).unwrap()));
+    store.remove("b").unwrap();
+    told.push(show(&put(&store, "fits b's hole", &[chunks(3)]).unwrap()));
+    told.push(show(&put(&store, "does not", &[chunks(7)]).unwrap()));
+    let left = usize::try_from(store.info().free_chunks).unwrap() - 1;
+    told.push(show(&put(&store, "all that is left", &[chunks(left)]).unwrap()));
+    expect_test::expect![[r#"
+        a: 4+10, 2+2; index 14
+        b: 15+4; index 19
+        c: 20+6; index 26
+        fits b's hole: 15+3; index 18
+        does not: 27+7; index 19
+        all that is left: 34+29 71+56; index 63"#]]
+    .assert_eq(&told.join("\n"));
+}
+
+#[test]
+fn a_track_of_unknown_size_grows_in_place_and_is_trimmed() {
+    let device = PowerCutDevice::new(ByteCount::mib(8));
+    let store = formatted(&device);
+    let before = store.info().free_chunks;
+    let mut writer = store.begin("grows", TitleKind::File).unwrap();
+    writer.declare(&[ByteCount(100)]).unwrap();
+    let bytes: Vec<u8> = (0..2_000_000u32).map(|i| i.to_le_bytes()[1]).collect();
+    for piece in bytes.chunks(12_345) {
+        writer.write(0, piece).unwrap();
+    }
+    let description = common::titles::description(media::TrackKind::File);
+    let title = writer.seal(vec![(description, Default::default())]).unwrap();
+    assert_eq!(get(&store, &title).unwrap(), [bytes]);
+    assert_eq!(title.tracks[0].extents.len(), 1, "{title:?}");
+    assert_eq!(store.info().free_chunks, before - 31 - 1);
+}
+
+#[test]
+fn a_calibration_is_kept() {
+    let calibration = Calibration {
+        slot: Duration::from_millis(500),
+        guarantees: vec![ReadGuarantee {
+            read_size: ByteCount::MIB,
+            min_read: 41,
+            mean_read: 55.5,
+            longest_read: Duration::from_micros(23_456),
+        }],
+        queue_depth: 4,
+        r0: BitRate(1_600_000_000),
+        t0: Duration::from_micros(8_100),
+        zones: vec![(ByteCount(0), BitRate(2_000_000_000)), (ByteCount::GIB, BitRate(1))],
+        method: "direct".to_owned(),
+        measured_at: 1_800_000_000,
+    };
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    assert_eq!(store.calibration(), None);
+    for _ in 0..50 {
+        store.set_calibration(&calibration).unwrap();
+    }
+    drop(store);
+    assert_eq!(Store::open_on(device).unwrap().calibration(), Some(calibration));
+}
+
+#[test]
+fn two_writers_cannot_have_one_name_and_a_dropped_one_gives_it_back() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let mut first = store.begin("name", TitleKind::Media).unwrap();
+    first.declare(&[ByteCount(1_000_000)]).unwrap();
+    assert_eq!(store.begin("name", TitleKind::Media).unwrap_err().code(), "exists");
+    put(&store, "other", &[vec![1]]).unwrap();
+    assert_eq!(store.rename("other", "name").unwrap_err().code(), "exists");
+    drop(first);
+    store.rename("other", "name").unwrap();
+    let long = "x".repeat(256);
+    for name in ["", ".", "..", "two\nlines", long.as_str()] {
+        assert_eq!(store.begin(name, TitleKind::File).unwrap_err().code(), "bad-name", "{name}");
+    }
+    put(&store, "Ein Käfer / ../b %2e \\", &[vec![1]]).unwrap();
+    assert_eq!(store.rename("nobody", "x").unwrap_err().code(), "no-title");
+    assert_eq!(store.remove("nobody").unwrap_err().code(), "no-title");
+    assert_eq!(store.info().titles, 2);
+}
+
+#[test]
+fn an_abandoned_title_writes_nothing_into_the_metadata() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let before = store.info();
+    device.take_events();
+    common::titles::abandon(&store, "gone", &[1; 1_200_000]).unwrap();
+    assert_eq!(store.info(), before);
+    let data = |chunk| (2..24).contains(&chunk) || (31..47).contains(&chunk);
+    for event in device.take_events() {
+        let Event::Write(offset, _) = event else { panic!("{event:?}") };
+        assert!(data(offset >> 16), "a write at {offset}");
+    }
+}
+
+/// A folder of a test's own, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn code<T>(result: Result<T, StoreError>) -> &'static str {
+    result.map_or_else(|error| error.code(), |_| "done")
+}
+
+fn sized(mib: u64) -> FormatOptions {
+    FormatOptions { size: Some(ByteCount::mib(mib)), label: "Kino".into(), ..Default::default() }
+}
+
+#[test]
+fn a_file_becomes_a_store_only_if_nothing_is_lost() {
+    let folder = Folder::new("format");
+    let path = folder.0.join("store");
+    let format = |options: &FormatOptions| code(Store::format(&path, options));
+    assert_eq!(format(&FormatOptions::default()), "size-needed");
+    assert_eq!(format(&FormatOptions { chunk: ByteCount(100_000), ..sized(64) }), "bad-chunk");
+    assert_eq!(format(&sized(1)), "too-small");
+    assert!(!path.exists(), "a refusal leaves no file");
+    assert_eq!(format(&sized(64)), "done");
+    assert_eq!(format(&sized(64)), "would-destroy");
+    let destroy = FormatOptions { destroy: true, ..sized(32) };
+    assert_eq!(format(&destroy), "done");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 32 << 20);
+    let again = FormatOptions { size: None, ..destroy.clone() };
+    assert_eq!(format(&again), "done");
+
+    let store = Store::open(&path).unwrap();
+    let info = store.info();
+    assert_eq!((info.label.as_str(), info.sparse), ("Kino", false));
+    assert_eq!(code(Store::open(&path)), "owned");
+    assert_eq!(format(&destroy), "owned");
+    let peeked = Store::peek(&path).unwrap();
+    assert_eq!((peeked.uuid, peeked.size), (info.uuid, ByteCount::mib(32)));
+    drop(store);
+
+    std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+    assert_eq!(code(Store::open(&path)), "not-a-store");
+    assert_eq!(format(&sized(64)), "would-destroy", "somebody's file");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
+
+    let sparse = folder.0.join("sparse");
+    std::fs::File::create(&sparse).unwrap().set_len(64 << 20).unwrap();
+    let info = Store::format(&sparse, &FormatOptions::default()).unwrap();
+    assert!(info.sparse && Store::open(&sparse).unwrap().info().sparse);
+    assert_eq!(code(Store::open(&folder.0.join("nothing"))), "device");
+    assert_eq!(code(Store::open(&folder.0)), "device");
+}
+
+#[test]
+fn a_device_that_has_shrunk_or_is_of_another_version_is_named() {
+    let whole = PowerCutDevice::new(ByteCount::mib(3));
+    drop(formatted(&whole));
+    let mut image = whole.image();
+    let shrunk = PowerCutDevice::from_image(image[..2 << 20].to_vec());
+    let error = Store::open_on(shrunk).unwrap_err();
+    assert!(matches!(error, StoreError::Shrunk { .. }), "{error}");
+    let mut larger = image.clone();
+    larger.resize(5 << 20, 0);
+    assert_eq!(Store::open_on(PowerCutDevice::from_image(larger)).unwrap().info().titles, 0);
+    for place in [0, 64 << 10, (3 << 19), (3 << 20) - (64 << 10)] {
+        image[place + 8] = 2;
+    }
+    let error = Store::open_on(PowerCutDevice::from_image(image)).unwrap_err();
+    assert!(matches!(error, StoreError::Version { found: 2, known: 1 }), "{error}");
+    let blank = Arc::new(MemoryDevice::new(ByteCount::mib(3)));
+    assert_eq!(Store::open_on(blank.clone()).unwrap_err().code(), "not-a-store");
+    Store::format_on(blank.clone(), &small("")).unwrap();
+    let again = Store::format_on(blank, &small("")).unwrap_err();
+    assert_eq!(again.code(), "would-destroy");
+}
