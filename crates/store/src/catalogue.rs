@@ -119,7 +119,7 @@ impl Catalogue {
 }
 
 /// Whether a title's extents are data, nobody else's, and hold what the record says; takes them.
-fn check_extents(
+pub(crate) fn check_extents(
     title: &TitleRecord,
     layout: &Layout,
     free: &mut FreeMap,

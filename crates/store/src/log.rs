@@ -268,7 +268,10 @@ fn choose(copies: &[Copy; 4]) -> Result<Superblock, StoreError> {
     Err(StoreError::Damaged { what })
 }
 
-fn read_range(device: &dyn BlockDevice, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn read_range(
+    device: &dyn BlockDevice,
+    range: &Range<u64>,
+) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0; usize_of(range.end - range.start)];
     for (i, piece) in bytes.chunks_mut(WRITE).enumerate() {
         device.read_at(range.start + (i * WRITE) as u64, piece)?;

@@ -149,7 +149,7 @@ fn format_path(path: &Path, options: &FormatOptions) -> Result<StoreInfo, StoreE
     Ok(info)
 }
 
-fn open_device(path: &Path, write: bool) -> Result<Arc<dyn BlockDevice>, StoreError> {
+pub(crate) fn open_device(path: &Path, write: bool) -> Result<Arc<dyn BlockDevice>, StoreError> {
     let options = OpenOptions { direct: true, write, exclusive: true };
     match FileDevice::open(path, options) {
         Ok(device) => Ok(Arc::new(device)),

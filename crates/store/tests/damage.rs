@@ -212,3 +212,41 @@ fn hostile_images_are_refused_without_panic() {
     }
     assert!((20..380).contains(&opened), "{opened} of 400 opened");
 }
+
+#[test]
+fn a_lost_catalogue_is_rebuilt_from_the_titles() {
+    let (image, model, _) = image();
+    let device = PowerCutDevice::from_image(image);
+    // Journal and both checkpoints.
+    device.tamper(|bytes| bytes[25 * CHUNK..31 * CHUNK].fill(0xee));
+    let error = Store::open_on(device.clone()).unwrap_err();
+    assert_eq!(error.code(), "damaged", "{error}");
+    let report = Store::rebuild_on(device.clone(), &mut |_| {}).unwrap();
+    assert_eq!(report.given_up, [""; 0]);
+    let store = Store::open_on(device).unwrap();
+    assert_holds(&store, &model, "rebuilt");
+    put(&store, "new", &[vec![1; 100_000]]).unwrap();
+    assert!(store.title("new").unwrap().id > report.titles.last().unwrap().id);
+}
+
+#[test]
+fn rebuilding_brings_back_what_is_whole_and_nothing_else() {
+    for seed in 0..20 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let device = PowerCutDevice::new(ByteCount::mib(3));
+        let store = formatted(&device);
+        let mut model = Model::new();
+        for _ in 0..80 {
+            common::titles::step(&store, &mut model, &mut random);
+        }
+        let expected: BTreeSet<Vec<Vec<u8>>> = model.into_values().collect();
+        drop(store);
+        device.tamper(|bytes| bytes[25 * CHUNK..31 * CHUNK].fill(0));
+        Store::rebuild_on(device.clone(), &mut |_| {}).unwrap();
+        let store = Store::open_on(device).unwrap();
+        let held = holdings(&store).unwrap();
+        assert_holds(&store, &held, &format!("seed {seed}"));
+        // Under their first names, if not their last.
+        assert_eq!(held.into_values().collect::<BTreeSet<_>>(), expected, "seed {seed}");
+    }
+}

@@ -3,6 +3,8 @@
 //!
 //! The clips are made with FFmpeg, which must be installed (it is what ingest needs, too).
 
+#![expect(clippy::cast_possible_truncation, reason = "times and sizes of clips of two seconds")]
+
 use media::TitleKind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -121,6 +121,9 @@ impl Superblock {
         bytes.u32()?;
         let uuid = Uuid::from_bytes(bytes.array()?);
         let layout = Layout::decode(&mut bytes)?;
+        if sequence > MAX_PLACE {
+            return Err("a sequence that cannot be".into());
+        }
         let newest = CheckpointRef::decode(&mut bytes, &layout)?;
         let before = CheckpointRef::decode(&mut bytes, &layout)?;
         if newest.slot == before.slot {
@@ -151,7 +154,8 @@ impl CheckpointRef {
         if length > room.end - room.start {
             return Err("a checkpoint longer than its slot".into());
         }
-        if !next.place.is_multiple_of(BLOCK) || next.place > u64::MAX / 2 {
+        let sane = next.place.is_multiple_of(BLOCK) && next.place.max(next.sequence) < MAX_PLACE;
+        if !sane {
             return Err("a place in the journal that cannot be".into());
         }
         Ok(Self { slot, checksum, bytes: length, next })
@@ -172,6 +176,9 @@ const MAGIC: &[u8] = b"TENUTO\r\n";
 pub(crate) const SIZE: usize = BLOCK as usize;
 
 const CHECKSUM_AT: usize = 12;
+
+/// No store lives to write so much: leaves room for arithmetic.
+const MAX_PLACE: u64 = 1 << 62;
 
 /// What file systems keep of a label is 12 to 255 bytes; a person's name for a disk fits in 64.
 const MAX_LABEL: usize = 64;
