@@ -54,6 +54,15 @@ pub(crate) struct OpenFile {
     pub(crate) direct: bool,
 }
 
+impl Drop for OpenFile {
+    /// By name: a ring that was registered with this file keeps it open, and so locked, until the
+    /// kernel finds time to take the ring down. Whoever opens it next would find it in use.
+    fn drop(&mut self) {
+        // Without a lock there is nothing to give back.
+        let _ = self.file.unlock();
+    }
+}
+
 impl FileDevice {
     /// Opens the file or block device at `path`.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self, DeviceError> {
