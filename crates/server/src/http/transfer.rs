@@ -156,6 +156,9 @@ impl Transfer {
     ) {
         if let Some(window) = self.windows.iter_mut().find(|window| window.request == Some(request))
         {
+            // What was in memory whole is delivered, and its request over, before anybody says that
+            // it was accepted.
+            window.accepted = true;
             window.ready.push_back(Piece { read, buffer, range });
         }
     }
