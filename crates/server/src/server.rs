@@ -135,11 +135,6 @@ impl Server {
         &self.notes
     }
 
-    /// Whether it has not stopped, by itself or because it was told to.
-    pub fn is_running(&self) -> bool {
-        self.threads.first().is_some_and(|core| !core.is_finished())
-    }
-
     /// Lets nobody new in and ends when nobody plays any more, at the latest after `grace`.
     /// Returns at once; may be called again with less patience.
     pub fn stop(&self, grace: Duration) {
