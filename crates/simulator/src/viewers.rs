@@ -121,6 +121,8 @@ pub(crate) struct Viewer {
     pub(crate) tries: u32,
     /// Something was refused to it, or taken from it, after it was let in.
     pub(crate) wronged: bool,
+    /// It has jumped.
+    pub(crate) moved: bool,
     pub(crate) stuck: bool,
     pub(crate) gone: bool,
 }
@@ -139,6 +141,7 @@ impl Viewer {
             wakes: Moment::MAX,
             tries: 0,
             wronged: false,
+            moved: false,
             stuck: false,
             gone: false,
         }
@@ -163,6 +166,10 @@ pub(crate) struct Request {
     pub(crate) sending: bool,
     /// The engine is done with it.
     pub(crate) over: bool,
+    /// The player does not count on it any more; what was handed over is still sent.
+    pub(crate) abandoned: bool,
+    /// It goes on where the player did not expect to.
+    pub(crate) jumps: bool,
     pub(crate) asked: Moment,
     pub(crate) last_sent: Moment,
 }
@@ -187,6 +194,8 @@ impl Request {
             queue: VecDeque::new(),
             sending: false,
             over: false,
+            abandoned: false,
+            jumps: false,
             asked: now,
             last_sent: now,
         }
@@ -206,7 +215,7 @@ impl Request {
 
     /// The next delivery to send, if the socket is free and the player wants more.
     pub(crate) fn next_to_send(&self) -> Option<u32> {
-        let wanted = self.taken < self.ends[self.allowed - 1];
+        let wanted = self.abandoned || self.taken < self.ends[self.allowed - 1];
         let (_, len) = self.queue.front().filter(|_| wanted && !self.sending)?;
         Some(*len)
     }
@@ -222,7 +231,8 @@ impl Request {
 
     /// A fetch that is here now and was asked for; each once.
     pub(crate) fn next_arrival(&mut self) -> Option<Fetch> {
-        let here = self.arrived < self.allowed && self.ends[self.arrived] <= self.taken;
+        let awaited = !self.abandoned && self.arrived < self.allowed;
+        let here = awaited && self.ends[self.arrived] <= self.taken;
         here.then(|| {
             self.arrived += 1;
             Fetch { track: self.row, piece: self.first + self.arrived - 1 }
@@ -232,7 +242,7 @@ impl Request {
     /// The fetch that the player waits for.
     pub(crate) fn awaited(&self) -> Option<Fetch> {
         let piece = self.first + self.arrived;
-        (self.arrived < self.allowed).then_some(Fetch { track: self.row, piece })
+        (!self.abandoned && self.arrived < self.allowed).then_some(Fetch { track: self.row, piece })
     }
 
     /// Whether nothing more can come of it.

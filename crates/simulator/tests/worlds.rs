@@ -4,6 +4,7 @@
 //! `TENUTO_SEED=17 cargo test -p simulator` runs that seed only; `TENUTO_SEEDS=100000` more seeds.
 
 use simulator::{Mood, Outcome, Scenario, draw, run};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,18 +67,33 @@ fn all_seeds(mood: Mood, seeds: u64) -> Vec<Outcome> {
         }
     };
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let results: Vec<Result<Outcome, String>> = std::thread::scope(|scope| {
+    let results: Vec<Result<Outcome, Broken>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("panics are caught")).collect()
     });
-    let broken = results.iter().filter(|result| result.is_err()).count();
-    results
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .unwrap_or_else(|story| panic!("{broken} seeds break a rule, among them\n{story}"))
+    let broken: Vec<&Broken> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    let mut rules = BTreeMap::<&str, Vec<u64>>::new();
+    for one in &broken {
+        rules.entry(one.rule).or_default().push(one.seed);
+    }
+    for seeds in rules.values_mut() {
+        seeds.sort_unstable();
+        seeds.truncate(8);
+    }
+    if let Some(first) = broken.iter().min_by_key(|one| one.seed) {
+        panic!("{} seeds break a rule: {rules:#?}\n{}", broken.len(), first.story);
+    }
+    results.into_iter().filter_map(Result::ok).collect()
 }
 
-fn one_seed(mood: Mood, seed: u64) -> Result<Outcome, String> {
+/// A seed that broke a rule.
+struct Broken {
+    seed: u64,
+    rule: &'static str,
+    story: String,
+}
+
+fn one_seed(mood: Mood, seed: u64) -> Result<Outcome, Broken> {
     let scenario = draw(mood, seed);
     let again = format!(
         "{mood:?}, seed {seed}; again: TENUTO_SEED={seed} cargo test -p simulator\n{}",
@@ -86,14 +102,17 @@ fn one_seed(mood: Mood, seed: u64) -> Result<Outcome, String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| run(&scenario))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        format!("the engine panicked: {}\n{again}", text.unwrap_or_default())
+        let story = format!("a panic: {}\n{again}", text.unwrap_or_default());
+        Broken { seed, rule: "nothing panics", story }
     })?;
-    if outcome.violations.is_empty() {
-        return Ok(outcome);
-    }
+    let Some(first) = outcome.violations.first() else { return Ok(outcome) };
     let lines: Vec<String> = outcome.last_lines.iter().map(ToString::to_string).collect();
     let lines = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
-    Err(format!("{}\n{outcome}\n{again}", lines.join("\n")))
+    Err(Broken {
+        seed,
+        rule: first.rule,
+        story: format!("{}\n{outcome}\n{again}", lines.join("\n")),
+    })
 }
 
 fn single_seed() -> Option<u64> {

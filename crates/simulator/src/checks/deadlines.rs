@@ -38,21 +38,30 @@ pub(crate) struct Miss {
 #[derive(Debug)]
 struct Account {
     layout: Arc<Layout>,
-    tracks: Vec<TrackNumber>,
+    rows: Vec<Row>,
+    /// It was one promise from admission on.
+    plain: bool,
+    missed: u64,
+}
+
+/// What was promised of one track.
+#[derive(Debug)]
+struct Row {
+    track: TrackNumber,
     origin: Moment,
     from_ms: u32,
     promise: u32,
-    /// Per track of `tracks`, the next piece to look at.
-    next: Vec<u32>,
+    /// The next piece to look at.
+    next: u32,
     /// Pieces from `next` on that the session got a byte of.
-    got: BTreeSet<(TrackNumber, u32)>,
+    got: BTreeSet<u32>,
+    /// One past the last piece it got a byte of.
+    furthest: u32,
     asked: Moment,
-    /// Since when nothing is accounted for.
+    /// It asked for something at all.
+    asks: bool,
+    /// Nothing is accounted for any more.
     given_up: bool,
-    /// It was one promise from admission on, and it was looked after to the end.
-    plain: bool,
-    on_time: u64,
-    missed: u64,
 }
 
 #[derive(Debug)]
@@ -79,53 +88,50 @@ impl Deadlines {
         (tracks, from): (&[TrackNumber], Duration),
     ) -> Vec<(Moment, Appointment)> {
         let from_ms = u32::try_from(from.as_millis()).unwrap_or(u32::MAX);
-        let account = Account {
-            layout: Arc::clone(layout),
-            tracks: tracks.to_vec(),
-            origin: now,
-            from_ms,
-            promise: 0,
-            next: first_needed(layout, tracks, from_ms),
-            got: BTreeSet::new(),
-            asked: now,
-            given_up: false,
-            plain: true,
-            on_time: 0,
-            missed: 0,
-        };
+        let row = |track: &TrackNumber| Row::new(now, layout, *track, from_ms);
+        let rows = tracks.iter().map(row).collect();
+        let account = Account { layout: Arc::clone(layout), rows, plain: true, missed: 0 };
         self.accounts.insert(session, account);
-        self.appointments(session)
+        let rows = 0..tracks.len();
+        rows.filter_map(|row| self.appointment(session, row)).collect()
     }
 
-    /// The session was let go on at another place: a new promise from there on.
+    /// The session was let go on with `piece` of `track`, which is played at `from`. If that is
+    /// surely a jump it is a new promise; if it may be more of the old one, nobody knows.
     pub(crate) fn moved(
         &mut self,
         now: Moment,
         session: SessionId,
-        from_ms: u32,
-    ) -> Vec<(Moment, Appointment)> {
-        let Some(account) = self.accounts.get_mut(&session) else { return Vec::new() };
+        (track, piece): (TrackNumber, u32),
+        from: Duration,
+    ) -> Option<(Moment, Appointment)> {
+        let account = self.accounts.get_mut(&session)?;
         account.plain = false;
-        account.promise += 1;
-        (account.origin, account.from_ms) = (now, from_ms);
-        account.next = first_needed(&account.layout, &account.tracks, from_ms);
-        account.got.clear();
-        self.appointments(session)
+        let number = account.rows.iter().position(|row| row.track == track)?;
+        let row = &mut account.rows[number];
+        if !row.is_jump(&account.layout, piece) {
+            row.given_up = true;
+            return None;
+        }
+        let from_ms = u32::try_from(from.as_millis()).unwrap_or(u32::MAX);
+        let promise = row.promise + 1;
+        *row = Row { promise, asks: true, ..Row::new(now, &account.layout, track, from_ms) };
+        row.next = piece;
+        self.appointment(session, number)
     }
 
-    /// The session asked for something.
-    pub(crate) fn asked(&mut self, now: Moment, session: SessionId) {
-        if let Some(account) = self.accounts.get_mut(&session) {
-            let idle = now.since(account.asked) + self.slot * 2 >= self.idle_after;
-            account.given_up |= idle;
-            account.asked = now;
-        }
+    /// The session asked for some of `track`.
+    pub(crate) fn asked(&mut self, now: Moment, session: SessionId, track: TrackNumber) {
+        let (slot, idle_after) = (self.slot, self.idle_after);
+        let Some(row) = self.row(session, track) else { return };
+        row.given_up |= now.since(row.asked) + slot * 2 >= idle_after;
+        (row.asked, row.asks) = (now, true);
     }
 
     /// From here on only the engine knows what is owed.
-    pub(crate) fn give_up(&mut self, session: SessionId) {
-        if let Some(account) = self.accounts.get_mut(&session) {
-            account.given_up = true;
+    pub(crate) fn give_up(&mut self, session: SessionId, track: TrackNumber) {
+        if let Some(row) = self.row(session, track) {
+            row.given_up = true;
         }
     }
 
@@ -140,13 +146,13 @@ impl Deadlines {
     ) -> Option<Duration> {
         let (slot, startup) = (self.slot, self.startup);
         let account = self.accounts.get_mut(&session)?;
-        account.got.insert((piece.track, piece.piece));
-        if account.given_up {
-            return None;
-        }
-        let promised = account.deadline(piece.track, piece.piece, slot, startup);
-        // Behind the place that the promise starts from there is none.
-        let covered = account.covers(piece.track, piece.piece);
+        let row = account.rows.iter_mut().find(|row| row.track == piece.track)?;
+        row.got.insert(piece.piece);
+        row.furthest = row.furthest.max(piece.piece + 1);
+        let promised = row.deadline(&account.layout, piece.piece, slot, startup);
+        // Who comes later than this finds the buffer let go.
+        let comes_in_time = could_take <= promised + slot;
+        let covered = piece.piece >= row.first(&account.layout) && !row.given_up && comes_in_time;
         let late = now.since(promised.max(could_take));
         (covered && !late.is_zero()).then_some(late)
     }
@@ -159,33 +165,33 @@ impl Deadlines {
         memory: &Memory,
         misses: &mut Vec<Miss>,
     ) -> Option<(Moment, Appointment)> {
-        let (slot, startup) = (self.slot, self.startup);
-        let account = self.accounts.get_mut(&appointment.session)?;
-        if account.promise != appointment.promise {
+        let (slot, startup, session) = (self.slot, self.startup, appointment.session);
+        let account = self.accounts.get_mut(&session)?;
+        let layout = &account.layout;
+        let row = &mut account.rows[appointment.row];
+        if row.promise != appointment.promise {
             return None;
         }
-        let row = appointment.row;
-        let track = account.tracks[row];
-        while let Some(deadline) = account.next_deadline(row, slot, startup) {
+        while row.next < pieces(layout, row.track) {
+            let deadline = row.deadline(layout, row.next, slot, startup);
             if deadline > now {
                 return Some((deadline, appointment));
             }
-            let number = account.next[row];
-            let piece = Piece { title: account.layout.title, track, piece: number };
-            let kept = account.got.remove(&(track, number)) || memory.holds(piece);
-            account.given_up |= !kept && now.since(account.asked) + slot * 2 >= self.idle_after;
-            if account.given_up {
+            let piece = Piece { title: layout.title, track: row.track, piece: row.next };
+            let kept = row.got.remove(&row.next) || memory.holds(piece);
+            let idle = !kept && now.since(row.asked) + slot * 2 >= self.idle_after;
+            row.given_up |= idle || row.is_behind(layout, now, slot, startup);
+            if row.given_up {
                 return None;
             }
             if kept {
-                account.on_time += 1;
                 self.on_time += 1;
             } else {
                 account.missed += 1;
                 self.missed += 1;
-                misses.push(Miss { session: appointment.session, piece, deadline });
+                misses.push(Miss { session, piece, deadline });
             }
-            account.next[row] += 1;
+            row.next += 1;
         }
         None
     }
@@ -198,55 +204,78 @@ impl Deadlines {
         summary: &SessionSummary,
     ) -> Option<(u64, u64)> {
         let account = self.accounts.remove(&session)?;
-        let comparable = account.plain && !account.given_up;
+        let comparable = account.plain && account.rows.iter().all(|row| !row.given_up);
         let differs = account.missed != summary.glitches;
         (comparable && differs).then_some((account.missed, summary.glitches))
     }
 
-    fn appointments(&self, session: SessionId) -> Vec<(Moment, Appointment)> {
+    fn row(&mut self, session: SessionId, track: TrackNumber) -> Option<&mut Row> {
+        let account = self.accounts.get_mut(&session)?;
+        account.rows.iter_mut().find(|row| row.track == track)
+    }
+
+    fn appointment(&self, session: SessionId, row: usize) -> Option<(Moment, Appointment)> {
         let account = &self.accounts[&session];
-        (0..account.tracks.len())
-            .filter_map(|row| {
-                let at = account.next_deadline(row, self.slot, self.startup)?;
-                Some((at, Appointment { session, row, promise: account.promise }))
-            })
-            .collect()
+        let Row { track, next, promise, .. } = account.rows[row];
+        let deadline =
+            || account.rows[row].deadline(&account.layout, next, self.slot, self.startup);
+        let any = next < pieces(&account.layout, track);
+        any.then(|| (deadline(), Appointment { session, row, promise }))
     }
 }
 
-impl Account {
-    fn next_deadline(&self, row: usize, slot: Duration, startup: Duration) -> Option<Moment> {
-        let track = &self.layout.tracks[usize::from(self.tracks[row])];
-        let pieces = track.bytes.div_ceil(u64::from(track.piece));
-        let next = self.next[row];
-        (u64::from(next) < pieces).then(|| self.deadline(self.tracks[row], next, slot, startup))
+impl Row {
+    fn new(now: Moment, layout: &Layout, track: TrackNumber, from_ms: u32) -> Self {
+        let mut row = Self {
+            track,
+            origin: now,
+            from_ms,
+            promise: 0,
+            next: 0,
+            got: BTreeSet::new(),
+            furthest: 0,
+            asked: now,
+            asks: false,
+            given_up: false,
+        };
+        row.next = row.first(layout);
+        row.furthest = row.next;
+        row
     }
 
-    fn deadline(
-        &self,
-        track: TrackNumber,
-        piece: u32,
-        slot: Duration,
-        startup: Duration,
-    ) -> Moment {
-        let due = self.layout.tracks[usize::from(track)].due[piece as usize];
+    fn deadline(&self, layout: &Layout, piece: u32, slot: Duration, startup: Duration) -> Moment {
+        let due = layout.tracks[usize::from(self.track)].due[piece as usize];
         let ahead = Duration::from_millis(u64::from(due.saturating_sub(self.from_ms)));
         self.origin + ahead.saturating_sub(slot).max(startup)
     }
 
-    fn covers(&self, track: TrackNumber, piece: u32) -> bool {
-        let due = &self.layout.tracks[usize::from(track)].due;
-        self.tracks.contains(&track) && piece >= first_of(due, self.from_ms)
+    /// The first piece of the segment that the promise starts with.
+    fn first(&self, layout: &Layout) -> u32 {
+        let due = &layout.tracks[usize::from(self.track)].due;
+        let on = due.partition_point(|due| *due <= self.from_ms);
+        let segment = on.checked_sub(1).map_or(0, |last| due[last]);
+        count(due.partition_point(|due| *due < segment))
+    }
+
+    /// Whether the player is so late that the engine may have moved its schedule.
+    fn is_behind(&self, layout: &Layout, now: Moment, slot: Duration, startup: Duration) -> bool {
+        let next = (self.furthest + 1).min(pieces(layout, self.track) - 1);
+        self.asks && self.deadline(layout, next, slot, startup) + slot <= now
+    }
+
+    /// Whether `piece` is beyond all that may come next after what the player has.
+    fn is_jump(&self, layout: &Layout, piece: u32) -> bool {
+        let due = &layout.tracks[usize::from(self.track)].due;
+        let at = |piece: u32| due[(piece as usize).min(due.len() - 1)];
+        let next_segment = at(count(due.partition_point(|due| *due <= at(self.furthest))));
+        piece > self.furthest + 1 && at(piece) > next_segment
     }
 }
 
-fn first_needed(layout: &Layout, tracks: &[TrackNumber], from_ms: u32) -> Vec<u32> {
-    tracks.iter().map(|track| first_of(&layout.tracks[usize::from(*track)].due, from_ms)).collect()
+fn pieces(layout: &Layout, track: TrackNumber) -> u32 {
+    count(layout.tracks[usize::from(track)].due.len())
 }
 
-/// The first piece of the segment that is on at `from_ms`.
-fn first_of(due: &[u32], from_ms: u32) -> u32 {
-    let segment = due.iter().rev().find(|due| **due <= from_ms).copied().unwrap_or(0);
-    let first = due.partition_point(|due| *due < segment);
-    u32::try_from(first).expect("pieces are counted in u32")
+fn count(pieces: usize) -> u32 {
+    u32::try_from(pieces).expect("pieces are counted in u32")
 }

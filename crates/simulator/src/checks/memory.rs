@@ -31,7 +31,6 @@ pub(crate) struct Memory {
     pub(crate) peak: u64,
     buffers: BTreeMap<ReadId, Buffer>,
     ready: BTreeMap<Piece, u32>,
-    last: Option<ReadId>,
     /// Reads in the devices.
     pub(crate) in_flight: u64,
     pub(crate) reads: u64,
@@ -51,8 +50,8 @@ impl Memory {
         layout: &Layout,
         findings: &mut Findings,
     ) {
-        findings.require(self.last < Some(read), "a read's id is new", || format!("{read:?}"));
-        self.last = Some(read);
+        let new = !self.buffers.contains_key(&read);
+        findings.require(new, "a read's id is new", || format!("{read:?}"));
         let expected = place(layout, piece);
         findings.require(expected == Some((offset, len)), "a read is of its piece's place", || {
             format!("{piece:?} at {offset}, {len} bytes; it is at {expected:?}")

@@ -16,7 +16,7 @@ impl World<'_> {
             return;
         }
         let from = self.viewers[number].temper.from;
-        match self.admit(number, from) {
+        match self.admit(number, from, usize::MAX) {
             Ok(()) => {
                 let temper = &self.viewers[number].temper;
                 let (hesitates, silent) = (temper.hesitates, temper.silent);
@@ -41,8 +41,8 @@ impl World<'_> {
         }
     }
 
-    /// Asks to be let in; if not, for how long.
-    fn admit(&mut self, number: usize, from: Duration) -> Result<(), Duration> {
+    /// Asks to be let in to go on at `from`, which is in `fetch`; if not, for how long.
+    fn admit(&mut self, number: usize, from: Duration, fetch: usize) -> Result<(), Duration> {
         let title = &self.titles[self.viewers[number].temper.title];
         if title.withdrawn {
             self.viewers[number].tries = MOST_TRIES;
@@ -62,6 +62,7 @@ impl World<'_> {
                 self.appoint(looks);
                 let viewer = &mut self.viewers[number];
                 (viewer.session, viewer.tracks) = (Some(session), tracks);
+                viewer.next.fill(fetch);
                 Ok(())
             }
             Answer::Refused(refusal) => {
@@ -146,7 +147,7 @@ impl World<'_> {
         let starts = title.starts(fetch.piece);
         if viewer.session.is_none() {
             viewer.wronged = true;
-            if let Err(wait) = self.admit(number, starts) {
+            if let Err(wait) = self.admit(number, starts, fetch.piece) {
                 self.viewers[number].waiting.push(fetch);
                 return self.come_back(number, wait, Event::Retry(number));
             }
@@ -168,13 +169,12 @@ impl World<'_> {
         let id = RequestId(self.last_request);
         let viewer = &mut self.viewers[number];
         let session = viewer.session.expect("admitted just now, if not before");
-        let last = &mut viewer.next[fetch.track];
         // Asking again for what was dropped is no jump.
-        let jumps = *last != fetch.piece && *last != fetch.piece + 1 && *last != usize::MAX;
-        *last = fetch.piece + 1;
+        let last = std::mem::replace(&mut viewer.next[fetch.track], fetch.piece + 1);
+        let jumps = last != fetch.piece && last != fetch.piece + 1 && last != usize::MAX;
         let place = (fetch.track, fetch.piece);
         let mut request = Request::new(number, session, place, ends, self.now);
-        request.over = parts.is_empty();
+        (request.over, request.jumps) = (parts.is_empty(), jumps);
         self.requests.insert(id, request);
         viewer.requests.push(id);
         let title = viewer.temper.title;
@@ -187,17 +187,34 @@ impl World<'_> {
         let (key, starts) = (title.layout.title, title.starts(fetch.piece));
         self.liveness.wanted(id);
         self.deliveries.want(id, key, parts.clone());
-        self.deadlines.asked(self.now, session);
-        self.engine.want(self.now, Want { request: id, session, parts });
+        for part in &parts {
+            self.deadlines.asked(self.now, session, part.track);
+        }
+        self.engine.want(self.now, Want { request: id, session, parts: parts.clone() });
         let answers = self.engine.take_actions();
         let refused =
             |action: &Action| matches!(action, Action::Refused { request, .. } if *request == id);
-        if jumps && !answers.iter().any(refused) {
-            let from_ms = u32::try_from(starts.as_millis()).expect("at most a day");
-            let looks = self.deadlines.moved(self.now, session, from_ms);
-            self.appoint(looks);
+        if answers.iter().any(refused) {
+            self.viewers[number].next[fetch.track] = last;
+        } else if jumps {
+            self.jumped(number, session, &parts, starts);
         }
         self.actions.extend(answers);
+    }
+
+    /// The engine took a jump on: what it promises from here on.
+    fn jumped(&mut self, number: usize, session: SessionId, parts: &[Part], starts: Duration) {
+        self.viewers[number].moved = true;
+        let first = &parts[0];
+        let layout = self.engine.session_layout(session).expect("it was asked just now");
+        let size = u64::from(layout.tracks[usize::from(first.track)].piece);
+        let piece = u32::try_from(first.bytes.start / size).expect("pieces are counted in u32");
+        let look = self.deadlines.moved(self.now, session, (first.track, piece), starts);
+        self.appoint(look);
+        for part in parts.iter().filter(|part| part.track != first.track) {
+            // Asked for at the door when its turn comes.
+            self.deadlines.give_up(session, part.track);
+        }
     }
 
     /// Whatever can be sent is sent, whatever is here is given to the player.
@@ -262,6 +279,14 @@ impl World<'_> {
     pub(super) fn move_refused(&mut self, id: RequestId, wait: Duration) {
         self.outcome.refused_moves += 1;
         self.deliveries.over(id);
+        if let Some(request) = self.requests.get(&id) {
+            let viewer = &self.viewers[request.viewer];
+            let plain = viewer.temper.steady && !viewer.wronged && !viewer.moved && !request.jumps;
+            let broken = plain && self.scenario.promises();
+            self.findings.require(!broken, "what was admitted is not refused", || {
+                format!("{id:?} of {:?}", request.session)
+            });
+        }
         self.not_had(id, wait);
     }
 
@@ -271,21 +296,17 @@ impl World<'_> {
 
     /// Nothing more comes of this request: what the player waits for is tried again later.
     fn not_had(&mut self, id: RequestId, wait: Duration) {
-        let dropped = self.dropped(id);
+        let Some(request) = self.requests.get_mut(&id) else { return self.settled(id) };
+        let (number, session, fetch) = (request.viewer, request.session, request.awaited());
+        request.abandoned = true;
         self.settled(id);
-        let Some((number, fetch)) = dropped else { return };
         let viewer = &mut self.viewers[number];
         viewer.wronged = true;
+        viewer.tracks.iter().for_each(|track| self.deadlines.give_up(session, *track));
         if let Some(fetch) = fetch {
             viewer.waiting.push(fetch);
             self.come_back(number, wait, Event::Retry(number));
         }
-    }
-
-    /// Whose request it was and what the player still waits for from it.
-    fn dropped(&self, id: RequestId) -> Option<(usize, Option<Fetch>)> {
-        let request = self.requests.get(&id);
-        request.map(|request| (request.viewer, request.awaited()))
     }
 
     /// What the player waits for is asked for again.
@@ -337,7 +358,7 @@ impl World<'_> {
         let ids: Vec<RequestId> = viewer.requests.iter().copied().filter(of_session).collect();
         for id in ids {
             self.deliveries.over(id);
-            if self.requests[&id].over {
+            if self.requests.get(&id).is_none_or(|request| request.over) {
                 continue;
             }
             if self.chance.bool() {
