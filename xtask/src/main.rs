@@ -1,4 +1,4 @@
-//! The project's own chores: `cargo xtask check | docs`.
+//! The project's own chores: `cargo xtask check | docs | demo`.
 //!
 //! Small on purpose: it calls ordinary tools and looks at text. What a user of Tenuto needs is not
 //! here but in `tenuto`.
@@ -7,6 +7,7 @@
 
 mod checks;
 mod crate_table;
+mod demo;
 mod generate;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ const HELP: &str = "\
 cargo xtask TASK, where TASK is one of
   check   the house is in order: crate table, headers, unsafe, leaks, open ends
   docs    write docs/reference/cli.md anew from the table of commands
+  demo    from a film to streams that do not stall; `make demo` builds what it needs first
 ";
 
 fn main() -> ExitCode {
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let result = match words.first().map(String::as_str) {
         Some("check") => checks::run(&root()),
         Some("docs") => generate::run(&root()),
+        Some("demo") => demo::run(&root()),
         Some("help" | "--help" | "-h") | None => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

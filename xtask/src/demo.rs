@@ -1,0 +1,284 @@
+//! `make demo`: from a film to streams that do not stall, by calling `tenuto` as a user would.
+//!
+//! ```text
+//!   footage ─ format ─ ingest ─ calibrate ─┬─ serve ── play N viewers ──┬─ summary.json
+//!                                          └─ serve --admission none    └─ report.html
+//!                                             └─ play the same N
+//! ```
+//!
+//! Each step prints the command it runs, so that a reader learns the tool. Everything lies under
+//! `target/demo`. Nothing is left running, however it ends, unless KEEP=1. It measures nothing
+//! itself: the figures are what `tenuto play` and the server's `/status` say.
+
+mod children;
+mod media;
+mod page;
+mod server;
+mod summary;
+
+use children::{Call, Problem, Running, check};
+use meter::viewer::PlayReport;
+use serde_json::Value;
+use server::{Server, Watch};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use summary::{Capacity, Round, Story};
+
+/// Runs the demo in the repository at `root`. The environment says how: MEDIA, DEMO_SECONDS, KEEP,
+/// AS_DISK, TENUTO.
+pub(crate) fn run(root: &Path) -> Result<(), Problem> {
+    let demo = Demo::new(root)?;
+    let footage = demo.footage()?;
+    demo.fill_store(&footage.files)?;
+    let calibration = demo.calibrate()?;
+    let disk = demo.choose_disk(&calibration);
+    let server = demo.serve(&disk, None, "serve.log")?;
+    let capacity = Capacity::of(&server.get("/status")?, &server.get("/titles")?, demo.memory());
+    let crowd = Crowd::for_capacity(&capacity, demo.seconds);
+    println!("\n{}\n", capacity.sentence(&disk.words));
+    let with = demo.play(&server, &crowd, "with admission")?;
+    drop(server);
+    let server = demo.serve(&disk, Some("none"), "serve-none.log")?;
+    let without = demo.play(&server, &crowd, "without admission")?;
+    drop(server);
+    let commands = demo.commands.lock().expect("one thread").clone();
+    let story = Story {
+        origin: footage.origin,
+        disk: disk.words.clone(),
+        calibration,
+        capacity,
+        with,
+        without,
+        commands,
+    };
+    demo.tell(&story)?;
+    if demo.keep {
+        demo.stay(&disk)?;
+    }
+    Ok(())
+}
+
+/// What every step needs to know.
+struct Demo {
+    folder: PathBuf,
+    tenuto: PathBuf,
+    media: Option<String>,
+    /// Of playing, per round.
+    seconds: u64,
+    keep: bool,
+    as_disk: Option<String>,
+    stop: std::sync::Arc<AtomicBool>,
+    /// As printed.
+    commands: Mutex<Vec<String>>,
+}
+
+/// The disk that viewers meet.
+struct Disk {
+    as_disk: Option<String>,
+    words: String,
+}
+
+/// Who comes, and for how long.
+struct Crowd {
+    viewers: u64,
+    gap_ms: u64,
+    seconds: u64,
+}
+
+impl Crowd {
+    /// Half as many again as the disk is thought to hold, all of them within the first two fifths.
+    fn for_capacity(capacity: &Capacity, seconds: u64) -> Self {
+        let viewers = (capacity.viewers * 3 / 2).clamp(6, MOST_VIEWERS);
+        Self { viewers, gap_ms: (seconds * 400 / viewers).max(1), seconds }
+    }
+}
+
+impl Demo {
+    fn new(root: &Path) -> Result<Self, Problem> {
+        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let release = root.join("target/release/tenuto");
+        let tenuto = set("TENUTO").map_or(release, PathBuf::from);
+        if !tenuto.exists() {
+            let path = tenuto.display();
+            return Err(format!("{path} is not built; 'make demo' builds it first"));
+        }
+        let seconds = match set("DEMO_SECONDS") {
+            None => SECONDS,
+            Some(text) => match text.parse() {
+                Ok(seconds @ 10..=3600) => seconds,
+                _ => return Err(format!("DEMO_SECONDS={text} is not a number from 10 to 3600")),
+            },
+        };
+        let folder = root.join("target/demo");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        Ok(Self {
+            folder,
+            tenuto,
+            media: set("MEDIA"),
+            seconds: seconds / 2,
+            keep: set("KEEP").is_some_and(|keep| keep != "0"),
+            as_disk: set("AS_DISK"),
+            stop: children::interrupts()?,
+            commands: Mutex::new(Vec::new()),
+        })
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.join("store.tenuto")
+    }
+
+    fn memory(&self) -> u64 {
+        MEMORY_MIB << 20
+    }
+
+    fn call(&self, command: &str) -> Call {
+        Call::new(&self.tenuto).arg(command)
+    }
+
+    /// Says what is about to be run, as one would type it.
+    fn say(&self, call: &Call) {
+        println!("$ {}", call.typed());
+        self.commands.lock().expect("one thread").push(call.typed());
+    }
+
+    /// Runs a command to its end; gives what it printed.
+    fn run(&self, call: &Call) -> Result<String, Problem> {
+        self.say(call);
+        call.output(&self.folder.join("last.log"), &self.stop)
+    }
+
+    fn footage(&self) -> Result<media::Footage, Problem> {
+        println!("footage: getting it ready (made titles are kept in target/demo/media)");
+        let footage =
+            media::footage(self.media.as_deref(), &self.folder.join("media"), &self.stop)?;
+        println!("footage: {}\n", footage.origin);
+        Ok(footage)
+    }
+
+    fn fill_store(&self, files: &[PathBuf]) -> Result<(), Problem> {
+        let bytes: u64 = files.iter().flat_map(|f| f.metadata()).map(|data| data.len()).sum();
+        let size = format!("{}MiB", ((bytes + bytes / 10) >> 20) + SPARE_MIB);
+        let format = self.call("format").arg(self.store()).args(["--size", &size, "--destroy"]);
+        print!("{}", self.run(&format)?);
+        let ingest = self.call("ingest").arg(self.store()).args(files);
+        print!("{}", self.run(&ingest)?);
+        Ok(())
+    }
+
+    fn calibrate(&self) -> Result<Value, Problem> {
+        let call = self.call("calibrate").arg(self.store()).arg("--json");
+        let text = self.run(&call)?;
+        serde_json::from_str(&text).map_err(|error| format!("calibrate printed no JSON: {error}"))
+    }
+
+    /// This disk as it is, or slowed down when it would take more viewers than can be played here.
+    fn choose_disk(&self, calibration: &Value) -> Disk {
+        let own = summary::guaranteed_rate(calibration);
+        let own_words = format!("this machine's disk, which guarantees {}", summary::rate(own));
+        let model = match self.as_disk.as_deref() {
+            Some("none") => None,
+            Some(model) => Some(model),
+            None if own > FAST => Some(MODEL),
+            None => None,
+        };
+        match model {
+            None => Disk { as_disk: None, words: own_words },
+            Some(model) => Disk {
+                as_disk: Some(model.to_owned()),
+                words: format!("{own_words}, slowed down to the disk model {model}"),
+            },
+        }
+    }
+
+    fn serve(&self, disk: &Disk, policy: Option<&str>, log: &str) -> Result<Server, Problem> {
+        let mut call = self.call("serve").arg(self.store()).args(["--listen", "127.0.0.1:0"]);
+        call = call.args(["--memory", &format!("{MEMORY_MIB}MiB"), "--grace", "1s"]);
+        if let Some(model) = &disk.as_disk {
+            call = call.args(["--as-disk", model]);
+        }
+        if let Some(policy) = policy {
+            call = call.args(["--admission", policy]);
+        }
+        let call = call.arg("--json");
+        self.say(&call);
+        Server::start(&call, &self.folder.join(log), &self.stop)
+    }
+
+    /// Plays the crowd and watches the server meanwhile.
+    fn play(&self, server: &Server, crowd: &Crowd, name: &str) -> Result<Round, Problem> {
+        let call = self
+            .call("play")
+            .arg(server.url())
+            .args(["--viewers", &crowd.viewers.to_string()])
+            .args(["--arrivals", &format!("poisson:{}ms", crowd.gap_ms)])
+            .args(["--duration", &format!("{}s", crowd.seconds), "--seed", "1", "--json"]);
+        self.say(&call);
+        let log = self.folder.join("play.log");
+        let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::default()));
+        let text = std::thread::scope(|scope| {
+            scope.spawn(|| server.watch(&done, &watch));
+            let mut running = call.start(&log)?;
+            let text = self.finish(&call, &mut running, &log);
+            done.store(true, Ordering::Relaxed);
+            text
+        })?;
+        let report: PlayReport = serde_json::from_str(&text)
+            .map_err(|error| format!("'{}' printed no report: {error}", call.typed()))?;
+        let watch = watch.into_inner().expect("no one broke while holding it");
+        let round = Round { name: name.to_owned(), report, watch };
+        println!("{}\n", round.sentence());
+        Ok(round)
+    }
+
+    /// Waits for a play. Viewers that were refused or failed are results, not the end of the demo.
+    fn finish(&self, call: &Call, running: &mut Running, log: &Path) -> Result<String, Problem> {
+        let text = running.read_all();
+        let code = running.wait(&self.stop)?;
+        let text = text.join().map_err(|_| "a reader thread broke".to_owned())?;
+        if text.is_empty() { Err(call.failure(code, log)) } else { Ok(text) }
+    }
+
+    /// Writes the results and says them.
+    fn tell(&self, story: &Story) -> Result<(), Problem> {
+        let write = |name: &str, text: String| {
+            let path = self.folder.join(name);
+            std::fs::write(&path, text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))
+        };
+        let json = serde_json::to_string_pretty(&story.json()).map_err(|e| e.to_string())?;
+        write("summary.json", json + "\n")?;
+        write("report.html", page::page(story).map_err(|error| error.to_string())?)?;
+        println!("{}", story.text());
+        println!("saved target/demo/summary.json, and target/demo/report.html with plots");
+        Ok(())
+    }
+
+    /// KEEP=1: a server goes on, for a person with a browser.
+    fn stay(&self, disk: &Disk) -> Result<(), Problem> {
+        check(&self.stop)?;
+        let server = self.serve(disk, None, "serve-kept.log")?;
+        println!("\nwatch a title at {}/console/", server.url());
+        println!("the server stays up; stop it with: kill {}", server.keep());
+        Ok(())
+    }
+}
+
+/// Of playing, both rounds together: with everything else, under two minutes.
+const SECONDS: u64 = 50;
+
+/// A new hard disk: many viewers, and seeks that matter.
+const MODEL: &str = "hdd-20tb";
+
+/// Bits per second from which on a disk takes more viewers than two cores play.
+const FAST: f64 = 800e6;
+
+/// For media in flight: enough for the disk, not enough to hold the titles.
+const MEMORY_MIB: u64 = 512;
+
+/// What one machine plays while it serves.
+const MOST_VIEWERS: u64 = 400;
+
+/// For the store's own books.
+const SPARE_MIB: u64 = 128;

@@ -1,0 +1,262 @@
+//! Footage for the demo: the user's own, or titles made with FFmpeg.
+//!
+//! Made titles are varied where it matters to a disk: their rates differ (1.5 to 8.5 Mb/s in the
+//! mean) and change from scene to scene. Encoding is the dear part, so a dozen scenes of four
+//! seconds are encoded once (H.264 with B-frames, a key frame every two seconds), and titles are
+//! strung together from them without encoding anew:
+//!
+//! ```text
+//!   scenes   still 0.4 │ slow 1 │ ... │ noise 14 Mb/s            encoded once
+//!   title    scene 3, 0, 7, 3, 9, ... until 72 s, so that the mean comes out right, + AAC
+//! ```
+
+use super::children::{Call, Problem, check};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// The files to ingest, and how they came to be, in words.
+pub(crate) struct Footage {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) origin: String,
+}
+
+/// The user's footage if `given` (the value of MEDIA) names any, otherwise made titles under
+/// `folder`, kept from one demo to the next.
+pub(crate) fn footage(
+    given: Option<&str>,
+    folder: &Path,
+    stop: &AtomicBool,
+) -> Result<Footage, Problem> {
+    match given.map(str::trim).filter(|given| !given.is_empty()) {
+        Some(given) => {
+            let files = own(given)?;
+            Ok(Footage { origin: format!("{} files of your own", files.len()), files })
+        }
+        None => {
+            let files = made(folder, stop)?;
+            let origin = format!("{} titles made with FFmpeg", files.len());
+            Ok(Footage { files, origin })
+        }
+    }
+}
+
+/// Files, and all files directly in folders; several separated by spaces.
+fn own(given: &str) -> Result<Vec<PathBuf>, Problem> {
+    let whole = Path::new(given);
+    let paths: Vec<&Path> = match whole.exists() {
+        true => vec![whole],
+        false => given.split_whitespace().map(Path::new).collect(),
+    };
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path)
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            let inside = entries.flatten().map(|entry| entry.path());
+            files.extend(inside.filter(|path| path.is_file() && is_footage(path)));
+        } else if path.is_file() {
+            files.push(path.to_owned());
+        } else {
+            return Err(format!("MEDIA: there is no {}", path.display()));
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("MEDIA: there is no footage in {given}"));
+    }
+    Ok(files)
+}
+
+/// By its name; what it is, the ingest finds out.
+fn is_footage(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()))
+}
+
+fn made(folder: &Path, stop: &AtomicBool) -> Result<Vec<PathBuf>, Problem> {
+    let folder = folder.join(RECIPE);
+    let create = std::fs::create_dir_all(&folder);
+    create.map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    let titles: Vec<PathBuf> = TITLES
+        .iter()
+        .map(|(name, rate, container)| folder.join(format!("{name} {rate:.1}.{container}")))
+        .collect();
+    if titles.iter().all(|title| title.exists()) {
+        return Ok(titles);
+    }
+    let mut scenes = Vec::new();
+    for (number, (source, rate)) in SCENES.iter().enumerate() {
+        check(stop)?;
+        let file = folder.join(format!("scene-{number}.mp4"));
+        if !file.exists() {
+            encode_scene(source, *rate, &file, stop)?;
+        }
+        let bytes = std::fs::metadata(&file).map(|data| data.len()).unwrap_or_default();
+        scenes.push(bytes as f64 * 8e-6 / SCENE_SECONDS);
+    }
+    for (number, (title, (_, rate, _))) in titles.iter().zip(TITLES).enumerate() {
+        if !title.exists() {
+            let order = string_together(&scenes, *rate, number);
+            write_title(&folder, title, &order, number, stop)?;
+        }
+    }
+    Ok(titles)
+}
+
+fn encode_scene(source: &str, rate: f64, to: &Path, stop: &AtomicBool) -> Result<(), Problem> {
+    let part = to.with_extension("part.mp4");
+    let source = source.replace("SIZE", "s=1280x720:r=24");
+    let call = ffmpeg()
+        .args(["-f", "lavfi", "-i", &format!("{source},format=yuv420p")])
+        .args(["-t", &SCENE_SECONDS.to_string(), "-c:v", "libx264", "-preset", "veryfast"])
+        .args(["-bf", "3", "-g", "48", "-keyint_min", "48", "-sc_threshold", "0"])
+        .args(["-b:v", &format!("{rate}M"), "-maxrate", &format!("{:.1}M", rate * 2.0)])
+        .args(["-bufsize", &format!("{:.1}M", rate * 2.0)])
+        .arg(&part);
+    finish(&call, &part, to, stop)
+}
+
+fn write_title(
+    folder: &Path,
+    title: &Path,
+    order: &[usize],
+    number: usize,
+    stop: &AtomicBool,
+) -> Result<(), Problem> {
+    let list = folder.join("scenes.txt");
+    let mut text = String::new();
+    for scene in order {
+        let _ = writeln!(text, "file scene-{scene}.mp4");
+    }
+    std::fs::write(&list, text).map_err(|e| format!("cannot write {}: {e}", list.display()))?;
+    let container = title.extension().and_then(|extension| extension.to_str()).unwrap_or("mp4");
+    let part = folder.join(format!("part.{container}"));
+    let tone = format!("sine=f={}:r=48000,tremolo=f=2", 220 + 55 * number);
+    let call = ffmpeg()
+        .args(["-f", "concat", "-i"])
+        .arg(&list)
+        .args(["-f", "lavfi", "-i", &tone, "-map", "0:v", "-map", "1:a", "-c:v", "copy"])
+        .args(["-c:a", "aac", "-b:a", "128k", "-ac", "2", "-t", &TITLE_SECONDS.to_string()])
+        .arg(&part);
+    finish(&call, &part, title, stop)
+}
+
+/// Runs `call`, which writes `part`, and only then calls it `to`: an interrupted demo leaves no
+/// half a title behind.
+fn finish(call: &Call, part: &Path, to: &Path, stop: &AtomicBool) -> Result<(), Problem> {
+    let log = part.with_extension("log");
+    call.output(&log, stop)?;
+    let _ = std::fs::remove_file(&log);
+    std::fs::rename(part, to).map_err(|error| format!("cannot write {}: {error}", to.display()))
+}
+
+fn ffmpeg() -> Call {
+    Call::new("ffmpeg").args(["-nostdin", "-v", "error", "-y"])
+}
+
+/// Which scenes follow each other so that the mean rate comes to `wanted` Mb/s (`scenes` has the
+/// rate of each): always the one, of those not just seen, that brings the mean closest. The first
+/// depends on `number`, so that titles of the same rate differ.
+fn string_together(scenes: &[f64], wanted: f64, number: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = vec![number % scenes.len()];
+    let mut sum = scenes[order[0]];
+    #[expect(clippy::cast_precision_loss, reason = "a dozen scenes")]
+    while (order.len() as f64) * SCENE_SECONDS < TITLE_SECONDS {
+        let count = order.len() as f64 + 1.0;
+        let recent = &order[order.len().saturating_sub(NOT_AGAIN)..];
+        let distance = |scene: &usize| ((sum + scenes[*scene]) / count - wanted).abs();
+        let next = (0..scenes.len())
+            .filter(|scene| !recent.contains(scene))
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)))
+            .expect("there are more scenes than are kept back");
+        sum += scenes[next];
+        order.push(next);
+    }
+    order
+}
+
+/// Part of the folder's name: another recipe makes its titles anew.
+const RECIPE: &str = "recipe-1";
+
+/// Name, mean rate of the pictures in Mb/s, and container: what people have.
+const TITLES: &[(&str, f64, &str)] = &[
+    ("Adagio", 1.4, "mp4"),
+    ("Berceuse", 2.4, "mkv"),
+    ("Chaconne", 3.4, "mp4"),
+    ("Divertimento", 4.4, "mov"),
+    ("Elegie", 4.9, "mp4"),
+    ("Fuge", 5.4, "mkv"),
+    ("Gavotte", 5.9, "mp4"),
+    ("Humoreske", 6.4, "mp4"),
+    ("Intermezzo", 7.4, "mov"),
+    ("Jota", 8.4, "mp4"),
+];
+
+/// What FFmpeg draws, and how many Mb/s it may take.
+const SCENES: &[(&str, f64)] = &[
+    ("smptehdbars=SIZE", 0.5),
+    ("gradients=SIZE:speed=0.02", 1.0),
+    ("gradients=SIZE:speed=0.2:nb_colors=8", 2.0),
+    ("testsrc=SIZE", 1.5),
+    ("testsrc2=SIZE", 4.0),
+    (
+        "life=s=320x180:r=24:ratio=0.3:mold=12:life_color=#80ff60:death_color=#402010,scale=1280:720",
+        5.0,
+    ),
+    ("testsrc2=SIZE,noise=alls=12:allf=t", 8.0),
+    ("gradients=SIZE:speed=0.1,noise=alls=8:allf=t", 6.0),
+    ("color=c=gray:SIZE,noise=alls=24:allf=t", 11.0),
+    ("cellauto=s=320x180:r=24:rule=110,scale=1280:720", 7.0),
+    ("life=s=640x360:r=24:ratio=0.4:mold=20,scale=1280:720,noise=alls=10:allf=t", 14.0),
+];
+
+/// Two GOPs.
+const SCENE_SECONDS: f64 = 4.0;
+
+/// Longer than anybody watches in the demo.
+const TITLE_SECONDS: f64 = 72.0;
+
+/// A scene comes again after this many others at the soonest.
+const NOT_AGAIN: usize = 2;
+
+/// What files of footage are called.
+const EXTENSIONS: &[&str] = &[
+    "mp4", "m4v", "mov", "mkv", "webm", "ts", "m2ts", "mts", "mpg", "mpeg", "vob", "avi", "mxf",
+    "m4a", "mp3", "flac", "wav", "ogg", "opus",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_come_out_at_their_rates_without_a_scene_twice_in_a_row() {
+        let scenes = [0.4, 1.0, 2.0, 1.5, 4.0, 5.0, 8.0, 6.0, 11.0, 7.0, 14.0];
+        for (number, (name, wanted, _)) in TITLES.iter().enumerate() {
+            let order = string_together(&scenes, *wanted, number);
+            assert_eq!(order.len(), 18, "{name}");
+            assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{name}: {order:?}");
+            let mean = order.iter().map(|scene| scenes[*scene]).sum::<f64>() / 18.0;
+            assert!((mean - wanted).abs() < 0.6, "{name}: {mean} Mb/s, wanted {wanted}");
+        }
+    }
+
+    #[test]
+    fn own_footage_is_files_and_folders_of_footage() {
+        let folder = std::env::temp_dir().join(format!("xtask demo {}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["b.mkv", "a.MP4", "notes.txt"] {
+            std::fs::write(folder.join(name), "x").unwrap();
+        }
+        let given = folder.to_str().unwrap();
+        let names = |files: Vec<PathBuf>| -> Vec<String> {
+            files.iter().map(|f| f.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(own(given).unwrap()), ["a.MP4", "b.mkv"]);
+        let file = format!("{given}/notes.txt");
+        assert_eq!(names(own(&file).unwrap()), ["notes.txt"], "a file that is named is taken");
+        assert!(own("no-such-file.mkv").unwrap_err().contains("there is no no-such-file.mkv"));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,141 @@
+//! The demo's report: one page with a table and plots, each with a word on how to read it.
+
+use super::summary::{Round, Story};
+use meter::report::{Block, Page, Plot, PlotError, Series, Shape, shares};
+
+/// The content of `report.html`.
+pub(crate) fn page(story: &Story) -> Result<String, PlotError> {
+    let (with, without) = (&story.with, &story.without);
+    let totals = &with.report.totals;
+    let summary = format!(
+        "{} viewers came to a disk thought to hold {}. With admission {} were let in and had {} \
+         glitches. The same viewers without admission: {} glitches for {} of them.",
+        totals.arrived,
+        story.capacity.viewers,
+        totals.admitted,
+        totals.glitches,
+        without.report.totals.glitches,
+        without.report.totals.viewers_with_glitches,
+    );
+    let rows = story.rows().into_iter().map(Vec::from).collect();
+    let head = ["", "with admission", "without admission"].map(str::to_owned).to_vec();
+    let blocks = vec![
+        Block::Text(story.capacity.sentence(&story.disk)),
+        Block::Table { head, rows },
+        Block::Heading("Viewers".to_owned()),
+        viewers(with, "With admission", WITH_ADMISSION)?,
+        viewers(without, "Without admission", WITHOUT_ADMISSION)?,
+        Block::Heading("Disk".to_owned()),
+        reads(with, "Reads with admission", READS)?,
+        reads(without, "Reads without admission", READS_WITHOUT)?,
+        Block::Heading("What viewers felt".to_owned()),
+        distribution(
+            "Start-up times",
+            "seconds to the first picture",
+            STARTUP,
+            |round| round.report.viewers.iter().filter_map(|viewer| viewer.startup_ms).collect(),
+            story,
+        )?,
+        distribution(
+            "Time stalled",
+            "seconds stalled",
+            STALLED,
+            |round| {
+                let watched =
+                    round.report.viewers.iter().filter(|viewer| viewer.startup_ms.is_some());
+                watched.map(|viewer| viewer.stalled_ms).collect()
+            },
+            story,
+        )?,
+        Block::Heading("Commands".to_owned()),
+        Block::Code(story.commands.join("\n")),
+        Block::Text(format!("Footage: {}.", story.origin)),
+    ];
+    let title = "Tenuto: streams that do not stall".to_owned();
+    Ok(Page { title, summary, blocks }.html())
+}
+
+fn viewers(round: &Round, title: &str, explanation: &str) -> Result<Block, PlotError> {
+    let line = |name: &str, shape, count: fn(&meter::viewer::Sample) -> u32| Series {
+        name: name.to_owned(),
+        shape,
+        points: round.report.samples.iter().map(|s| (s.at_s, f64::from(count(s)))).collect(),
+    };
+    let plot = Plot {
+        title: title.to_owned(),
+        x_label: "seconds".to_owned(),
+        y_label: "viewers".to_owned(),
+        series: vec![
+            line("playing", Shape::Area, |sample| sample.playing),
+            line("stalled", Shape::Area, |sample| sample.stalled),
+            line("waiting for the first picture", Shape::Line, |sample| sample.waiting),
+            line("refused", Shape::Line, |sample| sample.refused),
+            line("came", Shape::Line, |sample| sample.arrived),
+        ],
+    };
+    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+}
+
+fn reads(round: &Round, title: &str, explanation: &str) -> Result<Block, PlotError> {
+    let slots = round.watch.busy();
+    let first = slots.first().map_or(0, |slot| slot.0);
+    let at = |slot: u64| (slot - first) as f64;
+    let plot = Plot {
+        title: title.to_owned(),
+        x_label: "slot".to_owned(),
+        y_label: "reads completed".to_owned(),
+        series: vec![
+            Series {
+                name: "reads".to_owned(),
+                shape: Shape::Area,
+                points: slots.iter().map(|(slot, reads, _)| (at(*slot), *reads as f64)).collect(),
+            },
+            Series {
+                name: "guaranteed (minRead)".to_owned(),
+                shape: Shape::Step,
+                points: slots.iter().map(|(slot, _, min)| (at(*slot), *min as f64)).collect(),
+            },
+        ],
+    };
+    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+}
+
+fn distribution(
+    title: &str,
+    x_label: &str,
+    explanation: &str,
+    millis: impl Fn(&Round) -> Vec<f64>,
+    story: &Story,
+) -> Result<Block, PlotError> {
+    let series = [&story.with, &story.without].map(|round| Series {
+        name: round.name.clone(),
+        shape: Shape::Step,
+        points: shares(millis(round).into_iter().map(|millis| millis / 1e3)),
+    });
+    let plot = Plot {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        y_label: "% of viewers".to_owned(),
+        series: series.into(),
+    };
+    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+}
+
+const WITH_ADMISSION: &str = "Whoever is let in plays; nobody is stalled. Once the disk is booked, \
+    those who come are refused at the door, with the time at which it may be worth trying again.";
+
+const WITHOUT_ADMISSION: &str = "The same viewers, all let in. As soon as they want more than the \
+    disk gives, pictures stand still, and not only those of the ones who came last.";
+
+const READS: &str = "Reads that the disk completed in each slot, and how many it is guaranteed to \
+    complete wherever they lie. Usually it does more; what is more is used to read ahead, never \
+    to let in viewers.";
+
+const READS_WITHOUT: &str = "The disk does what it can here too. It is not slower: too much is \
+    asked of it.";
+
+const STARTUP: &str = "For each time, the share of viewers whose first picture was there by then. \
+    Further left is better.";
+
+const STALLED: &str = "For each time, the share of viewers who were stalled for at most so long \
+    in all. Straight up at zero is how it should be.";

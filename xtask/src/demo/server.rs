@@ -1,0 +1,149 @@
+//! A `tenuto serve` of the demo, and an eye on its `/status` while viewers watch.
+
+use super::children::{Call, Problem, Running, check};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A server that serves.
+pub(crate) struct Server {
+    running: Running,
+    address: String,
+}
+
+impl Server {
+    /// Starts `call` (`tenuto serve ... --json`) and waits until it serves.
+    pub(crate) fn start(call: &Call, log: &Path, stop: &AtomicBool) -> Result<Self, Problem> {
+        let mut running = call.start(log)?;
+        let stdout = running.stdout();
+        let (tell, told) = std::sync::mpsc::channel();
+        // Reads on to the end, so that the server never waits for a reader.
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                text.push_str(&line);
+                if let Ok(value) = serde_json::from_str::<Value>(&text) {
+                    let _ = tell.send(value);
+                    text.clear();
+                }
+            }
+        });
+        let deadline = Instant::now() + START;
+        loop {
+            if let Ok(value) = told.recv_timeout(Duration::from_millis(50)) {
+                let address = value["address"].as_str().unwrap_or_default().to_owned();
+                return Ok(Self { running, address });
+            }
+            check(stop)?;
+            if let Some(code) = running.ended()? {
+                return Err(call.failure(code, log));
+            }
+            if Instant::now() > deadline {
+                return Err(format!("'{}' does not begin to serve", call.typed()));
+            }
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// An answer in JSON.
+    pub(crate) fn get(&self, path: &str) -> Result<Value, Problem> {
+        get(&self.address, path).map_err(|error| format!("{}{path}: {error}", self.url()))
+    }
+
+    /// Lets it run on; gives its process id.
+    pub(crate) fn keep(mut self) -> u32 {
+        self.running.keep();
+        self.running.id()
+    }
+
+    /// Watches `/status` until `done`.
+    pub(crate) fn watch(&self, done: &AtomicBool, seen: &Mutex<Watch>) {
+        while !done.load(Ordering::Relaxed) {
+            // One look that fails is a gap in a plot; the play itself tells of a dead server.
+            if let Ok(status) = self.get("/status") {
+                seen.lock().expect("no one breaks while holding it").note(&status);
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}
+
+fn get(address: &str, path: &str) -> Result<Value, Box<dyn std::error::Error>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let body = answer.split_once("\r\n\r\n").ok_or("no answer")?.1;
+    Ok(serde_json::from_str(body)?)
+}
+
+/// What was seen of a server's first disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    /// Reads completed in each slot, and what was guaranteed then.
+    pub(crate) slots: BTreeMap<u64, (u64, u64)>,
+    /// The latest status.
+    pub(crate) last: Value,
+    /// The most memory seen in use, in bytes.
+    pub(crate) buffers: u64,
+}
+
+impl Watch {
+    fn note(&mut self, status: &Value) {
+        for slot in status["disks"][0]["slots"].as_array().into_iter().flatten() {
+            let number = |key: &str| slot[key].as_u64().unwrap_or_default();
+            self.slots.insert(number("slot"), (number("reads"), number("min_read")));
+        }
+        self.buffers = self.buffers.max(status["buffers_used"].as_u64().unwrap_or_default());
+        self.last = status.clone();
+    }
+
+    /// Slots in which the disk did something, in order.
+    pub(crate) fn busy(&self) -> Vec<(u64, u64, u64)> {
+        let slots = self.slots.iter().map(|(slot, (reads, min))| (*slot, *reads, *min));
+        let first = slots.clone().find(|slot| slot.1 > 0).map_or(u64::MAX, |slot| slot.0);
+        let last = slots.clone().rfind(|slot| slot.1 > 0).map_or(0, |slot| slot.0);
+        slots.filter(|slot| slot.0 >= first && slot.0 <= last).collect()
+    }
+}
+
+/// A store that was calibrated opens at once; one that was not is measured first.
+const START: Duration = Duration::from_secs(30);
+
+/// A status is a page of text.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// As long as a slot; the status keeps more of them than pass meanwhile.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_slot_is_noted_once_and_idle_ends_are_left_out() {
+        let status = |slots: &[(u64, u64)]| {
+            let slots: Vec<Value> = slots
+                .iter()
+                .map(|(slot, reads)| json!({"slot": slot, "reads": reads, "min_read": 9}))
+                .collect();
+            json!({ "disks": [{ "slots": slots }], "buffers_used": slots.len() })
+        };
+        let mut watch = Watch::default();
+        watch.note(&status(&[(3, 0), (4, 7), (5, 0)]));
+        watch.note(&status(&[(5, 0), (6, 8), (7, 0)]));
+        assert_eq!(watch.busy(), [(4, 7, 9), (5, 0, 9), (6, 8, 9)]);
+        assert_eq!(watch.buffers, 3);
+        assert_eq!(Watch::default().busy(), []);
+    }
+}
