@@ -5,6 +5,8 @@
 
 use crate::failure::{Code, Failure};
 use crate::out::Bar;
+use device::{CalibrateOptions, CalibrateProgress, DeviceError, Pool};
+use disk::Calibration;
 use media::TitleKind;
 use server::control::{Client, ControlError, Reply, Request};
 use server::wire;
@@ -12,7 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use store::{CheckOptions, FreePace, IngestOptions, Progress, Store, StoreError};
+use units::ByteCount;
 
 /// Asks the store at `path`. Progress is shown where there is a terminal.
 pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
@@ -29,7 +33,11 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
             let store = open(path)?;
             // Without a server an interrupted command must clean up by itself. (With one, the
             // server does when this process is gone.)
-            let cancel = on_interrupt()?;
+            let long = matches!(
+                request,
+                Request::Ingest { .. } | Request::Export { .. } | Request::Check { .. }
+            );
+            let cancel = if long { on_interrupt()? } else { Arc::default() };
             answer(&store, request, &bar, &cancel)
         }
     }
@@ -108,12 +116,38 @@ fn answer(
             let report = store.check_paced(&options, &FreePace, progress, cancel)?;
             Reply::Check(wire::CheckReport::from(&report))
         }
-        Request::Calibrate => return Err(Failure::new("nobody serves this store")),
+        Request::Calibrate => {
+            let calibration = measure(store, bar)?;
+            store.set_calibration(&calibration)?;
+            Reply::Calibration(wire::Calibration::from(&calibration))
+        }
         Request::Status => {
             return Err(Failure::new("nobody serves this store").hint("start `tenuto serve`"));
         }
     })
 }
+
+fn measure(store: &Store, bar: &Bar) -> Result<Calibration, Failure> {
+    let mut options = CalibrateOptions { budget: CALIBRATION, ..CalibrateOptions::default() };
+    options.read_sizes.push(LARGEST_READ);
+    let depth = options.depths.iter().copied().max().unwrap_or(1);
+    let pool = Pool::new(ByteCount(LARGEST_READ.0 * u64::from(depth)), LARGEST_READ);
+    let show = &mut |p: CalibrateProgress| bar.percent(p.stage, p.done);
+    loop {
+        match device::calibrate(store.device().as_ref(), &pool, &options, show) {
+            // Nothing that long has been written yet: without the largest reads, then.
+            Err(DeviceError::Unusable { .. }) if options.read_sizes.len() > 1 => {
+                options.read_sizes.pop();
+            }
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Long enough for each size of read to meet its worst placements a few times over.
+const CALIBRATION: Duration = Duration::from_secs(30);
+/// What a hard disk of today wants, and more than any server will buffer by the thousand.
+const LARGEST_READ: ByteCount = ByteCount::mib(16);
 
 impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {

@@ -129,7 +129,7 @@ fn parser(row: &Row) -> ValueParser {
         // Only an option whose default is "nothing" may be given as nothing.
         Value::Text if row.default == Some("") => ValueParser::string(),
         Value::Nothing | Value::Text | Value::Url => NonEmptyStringValueParser::new().into(),
-        Value::Path => clap::value_parser!(PathBuf).into(),
+        Value::Path => clap::value_parser!(PathBuf),
         Value::Size => ValueParser::new(ByteCount::from_str),
         Value::Rate => ValueParser::new(BitRate::from_str),
         Value::Time => ValueParser::new(parse_duration),

@@ -8,6 +8,7 @@ mod access;
 mod cli;
 mod commands;
 mod failure;
+mod limits;
 mod out;
 mod reference;
 mod show;

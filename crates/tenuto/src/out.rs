@@ -119,13 +119,16 @@ impl Bar {
         self.set(template, stage, done, total);
     }
 
-    /// How far it has come, in steps.
-    pub(crate) fn steps(&self, stage: &str, done: u64, total: Option<u64>) {
-        let template = match total {
-            Some(_) => "{msg:12} {wide_bar} {pos}/{len}",
-            None => "{msg:12} {spinner} {pos}",
-        };
-        self.set(template, stage, done, total);
+    /// How far it has come, as a part of the whole.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 100")]
+    pub(crate) fn percent(&self, stage: &str, part: f64) {
+        let done = (part.clamp(0.0, 1.0) * 100.0) as u64;
+        self.set("{msg:24} {wide_bar} {pos} %", stage, done, Some(100));
+    }
+
+    /// What it is doing just now.
+    pub(crate) fn say(&self, what: &str) {
+        self.set("{spinner} {msg}", what, 0, None);
     }
 
     fn set(&self, template: &str, stage: &str, done: u64, total: Option<u64>) {
@@ -140,11 +143,6 @@ impl Bar {
             self.bar.set_length(total);
         }
         self.bar.set_position(done);
-    }
-
-    /// A line above the bar, on standard error.
-    pub(crate) fn line(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
     }
 }
 

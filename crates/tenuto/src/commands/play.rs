@@ -4,7 +4,7 @@ use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, facts};
-use crate::show;
+use crate::{limits, show};
 use meter::viewer::{
     self, Choice, Form, Outcome, PlayError, PlayOptions, PlayReport, Sample, Totals,
 };
@@ -16,14 +16,17 @@ use units::{BitRate, ByteCount};
 pub(crate) fn play(args: &Args<'_>) -> Result<(), Failure> {
     let options = options(args)?;
     let stop = on_interrupt()?;
+    limits::raise_open_files();
     let bar = Bar::new();
-    let report =
-        viewer::play(&options, &stop, &mut |sample| bar.bytes(&state(sample), sample.bytes, None))?;
+    let report = viewer::play(&options, &stop, &mut |sample| bar.say(&state(sample)))?;
     drop(bar);
     if args.has("json") {
         out::print_json(&report);
     } else {
         tell(&report);
+    }
+    if !report.complete {
+        return Err(Failure::reported(Code::Invalid));
     }
     match report.totals {
         Totals { admitted: 0, failed: 0, refused, .. } if refused > 0 => {
@@ -180,5 +183,21 @@ fn rounded(value: f64) -> u64 {
 impl From<PlayError> for Failure {
     fn from(error: PlayError) -> Self {
         Self::of(&error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli;
+
+    /// The table says in words what the meter's and the player's defaults say in values.
+    #[test]
+    fn the_defaults_in_the_table_are_the_meters() {
+        let matches = cli::command().get_matches_from(["tenuto", "play", "http://a/"]);
+        let (_, inner) = matches.subcommand().unwrap();
+        let given = options(&Args(inner)).unwrap();
+        let wanted = PlayOptions { urls: given.urls.clone(), ..PlayOptions::default() };
+        assert_eq!(format!("{given:?}"), format!("{wanted:?}"));
     }
 }

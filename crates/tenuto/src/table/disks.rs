@@ -18,12 +18,14 @@ const CALIBRATE: Command = Command {
     name: "calibrate",
     about: "Measure what a store's disk is guaranteed to read",
     long: "\
-Reads for a minute or two from the worst places it can think of and keeps with the store how many \
+Reads for about half a minute from the worst places it can think of and keeps with the store how many \
 reads the disk completed in every slot: the number that admission stands on. Nothing is written \
-but the result. On a store that is being served the reads take turns with the viewers'.
+but the result. Calibrate while nobody watches: what others read meanwhile makes the disk look \
+slower than it is.
 
 A server calibrates a store that has never been calibrated by itself, briefly; a disk of your own \
-deserves the longer run.",
+deserves the longer run. Reading what was never written does not reach the disk: ingest something \
+first.",
     inner: &[],
     rows: &[
         Row::needed("STORE", Value::Path, "The store whose disk is measured")
