@@ -396,7 +396,7 @@ mod tests {
         ];
         let decided: Vec<String> = cases.iter().map(|json| decide(json)).collect();
         expect_test::expect![[r#"
-            mp4: 1 h264 820.3 KiB, 0 aac 156.3 KiB; left out: []
+            mp4: 1 h264 820.3 KiB, 0 aac 156.2 KiB; left out: []
             mp4: 0 aac 976.6 KiB; left out: ["still picture stream 1 (mjpeg)", "subtitle stream 2 (subrip, eng)", "data stream 3 (tmcd)"]
             mov: 1 h264 976.6 KiB, 2 pcm_s16le 0 B; left out: []
             refused: no one container holds its vp9 together with its pcm_s16le; convert one of them first, or take it in with --as file

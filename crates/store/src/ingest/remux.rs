@@ -111,21 +111,16 @@ fn drain(
     }
 }
 
-/// Reads the pipe to its end.
+/// Reads the pipe to its end. FFmpeg writes 32 KiB at a time, so a piece is several reads.
 fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Vec<u8>>) {
     loop {
-        let mut piece = spare.try_recv().unwrap_or_default();
-        piece.resize(PIECE, 0);
-        match stdout.read(&mut piece) {
-            Ok(got @ 1..) => {
-                piece.truncate(got);
-                if full.send(piece).is_err() {
-                    return;
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            // The exit status tells why.
-            Ok(_) | Err(_) => return,
+        let mut piece = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(PIECE));
+        piece.clear();
+        // The exit status tells why it ended.
+        let read = stdout.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+        let more = read.is_ok() && !piece.is_empty();
+        if !more || full.send(piece).is_err() {
+            return;
         }
     }
 }
@@ -203,11 +198,11 @@ const REMUX: &[&str] = &[
     "1000000",
 ];
 
-/// Bytes read from the pipe at once, at most.
-const PIECE: usize = 1 << 20;
+/// Bytes handed from thread to thread at once.
+const PIECE: usize = 512 << 10;
 
-/// Pieces under way between the two threads.
-const PIECES: usize = 4;
+/// Pieces under way between the two threads: what FFmpeg makes while one write is at the disk.
+const PIECES: usize = 8;
 
 /// How often to look whether the work has been called off.
 const GLANCE: Duration = Duration::from_millis(100);
