@@ -1,0 +1,82 @@
+//! What the control socket does on a served store.
+
+use crate::stage::{Stage, media};
+use server::control::{Client, ControlError, Reply, Request};
+use store::Store;
+use units::ByteCount;
+
+fn control(stage: &Stage) -> Client {
+    let uuid = Store::peek(&stage.path).unwrap().uuid;
+    Client::connect(uuid).unwrap().expect("a control socket")
+}
+
+fn ask(client: &mut Client, request: &Request) -> Reply {
+    client.call(request, |_| {}).unwrap_or_else(|error| panic!("{request:?}: {error}"))
+}
+
+#[test]
+fn a_title_is_taken_in_renamed_given_back_and_checked_while_others_play() {
+    let media = media();
+    let stage = Stage::with(&[&media.film]);
+    let serving = stage.serve_with(|config| config.memory = ByteCount::mib(512));
+    let mut client = control(&stage);
+    let files = vec![media.large.clone(), "/no/such/file.mp4".into()];
+    let mut progress = 0;
+    let request = Request::Ingest { files, as_file: false, title: None, allow_damaged: false };
+    let reply = client.call(&request, |_| progress += 1).unwrap();
+    let Reply::Ingest(report) = reply else { panic!("{reply:?}") };
+    assert_eq!(report.files[0].title.as_ref().unwrap().name, "large");
+    assert!(report.files[1].error.is_some(), "{report:?}");
+    assert!(progress > 0, "long work tells how far it is");
+
+    let renamed = Request::Rename { old: "large".to_owned(), new: "big/ä %".to_owned() };
+    assert_eq!(ask(&mut client, &renamed), Reply::Renamed);
+    let Reply::Titles(titles) = ask(&mut client, &Request::Ls) else { panic!() };
+    let names: Vec<&str> = titles.iter().map(|title| title.name.as_str()).collect();
+    assert_eq!(names, ["big/ä %", "film"]);
+    let played = serving.client().get_following("/t/big%2F%C3%A4%20%25.mp4").1;
+    assert!(played.status == 200 && played.whole, "{played:?}");
+
+    let detail = Request::Info { title: Some("film".to_owned()) };
+    let Reply::Title(detail) = ask(&mut client, &detail) else { panic!() };
+    assert!(detail.track_list.iter().any(|track| track.codec.starts_with("avc1")), "{detail:?}");
+
+    let out = stage.directory.join("back.mp4");
+    let export = Request::Export { title: "film".to_owned(), out: out.clone() };
+    let Reply::Export(report) = ask(&mut client, &export) else { panic!() };
+    assert_eq!(report.bytes, std::fs::metadata(&out).unwrap().len());
+
+    let Reply::Check(report) = ask(&mut client, &Request::Check { scrub: true }) else { panic!() };
+    assert!(report.clean && report.titles == 2, "{report:?}");
+    let Reply::Status(status) = ask(&mut client, &Request::Status) else { panic!() };
+    assert_eq!(status.disks.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_done_is_named_and_the_next_request_is_answered() {
+    let stage = Stage::with(&[]);
+    let _serving = stage.serve();
+    let mut client = control(&stage);
+    let missing = || "nothing".to_owned();
+    for request in [
+        Request::Rm { title: missing() },
+        Request::Info { title: Some(missing()) },
+        Request::Rename { old: missing(), new: "x".to_owned() },
+        Request::Export { title: missing(), out: stage.directory.join("x.mp4") },
+    ] {
+        match client.call(&request, |_| {}) {
+            Err(ControlError::Failed(failure)) => assert_eq!(failure.code, "no-title"),
+            other => panic!("{request:?}: {other:?}"),
+        }
+    }
+    assert_eq!(ask(&mut client, &Request::Ls), Reply::Titles(Vec::new()));
+}
+
+#[test]
+fn nobody_answers_for_a_store_that_is_not_served() {
+    let stage = Stage::with(&[]);
+    let uuid = Store::peek(&stage.path).unwrap().uuid;
+    assert!(Client::connect(uuid).unwrap().is_none());
+    drop(stage.serve());
+    assert!(Client::connect(uuid).unwrap().is_none(), "the socket goes with its server");
+}

@@ -1,0 +1,61 @@
+//! Disks that fail and stores that change under a server: requests fail by name, the server lives.
+
+use crate::client::Answer;
+use crate::stage::{Serving, Stage, eventually, media};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use store::Store;
+
+/// Fetches a whole title; the status if an answer came, and whether it was whole.
+fn fetch(serving: &Serving, path: &str) -> Answer {
+    serving.client().get_following(path).1
+}
+
+#[test]
+fn a_store_file_that_is_cut_short_fails_requests_by_name_and_nothing_else() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    // Opens the title, so that only the media is missing afterwards.
+    assert_eq!(serving.client().ask("HEAD", "/t/film.mp4", &[]).status, 200);
+    OpenOptions::new().write(true).open(&stage.path).unwrap().set_len(4096).unwrap();
+    let answer = fetch(&serving, "/t/film.mp4");
+    assert!(answer.status == 500 && answer.error() == "bytes-lost" || !answer.whole, "{answer:?}");
+    assert_eq!(serving.client().get("/healthz").status, 200);
+    eventually("it is counted", || serving.status("/disks/0/failures") > 0);
+}
+
+#[test]
+fn an_unlinked_store_file_is_served_on() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    std::fs::remove_file(&stage.path).unwrap();
+    let answer = fetch(&serving, "/t/film.mp4");
+    assert!(answer.status == 200 && answer.whole);
+}
+
+#[test]
+fn damaged_bytes_are_never_served_as_good() {
+    let stage = Stage::with(&[&media().film]);
+    let store = Store::open(&stage.path).unwrap();
+    let title = store.title("film").unwrap();
+    let place = store.runs(title.id, 0).unwrap()[0].start + 70_000;
+    drop(store);
+    let file = OpenOptions::new().read(true).write(true).open(&stage.path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, place).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], place).unwrap();
+    file.sync_all().unwrap();
+
+    let log = stage.directory.join("access.log");
+    let serving = stage.serve_with(|config| config.access_log = Some(log.clone()));
+    let answer = fetch(&serving, "/t/film.mp4");
+    assert!(answer.status == 500 || !answer.whole, "{}", answer.status);
+    drop(serving);
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["event"] == "damaged"), "{lines:?}");
+    let request = lines.iter().find(|line| line["status"] == 307).expect("a line for each request");
+    assert_eq!(request["target"], "/t/film.mp4");
+    assert!(request["time"].is_string() && request["peer"].is_string());
+}

@@ -1,0 +1,91 @@
+//! Titles that go while they are played, servers that stop, and stores that have an owner.
+
+use crate::stage::{Stage, eventually, media};
+use server::control::{Client, Reply, Request};
+use server::{Server, ServerError};
+use std::time::Duration;
+use store::Store;
+
+#[test]
+fn two_viewers_of_a_removed_title_see_it_to_the_end_and_nobody_else_sees_it() {
+    let stage = Stage::with(&[&media().film]);
+    let uuid = Store::peek(&stage.path).unwrap().uuid;
+    let serving = stage.serve_with(|config| config.ended_after = Duration::from_secs(1));
+    let mut viewers = [serving.client(), serving.client()];
+    let paths =
+        viewers.each_mut().map(|v| v.get("/t/film.mp4").field("location").unwrap().to_owned());
+    assert_eq!(viewers[0].get(&paths[0]).status, 200);
+
+    let mut control = Client::connect(uuid).unwrap().expect("a control socket");
+    let free = || match Client::connect(uuid).unwrap().unwrap().call(&info(), |_| {}).unwrap() {
+        Reply::Store(info) => info.free_bytes,
+        other => panic!("{other:?}"),
+    };
+    let before = free();
+    let removed = control.call(&Request::Rm { title: "film".to_owned() }, |_| {}).unwrap();
+    assert!(matches!(removed, Reply::Removed { in_use: true, .. }), "{removed:?}");
+    assert_eq!(serving.client().get("/t/film.mp4").error(), "no-title");
+    assert_eq!(serving.client().get("/titles").json()["titles"].as_array().unwrap().len(), 0);
+    let again = control.call(&Request::Rm { title: "film".to_owned() }, |_| {});
+    assert!(again.unwrap_err().to_string().contains("film"));
+    for (viewer, path) in viewers.iter_mut().zip(&paths) {
+        let answer = viewer.get(path);
+        assert!(answer.status == 200 && answer.whole, "{path}: {}", answer.status);
+    }
+    assert_eq!(free(), before, "its space is kept while it is played");
+    eventually("its space is free when the last viewer has gone", || free() > before);
+}
+
+fn info() -> Request {
+    Request::Info { title: None }
+}
+
+#[test]
+fn a_second_server_on_an_owned_store_is_told_so() {
+    let stage = Stage::with(&[]);
+    let first = stage.serve();
+    let error = Server::start(stage.config()).unwrap_err();
+    let ServerError::Store { path, reason } = error else { panic!("{error}") };
+    assert_eq!(path, stage.path);
+    assert!(reason.contains("in use by another process"), "{reason}");
+    assert_eq!(first.client().get("/healthz").status, 200);
+    drop(first);
+    drop(stage.serve());
+}
+
+#[test]
+fn a_taken_address_is_named() {
+    let stage = Stage::with(&[]);
+    let other = Stage::with(&[]);
+    let serving = stage.serve();
+    let mut config = other.config();
+    config.listen = serving.server.address();
+    let error = Server::start(config).unwrap_err();
+    assert!(error.to_string().contains(&serving.server.address().to_string()), "{error}");
+}
+
+#[test]
+fn stopping_lets_nobody_in_and_waits_for_those_who_play() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    let mut viewer = serving.client();
+    let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
+    serving.server.stop(Duration::from_secs(60));
+    eventually("it says so", || serving.client().get("/healthz").status == 503);
+    let newcomer = serving.client().get("/t/film.mp4");
+    assert_eq!((newcomer.status, &*newcomer.error()), (503, "stopping"));
+    let answer = viewer.get(&path);
+    assert!(answer.status == 200 && answer.whole, "who plays plays on");
+    serving.server.stop(Duration::ZERO);
+    serving.server.wait().unwrap();
+    Store::open(&stage.path).expect("the store is nobody's now");
+}
+
+#[test]
+fn a_server_that_nobody_uses_stops_at_once() {
+    let stage = Stage::with(&[]);
+    let serving = stage.serve();
+    assert!(serving.server.is_running());
+    serving.server.stop(Duration::from_secs(3600));
+    serving.server.wait().unwrap();
+}

@@ -1,0 +1,14 @@
+//! The server end to end, over loopback: a real store in a file, small titles made with FFmpeg,
+//! real sockets. One file for each promise; what they share is in `stage.rs` and `client.rs`.
+//!
+//! `cargo test -p server --test serve NAME` runs one again.
+
+mod client;
+mod commands;
+mod faults;
+mod hostile;
+mod lifecycle;
+mod playing;
+mod ranges;
+mod refusals;
+mod stage;

@@ -1,0 +1,126 @@
+//! What players get is what was taken in.
+
+use crate::client::addresses;
+use crate::stage::{Stage, media};
+use std::path::Path;
+use std::process::Command;
+
+/// Frames decoded from a source: (stream, size, MD5) of each, in order. FFmpeg may not complain.
+fn frames(input: &str) -> Vec<String> {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "warning", "-i", input, "-map", "0:v?", "-map", "0:a?", "-bitexact"]);
+    let output = command.args(["-f", "framemd5", "-"]).output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaints.is_empty(), "{input}: {complaints}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines = lines.lines().filter(|line| !line.starts_with('#'));
+    let mut frames: Vec<String> = lines
+        .map(|line| {
+            let columns: Vec<&str> = line.split(',').map(str::trim).collect();
+            format!("{} {} {}", columns[0], columns[4], columns[5])
+        })
+        .collect();
+    // Streams are interleaved as they come; each keeps its order.
+    frames.sort_by_key(|frame| frame.split(' ').next().map(str::to_owned));
+    frames
+}
+
+#[test]
+fn ffmpeg_decodes_the_same_frames_from_hls_and_progressive_as_from_the_source() {
+    let media = media();
+    let stage = Stage::with(&[&media.film, &media.song]);
+    let serving = stage.serve();
+    let of_file = |path: &Path| frames(path.to_str().unwrap());
+    for (title, source) in [("film", of_file(&media.film)), ("song", of_file(&media.song))] {
+        assert!(source.len() > 100, "{}", source.len());
+        for form in [format!("/t/{title}/master.m3u8"), format!("/t/{title}.mp4")] {
+            let played = frames(&serving.url(&form));
+            assert_eq!(played.len(), source.len(), "{form}: frames");
+            assert!(played == source, "{form}: frames differ");
+        }
+    }
+    assert_eq!(serving.status("/glitches"), 0);
+}
+
+#[test]
+fn ffprobe_finds_the_streams() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    for path in ["/t/film/master.m3u8", "/t/film.mp4"] {
+        let output = Command::new("ffprobe")
+            .args(["-v", "warning", "-of", "csv=p=0", "-show_entries", "stream=codec_name"])
+            .arg(serving.url(path))
+            .output()
+            .unwrap();
+        let mut codecs: Vec<&str> = std::str::from_utf8(&output.stdout)
+            .unwrap()
+            .lines()
+            .map(|line| line.trim_end_matches(','))
+            .filter(|line| !line.is_empty())
+            .collect();
+        codecs.sort_unstable();
+        codecs.dedup();
+        assert_eq!(codecs, ["aac", "h264"], "{path}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{path}");
+    }
+}
+
+#[test]
+fn playlists_name_what_is_there_and_segments_are_the_same_each_time() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve_with(|config| config.segment = std::time::Duration::from_secs(2));
+    let mut client = serving.client();
+    let at = "/t/film/master.m3u8";
+    let master = client.get(at);
+    assert_eq!(master.field("content-type"), Some("application/vnd.apple.mpegurl"));
+    assert_eq!(master.field("access-control-allow-origin"), Some("*"));
+    let lists = addresses(master.text(), at);
+    assert_eq!(lists.len(), 2, "{}", master.text());
+    for list in lists {
+        let playlist = client.get(&list);
+        assert_eq!(playlist.status, 200, "{list}");
+        let pieces = addresses(playlist.text(), &list);
+        assert_eq!(pieces.len(), 4, "an init segment and three of 2 s: {}", playlist.text());
+        for piece in pieces {
+            let (one, other) = (client.get(&piece), client.get(&piece));
+            assert_eq!((one.status, other.status), (200, 200), "{piece}");
+            assert!(!one.body.is_empty() && one.body == other.body, "{piece}");
+            assert_eq!(one.field("etag"), other.field("etag"));
+            let etag = one.field("etag").unwrap();
+            let same = client.ask("GET", &piece, &[("If-None-Match", etag)]);
+            assert_eq!((same.status, same.body.len()), (304, 0), "{piece}");
+        }
+    }
+}
+
+#[test]
+fn what_is_on_offer_is_listed_with_where_to_play_it() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    let titles = serving.client().get("/titles").json();
+    let title = &titles["titles"][0];
+    assert_eq!(title["name"], "film");
+    assert_eq!(title["tracks"], 2);
+    for key in ["hls", "mp4"] {
+        let path = title[key].as_str().unwrap();
+        assert_eq!(serving.client().get_following(path).1.status, 200, "{path}");
+    }
+}
+
+#[test]
+fn the_console_needs_nothing_from_elsewhere() {
+    let stage = Stage::with(&[]);
+    let serving = stage.serve();
+    let mut client = serving.client();
+    let (_, page) = client.get_following("/");
+    assert_eq!(page.field("content-type"), Some("text/html; charset=utf-8"));
+    for (name, kind) in [("console.js", "text/javascript"), ("console.css", "text/css")] {
+        assert!(page.text().contains(&format!("/console/{name}")));
+        let file = client.get(&format!("/console/{name}"));
+        assert_eq!(file.status, 200);
+        assert!(file.field("content-type").unwrap().starts_with(kind));
+        assert!(!file.text().contains("://") || file.text().contains("http://www.w3.org/2000/svg"));
+    }
+    assert!(!page.text().contains("://"));
+    assert_eq!(client.get("/console/none.js").status, 404);
+}

@@ -1,0 +1,95 @@
+//! Any range of a body is that part of the whole.
+
+use crate::client::Client;
+use crate::stage::{Stage, media};
+
+#[test]
+fn any_range_of_a_file_is_that_part_of_the_whole() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    let mut client = serving.client();
+    let (path, whole) = client.get_following("/t/film.mp4");
+    assert_eq!(whole.status, 200);
+    assert_eq!(whole.field("accept-ranges"), Some("bytes"));
+    let (whole, etag) = (&whole.body, whole.field("etag").unwrap().to_owned());
+    let length = whole.len();
+
+    let seed = 7;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut ranges: Vec<(usize, usize)> = vec![(0, 0), (0, length - 1), (length - 1, length - 1)];
+    for _ in 0..60 {
+        let first = random.usize(0..length);
+        let size = if random.bool() { random.usize(0..1000) } else { random.usize(0..length) };
+        ranges.push((first, (first + size).min(length - 1)));
+    }
+    for (first, last) in ranges {
+        let range = format!("bytes={first}-{last}");
+        let part = client.ask("GET", &path, &[("Range", &range)]);
+        assert_eq!(part.status, 206, "{range}, seed {seed}");
+        assert_eq!(part.field("content-range"), Some(&*format!("bytes {first}-{last}/{length}")));
+        assert!(part.body == whole[first..=last], "{range}, seed {seed}");
+    }
+    check_fields(&mut client, &path, whole, &etag);
+}
+
+/// What the `Range` field may say beside a plain range.
+fn check_fields(client: &mut Client, path: &str, whole: &[u8], etag: &str) {
+    let length = whole.len();
+    let all = 0..length;
+    // (fields, status, the part)
+    let table: &[(&[(&str, &str)], u16, std::ops::Range<usize>)] = &[
+        (&[("Range", "bytes=-100")], 206, length - 100..length),
+        (&[("Range", "bytes=100-")], 206, 100..length),
+        (&[("Range", "bytes=5-99999999999999999999999")], 206, 5..length),
+        (&[("Range", "bytes=0-4,10-14")], 200, all.clone()),
+        (&[("Range", "bytes=7-3")], 200, all.clone()),
+        (&[("Range", "seconds=1-2")], 200, all.clone()),
+        (&[("Range", "bytes=2-5"), ("If-Range", etag)], 206, 2..6),
+        (&[("Range", "bytes=2-5"), ("If-Range", "\"other\"")], 200, all),
+    ];
+    for (fields, status, part) in table {
+        let answer = client.ask("GET", path, fields);
+        assert_eq!(answer.status, *status, "{fields:?}");
+        assert!(answer.body == whole[part.clone()], "{fields:?}");
+    }
+    for range in [format!("bytes={length}-"), "bytes=-0".into(), "bytes=99999999999999-".into()] {
+        let answer = client.ask("GET", path, &[("Range", &range)]);
+        assert_eq!(answer.status, 416, "{range}");
+        assert_eq!(answer.field("content-range"), Some(&*format!("bytes */{length}")));
+        assert_eq!(answer.error(), "range-not-satisfiable");
+    }
+    let head = client.ask("HEAD", path, &[("Range", "bytes=0-9")]);
+    assert_eq!((head.status, head.field("content-length")), (206, Some("10")));
+    assert_eq!(client.get(path).body.len(), length, "the connection is still in step");
+}
+
+#[test]
+fn looking_does_not_reserve() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    let mut client = serving.client();
+    for path in ["/t/film.mp4", "/t/film/master.m3u8"] {
+        let head = client.ask("HEAD", path, &[]);
+        assert_eq!(head.status, 200, "{path}");
+        assert!(head.field("content-length").unwrap().parse::<u64>().unwrap() > 0);
+    }
+    let options = client.ask("OPTIONS", "/t/film.mp4", &[("Origin", "http://elsewhere")]);
+    assert_eq!(options.status, 204);
+    assert!(options.field("access-control-allow-headers").unwrap().contains("Range"));
+    assert_eq!(serving.status("/admitted"), 0);
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    let mut client = serving.client();
+    let path = client.get("/t/film.mp4").field("location").unwrap().to_owned();
+    let ask = |range: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nRange: {range}\r\n\r\n");
+    let all = [ask("bytes=0-9"), ask("bytes=100-299999"), ask("bytes=4-7")].concat();
+    client.send(all.as_bytes());
+    for length in [10, 299_900, 4] {
+        let answer = client.answer(true).unwrap();
+        assert_eq!((answer.status, answer.body.len()), (206, length));
+    }
+}
