@@ -7,7 +7,7 @@
 
 use super::{DiskNumber, Engine, Ticket};
 use scheduler::admission::spare_reads;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{ByteCount, Moment, SlotIndex};
 
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub(super) struct BestEffort {
     waiting: VecDeque<Waiting>,
     // What each permit in use counts for, in reads.
     granted: BTreeMap<Ticket, u32>,
+    // Those granted as part of a slot's batch.
+    in_batch: BTreeSet<Ticket>,
     /// Whose turn it is in a slot's remainder.
     pub(super) next_turn: bool,
 }
@@ -35,6 +37,11 @@ impl BestEffort {
         !self.waiting.is_empty()
     }
 
+    /// Whether permits granted with a batch are in use: they may take until the slot ends.
+    pub(super) fn is_in_batch(&self) -> bool {
+        !self.in_batch.is_empty()
+    }
+
     fn grant(&mut self) -> Option<Ticket> {
         let Waiting { ticket, reads, .. } = self.waiting.pop_front()?;
         self.granted.insert(ticket, reads);
@@ -44,6 +51,7 @@ impl BestEffort {
     fn finish(&mut self, ticket: Ticket) -> bool {
         let waiting = self.waiting.len();
         self.waiting.retain(|other| other.ticket != ticket);
+        self.in_batch.remove(&ticket);
         self.granted.remove(&ticket).is_some() || waiting != self.waiting.len()
     }
 }
@@ -81,10 +89,10 @@ impl Engine {
     }
 
     /// Grants the next permit of `disk`, if one waits.
-    pub(super) fn grant(&mut self, disk: usize) -> bool {
-        let Some(ticket) = self.disks[disk].work.grant() else { return false };
+    pub(super) fn grant(&mut self, disk: usize) -> Option<Ticket> {
+        let ticket = self.disks[disk].work.grant()?;
         self.actions.push(super::Action::Granted { ticket });
-        true
+        Some(ticket)
     }
 
     /// At a slot's start: grants what has waited for a whole slot and can be spared.
@@ -103,7 +111,8 @@ impl Engine {
                 break;
             }
             spare -= first.reads;
-            self.grant(disk);
+            let ticket = self.grant(disk);
+            self.disks[disk].work.in_batch.extend(ticket);
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::buffers::State;
 use super::sessions::{Request, Session};
 use super::streams::{Stream, StreamId};
-use super::{Action, Engine, SessionId};
+use super::{Action, Engine, ReadId, SessionId};
 use units::{Moment, SlotIndex};
 
 impl Engine {
@@ -31,34 +31,49 @@ impl Engine {
         self.slot = slot;
         self.disks.iter_mut().for_each(|disk| disk.roll(slot));
         self.network.advance(slot);
-        self.let_go_in_time(now);
+        self.let_go_in_time();
         self.watch_sessions(now);
         for disk in 0..self.disks.len() {
             self.begin_slot(now, disk);
         }
+        // Decided like all else on the slots after this one, so only now.
+        self.wait_for_the_late(now);
     }
 
-    // Buffers whose time is up. A viewer who is fetching but behind its schedule gets a later
-    // schedule instead, if that fits.
-    fn let_go_in_time(&mut self, now: Moment) {
-        let due: Vec<StreamId> =
-            self.streams.iter().filter(|(_, s)| self.is_overdue(s)).map(|(id, _)| *id).collect();
-        for id in due {
-            if self.is_fetching(&self.streams[&id], now) && self.slide(id) {
-                continue;
-            }
-            while self.is_overdue(&self.streams[&id]) {
-                let (_, piece) = self.streams[&id].first_held().expect("overdue");
+    // Buffers whose time was up when the last slot ended.
+    fn let_go_in_time(&mut self) {
+        let over = SlotIndex(self.slot.0 - 1);
+        for id in self.with_buffers_until(over) {
+            while let Some((read, piece)) = self.streams[&id].first_held() {
+                if piece.release > over || self.is_reading(read) {
+                    break;
+                }
                 self.let_go(id, piece.piece);
             }
         }
     }
 
-    fn is_overdue(&self, stream: &Stream) -> bool {
-        stream.first_held().is_some_and(|(read, piece)| {
-            let ready = self.buffers.get(read).expect("held").state == State::Ready;
-            piece.release < self.slot && ready
-        })
+    // A viewer who is fetching, but so late that its next buffer would be let go when this slot
+    // ends, gets a later schedule, if that fits.
+    fn wait_for_the_late(&mut self, now: Moment) {
+        for id in self.with_buffers_until(self.slot) {
+            if self.is_fetching(&self.streams[&id], now) {
+                self.slide(id);
+            }
+        }
+    }
+
+    // Streams whose first buffer is to be let go at the end of `slot` or before.
+    fn with_buffers_until(&self, slot: SlotIndex) -> Vec<StreamId> {
+        let due = |stream: &Stream| {
+            let first = stream.first_held();
+            first.is_some_and(|(read, piece)| piece.release <= slot && !self.is_reading(read))
+        };
+        self.streams.iter().filter(|(_, stream)| due(stream)).map(|(id, _)| *id).collect()
+    }
+
+    fn is_reading(&self, read: ReadId) -> bool {
+        self.buffers.get(read).expect("held").state == State::Reading
     }
 
     fn is_fetching(&self, stream: &Stream, now: Moment) -> bool {
@@ -69,7 +84,7 @@ impl Engine {
 
     // Moves the rest of a stream's schedule later, if that fits. It always does as far as the disk
     // is concerned; memory is held for longer.
-    fn slide(&mut self, id: StreamId) -> bool {
+    fn slide(&mut self, id: StreamId) {
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
         let before = stream.summary;
@@ -77,13 +92,11 @@ impl Engine {
         self.demand.begin(self.slot);
         stream.summary = self.demand.add_track(stream.unread());
         stream.held().for_each(|(_, piece)| self.demand.add_held(piece));
-        let fits = self.fits(disk).is_ok();
-        if !fits {
+        if self.fits(disk).is_err() {
             stream.slide_back(SLIDE_SLOTS);
             stream.summary = before;
         }
         self.insert_stream(id, stream);
-        fits
     }
 
     fn watch_sessions(&mut self, now: Moment) {

@@ -236,10 +236,9 @@ impl Engine {
     }
 
     fn note_delivered(&mut self, now: Moment, id: StreamId, piece: u32, whole: bool, read: ReadId) {
-        let stream = &self.streams[&id];
-        let disk = usize::from(stream.layout.disk.0);
-        if stream.cursor == piece && u64::from(stream.curve().len(piece)) <= self.room(disk) {
-            // It was in memory for another viewer before its turn came.
+        if whole && self.streams[&id].cursor == piece {
+            // It was in memory for another viewer before its turn came. Delivered in part, it
+            // must wait for its turn to be held: memory is given out strictly by deadline.
             self.share(now, id, read);
         }
         let stream = self.streams.get_mut(&id).expect("live");

@@ -59,18 +59,16 @@ impl Engine {
         let left = self.slot.next().start(self.config.slot).since(now);
         let busy = state.busy();
         state.batch.is_empty()
+            && !state.work.is_in_batch()
             && busy < state.guarantee.queue_depth.max(1)
-            && state.guarantee.longest_read.saturating_mul(busy + 1) <= left
+            && state.guarantee.longest_read.saturating_mul(busy + 1) < left
     }
 
     fn begin_one(&mut self, now: Moment, disk: usize) -> bool {
         let work_first = self.disks[disk].work.next_turn;
         self.disks[disk].work.next_turn = !work_first;
-        if work_first {
-            self.grant(disk) || self.read_ahead(now, disk)
-        } else {
-            self.read_ahead(now, disk) || self.grant(disk)
-        }
+        let granted = work_first && self.grant(disk).is_some();
+        granted || self.read_ahead(now, disk) || self.grant(disk).is_some()
     }
 
     fn read_ahead(&mut self, now: Moment, disk: usize) -> bool {
