@@ -319,7 +319,10 @@ impl Player {
                 self.set_state(State::Waiting { since: self.now });
                 self.go_on_if_buffered();
             }
-            (Act::Resume, State::Paused { waiting: false }) if self.limit() > self.position => {
+            // Paused at the very end, there is nothing to wait for either.
+            (Act::Resume, State::Paused { waiting: false })
+                if self.limit() > self.position || self.limit() == self.timeline.duration() =>
+            {
                 self.play();
             }
             (Act::Resume, State::Paused { waiting: false }) => {

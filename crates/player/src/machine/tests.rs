@@ -246,6 +246,24 @@ fn a_pause_is_no_glitch_and_no_drift() {
 }
 
 #[test]
+fn going_on_after_a_pause_at_the_very_end_ends() {
+    check(
+        &[(1, 1000)],
+        "",
+        "1s pause; 5s resume",
+        "0 arrived 0 0
+         9000 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+             5000 Over
+            Finished: startup 0us, played 1s, 0 glitches 0us longest 0us, seeks [], margin None ms
+            drift [0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+}
+
+#[test]
 fn a_pause_ends_a_stall_and_going_on_too_early_begins_another() {
     check(
         &[(3, 1000)],
