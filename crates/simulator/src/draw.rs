@@ -21,7 +21,9 @@ pub fn draw(mood: Mood, seed: u64) -> Scenario {
     let disks: Vec<Disk> = (0..chance.usize(1..3)).map(|_| disk(mood, slot, &mut chance)).collect();
     let largest = disks.iter().map(|disk| disk.read_size.0).max().unwrap_or(0);
     let longest = Duration::from_secs(chance.u64(4..90));
-    let hold = Duration::from_secs(chance.u64(3..20));
+    let segment = pick(&mut chance, &[500, 2000, 4000, 4000, 10_000]);
+    // Less than the time between two requests of a good player makes no sense.
+    let hold = segment * 2 + Duration::from_secs(chance.u64(1..20));
     Scenario {
         seed,
         policy: policy(mood, &mut chance),
@@ -36,7 +38,7 @@ pub fn draw(mood: Mood, seed: u64) -> Scenario {
             count: chance.u32(1..8),
             shortest: longest / 4,
             longest,
-            segment: pick(&mut chance, &[500, 2000, 4000, 4000, 10_000]),
+            segment,
             progressive: share(&mut chance),
             ladders: share(&mut chance),
             tiny: if chance.u8(..4) == 0 { 0.3 } else { 0.0 },

@@ -21,7 +21,7 @@ use server::engine::{
     Action, Engine, EngineConfig, ReadOutcome, RequestId, SessionId, Status, Ticket,
 };
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
@@ -96,6 +96,8 @@ struct World<'a> {
     sessions: BTreeMap<SessionId, usize>,
     requests: BTreeMap<RequestId, Request>,
     last_request: u64,
+    /// Cancelled while something said about them may be on its way.
+    cancelled: BTreeSet<RequestId>,
     /// Asked for and not granted: disk and bytes.
     tickets: BTreeMap<Ticket, (usize, u32)>,
     chance: fastrand::Rng,
@@ -133,6 +135,7 @@ impl<'a> World<'a> {
             sessions: BTreeMap::new(),
             requests: BTreeMap::new(),
             last_request: 0,
+            cancelled: BTreeSet::new(),
             tickets: BTreeMap::new(),
             present: 0,
             trace: Trace::new(KEPT_LINES),
@@ -178,6 +181,11 @@ impl<'a> World<'a> {
             stood_still = if next > self.now { 0 } else { stood_still + 1 };
             if next > patience || stood_still > MOST_EVENTS_AT_ONCE {
                 self.liveness.time_is_up(&mut self.findings);
+                let (present, requests) = (self.present, self.requests.len());
+                self.findings.require(present == 0 && requests == 0, "all viewers leave", || {
+                    let staying = self.viewers.iter().position(|viewer| !viewer.gone);
+                    format!("{present} stay, first {staying:?}; {requests} requests")
+                });
                 break;
             }
             self.now = next;
@@ -204,6 +212,7 @@ impl<'a> World<'a> {
             } else if let Some(viewer) = self.restless.pop_front() {
                 self.look_after(viewer);
             } else {
+                self.cancelled.clear();
                 return;
             }
         }

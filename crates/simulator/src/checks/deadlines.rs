@@ -55,7 +55,7 @@ struct Row {
     next: u32,
     /// Pieces from `next` on that the session got a byte of.
     got: BTreeSet<u32>,
-    /// One past the last piece it got a byte of.
+    /// One past the last piece it got to its end.
     furthest: u32,
     asked: Moment,
     /// It asked for something at all.
@@ -135,20 +135,20 @@ impl Deadlines {
         }
     }
 
-    /// The session got bytes of a piece. Says by how much that was later than promised, given
+    /// The session got bytes of a piece, perhaps up to its end (`whole`). Says by how much that was later than promised, given
     /// that it could have been taken from `could_take` on.
     pub(crate) fn got(
         &mut self,
         now: Moment,
         session: SessionId,
-        piece: Piece,
+        (piece, whole): (Piece, bool),
         could_take: Moment,
     ) -> Option<Duration> {
         let (slot, startup) = (self.slot, self.startup);
         let account = self.accounts.get_mut(&session)?;
         let row = account.rows.iter_mut().find(|row| row.track == piece.track)?;
         row.got.insert(piece.piece);
-        row.furthest = row.furthest.max(piece.piece + 1);
+        row.furthest = row.furthest.max(piece.piece + u32::from(whole));
         let promised = row.deadline(&account.layout, piece.piece, slot, startup);
         // Who comes later than this finds the buffer let go.
         let comes_in_time = could_take <= promised + slot;
@@ -196,8 +196,8 @@ impl Deadlines {
         None
     }
 
-    /// The session is over. Where this account is whole, what it says must be what the engine
-    /// says: otherwise returns both.
+    /// The session is over. Where this account is whole, the engine must not count fewer misses (it
+    /// counts more where a piece was in memory for another viewer only): otherwise returns both.
     pub(crate) fn ended(
         &mut self,
         session: SessionId,
@@ -205,8 +205,8 @@ impl Deadlines {
     ) -> Option<(u64, u64)> {
         let account = self.accounts.remove(&session)?;
         let comparable = account.plain && account.rows.iter().all(|row| !row.given_up);
-        let differs = account.missed != summary.glitches;
-        (comparable && differs).then_some((account.missed, summary.glitches))
+        let fewer = summary.glitches < account.missed;
+        (comparable && fewer).then_some((account.missed, summary.glitches))
     }
 
     fn row(&mut self, session: SessionId, track: TrackNumber) -> Option<&mut Row> {

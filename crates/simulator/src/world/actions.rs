@@ -8,6 +8,17 @@ use std::ops::Range;
 
 impl World<'_> {
     pub(super) fn carry_out(&mut self, action: Action) {
+        // Said before the request was cancelled: the engine knows by now.
+        let about = match &action {
+            Action::Deliver { request, .. }
+            | Action::Complete { request }
+            | Action::Refused { request, .. }
+            | Action::Failed { request, .. } => Some(*request),
+            _ => None,
+        };
+        if about.is_some_and(|request| self.cancelled.contains(&request)) {
+            return;
+        }
         match action {
             Action::Read { read, disk, device_offset, len, title, track, piece } => {
                 let piece = Piece { title, track, piece };
@@ -78,7 +89,10 @@ impl World<'_> {
         self.note("deliver: request, read, bytes", numbers);
         let Some((piece, len)) = self.memory.pin(read, &mut self.findings) else { return };
         let layout = &self.titles[usize::try_from(piece.title.0).expect("few titles")].layout;
-        let size = layout.tracks[usize::from(piece.track)].piece;
+        let track = &layout.tracks[usize::from(piece.track)];
+        let size = track.piece;
+        let end = u64::from(piece.piece) * u64::from(size) + u64::from(bytes.end);
+        let whole = bytes.end == size || end == track.bytes;
         self.deliveries.deliver(request, (piece, size, len), bytes, &mut self.findings);
         let Some(open) = self.requests.get_mut(&request) else {
             self.memory.unpin(read);
@@ -86,7 +100,7 @@ impl World<'_> {
         };
         open.queue.push_back((read, bytes.end - bytes.start));
         let (session, could_take) = (open.session, open.asked.max(open.last_sent));
-        if let Some(late) = self.deadlines.got(self.now, session, piece, could_take) {
+        if let Some(late) = self.deadlines.got(self.now, session, (piece, whole), could_take) {
             self.outcome.late_deliveries += 1;
             let promised = self.scenario.promises();
             self.findings.require(!promised, "what is promised is handed over in time", || {

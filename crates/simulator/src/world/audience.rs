@@ -343,6 +343,7 @@ impl World<'_> {
         }
         self.deliveries.over(id);
         self.liveness.settled(id);
+        self.cancelled.insert(id);
         self.engine.cancel(self.now, id);
     }
 
