@@ -1,0 +1,137 @@
+//! What a decoder makes of a file or URL: one MD5 per decoded frame, by FFmpeg's `framemd5`.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// The decoded frames of one stream, in presentation order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Frames {
+    /// `video` or `audio`.
+    pub(crate) kind: String,
+    /// Milliseconds from the first frame of this stream, and the MD5 of the decoded frame.
+    pub(crate) frames: Vec<(i64, String)>,
+}
+
+impl Frames {
+    /// Forgets the first frame; times begin with the second.
+    pub(crate) fn behead(&mut self) {
+        self.frames.remove(0);
+        self.rebase();
+    }
+
+    fn rebase(&mut self) {
+        let first = self.frames.first().map_or(0, |frame| frame.0);
+        self.frames.iter_mut().for_each(|frame| frame.0 -= first);
+    }
+}
+
+/// Decodes every video and audio stream of `input`.
+///
+/// Panics with FFmpeg's own words if it complains at all: a warning while playing is a failure.
+pub(crate) fn decode(input: &str) -> Vec<Frames> {
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "warning", "-i", input, "-map", "0:v?", "-map", "0:a?"])
+        .args(["-fps_mode", "passthrough", "-f", "framemd5", "-"])
+        .output()
+        .expect("ffmpeg runs (apt-get install ffmpeg)");
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ffmpeg cannot decode {input}:\n{complaints}");
+    let complaints: Vec<&str> = complaints.lines().filter(|line| !is_harmless(line)).collect();
+    assert!(complaints.is_empty(), "ffmpeg complains about {input}:\n{}", complaints.join("\n"));
+    read(&String::from_utf8(output.stdout).expect("framemd5 is text"))
+}
+
+/// One MD5 over all decoded sound, however it is cut into frames.
+pub(crate) fn sound(input: &str) -> String {
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-i", input, "-map", "0:a", "-f", "md5", "-"])
+        .output()
+        .expect("ffmpeg runs (apt-get install ffmpeg)");
+    String::from_utf8(output.stdout).expect("a sum is text")
+}
+
+/// Number of packets and their MD5s in order, per stream kind, without decoding.
+pub(crate) fn packets(input: &str) -> BTreeMap<String, (usize, String)> {
+    ["v", "a"]
+        .into_iter()
+        .filter_map(|kind| {
+            let output = Command::new("ffmpeg")
+                .args(["-nostdin", "-v", "error", "-i", input, "-map", &format!("0:{kind}?")])
+                .args(["-c", "copy", "-f", "framemd5", "-"])
+                .output()
+                .expect("ffmpeg runs (apt-get install ffmpeg)");
+            let text = String::from_utf8(output.stdout).expect("framemd5 is text");
+            let sums: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .filter_map(|line| line.rsplit(',').next())
+                .map(str::trim)
+                .collect();
+            (!sums.is_empty()).then(|| (kind.to_owned(), (sums.len(), sums.join(" "))))
+        })
+        .collect()
+}
+
+/// Asserts that two inputs decode to the same frames: same streams, count, order, content, and
+/// times within `tolerance_ms` once both start at zero.
+pub(crate) fn assert_same(what: &str, wanted: &[Frames], got: &[Frames], tolerance_ms: i64) {
+    let kinds = |frames: &[Frames]| frames.iter().map(|f| f.kind.clone()).collect::<Vec<_>>();
+    assert_eq!(kinds(wanted), kinds(got), "{what}: streams differ");
+    for (number, (wanted, got)) in wanted.iter().zip(got).enumerate() {
+        let stream = format!("{what}: stream {number} ({})", wanted.kind);
+        let first = wanted.frames.iter().zip(&got.frames).position(|(a, b)| a.1 != b.1);
+        assert_eq!(first, None, "{stream}: the decoded frame of this number differs");
+        assert_eq!(wanted.frames.len(), got.frames.len(), "{stream}: number of frames");
+        let late = wanted
+            .frames
+            .iter()
+            .zip(&got.frames)
+            .position(|(a, b)| (a.0 - b.0).abs() > tolerance_ms);
+        if let Some(at) = late {
+            panic!(
+                "{stream}: frame {at} is at {} ms, in the source at {} ms",
+                got.frames[at].0, wanted.frames[at].0
+            );
+        }
+    }
+}
+
+// FFmpeg remarks on its own encoder of the MD5 list or on the source, never on what is wrong with
+// a served file.
+fn is_harmless(line: &str) -> bool {
+    const REMARKS: &[&str] = &[
+        "deprecated pixel format used",
+        "Guessed Channel Layout",
+        "Last message repeated",
+        "Application provided duration",
+        "Estimating duration from bitrate",
+    ];
+    line.trim().is_empty() || REMARKS.iter().any(|remark| line.contains(remark))
+}
+
+fn read(text: &str) -> Vec<Frames> {
+    let mut timebase: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut streams: BTreeMap<usize, Frames> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("#tb ") {
+            let (number, base) = rest.split_once(": ").expect("#tb N: a/b");
+            let (a, b) = base.split_once('/').expect("a/b");
+            let seconds = a.parse::<f64>().expect("number") / b.parse::<f64>().expect("number");
+            timebase.insert(number.parse().expect("number"), seconds);
+        } else if let Some(rest) = line.strip_prefix("#media_type ") {
+            let (number, kind) = rest.split_once(": ").expect("#media_type N: kind");
+            let frames = Frames { kind: kind.to_owned(), frames: Vec::new() };
+            streams.insert(number.parse().expect("number"), frames);
+        } else if !line.starts_with('#') {
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            let number: usize = fields[0].parse().expect("stream number");
+            let pts: f64 = fields[2].parse().expect("pts");
+            #[expect(clippy::cast_possible_truncation, reason = "milliseconds of a short clip")]
+            let millis = (pts * timebase[&number] * 1000.0).round() as i64;
+            let frames = &mut streams.get_mut(&number).expect("declared").frames;
+            frames.push((millis, fields[5].to_owned()));
+        }
+    }
+    streams.values_mut().for_each(Frames::rebase);
+    streams.into_values().collect()
+}
