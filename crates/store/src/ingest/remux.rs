@@ -128,10 +128,16 @@ fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Ve
 fn arguments(job: &Job<'_>, found: &Probe, plan: &Plan) -> Vec<OsString> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     words.extend(input(job.file));
-    let mut videos = 0;
+    let (mut videos, mut sounds) = (0, 0);
     for stream in &plan.streams {
         words.extend(["-map".into(), format!("0:{}", stream.index).into()]);
         if !stream.video {
+            if stream.codec == "aac" {
+                // MP4 keeps the configuration apart from the packets; does nothing where the
+                // source does, too.
+                words.extend([format!("-bsf:a:{sounds}").into(), "aac_adtstoasc".into()]);
+            }
+            sounds += 1;
             continue;
         }
         if stream.codec == "hevc" {
@@ -180,8 +186,9 @@ const DAMAGE: &[&str] = &[
 
 const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error", "-fflags", "+genpts"];
 
-/// Fragments of a second bound FFmpeg's memory and ours; `delay_moov` lets it say in the header
-/// what only the first packets tell (edit lists, AC-3's configuration). Chapters and time codes
+/// Fragments of a second bound FFmpeg's memory and ours; `empty_moov` keeps samples out of the
+/// header, `delay_moov` lets it say there what only the first packets tell (edit lists, AC-3's
+/// configuration), in microseconds, so that no wait is rounded. Chapters and time codes
 /// would become tracks of their own. FLAC in MP4 counts as experimental in FFmpeg 5.
 const REMUX: &[&str] = &[
     "-c",
@@ -193,7 +200,9 @@ const REMUX: &[&str] = &[
     "-strict",
     "experimental",
     "-movflags",
-    "+delay_moov+default_base_moof",
+    "+empty_moov+delay_moov+default_base_moof",
+    "-movie_timescale",
+    "1000000",
     "-frag_duration",
     "1000000",
 ];
