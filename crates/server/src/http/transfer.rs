@@ -9,9 +9,11 @@
 //!          sends:  head+gen+piece │ piece │ piece ...     each with a number, taken in order
 //! ```
 //!
-//! No socket and no channel: methods say what happened and return what is to be done. Windows
-//! bound what one viewer can have in memory for itself; the head goes out only when the engine
-//! has taken the first window, because until then the answer may still be a refusal.
+//! No socket and no channel: methods say what happened and return what is to be done. A window is
+//! asked for when all of the one before has been delivered: were two open at once, pieces of the
+//! later one could fill what the engine allows this viewer while the earlier one, which the socket
+//! needs first, waits for its disk. The head goes out only when the engine has taken the first
+//! window, because until then the answer may still be a refusal.
 
 use crate::engine::{Part, ReadId, RequestId, SessionId, Want};
 use device::SharedBuffer;
@@ -34,8 +36,8 @@ pub(crate) struct Transfer {
     // Handed to the socket and not yet taken, oldest first.
     sending: VecDeque<Sending>,
     next_number: u64,
-    // Bytes in windows or with the socket.
-    held: u64,
+    // Nothing more is sent.
+    stopped: bool,
 }
 
 /// A part of the body: stored bytes asked for with one request, and the generated ones between.
@@ -45,6 +47,8 @@ struct Window {
     request: Option<RequestId>,
     slices: VecDeque<Slice>,
     ready: VecDeque<Piece>,
+    // Stored bytes that have not been delivered yet.
+    coming: u64,
     accepted: bool,
 }
 
@@ -58,8 +62,6 @@ struct Piece {
 #[derive(Debug)]
 struct Sending {
     number: u64,
-    // Of the body.
-    bytes: u64,
     piece: Option<(RequestId, ReadId)>,
 }
 
@@ -92,13 +94,23 @@ impl Transfer {
             windows: VecDeque::new(),
             sending: VecDeque::new(),
             next_number: first_number,
-            held: 0,
+            stopped: false,
         }
     }
 
     /// Whether anything of the response is on its way to the viewer already.
     pub(crate) fn begun(&self) -> bool {
         self.head.is_none()
+    }
+
+    /// What the socket has is the last of it: the rest cannot be had.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Whether it was stopped, and the socket has taken what it had.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.stopped && self.sending.is_empty()
     }
 
     /// The number that the next send will have.
@@ -113,20 +125,23 @@ impl Transfer {
 
     /// Whether the viewer has everything.
     pub(crate) fn is_done(&self) -> bool {
-        self.begun() && self.rest.is_empty() && self.windows.is_empty() && self.sending.is_empty()
+        self.begun()
+            && !self.stopped
+            && self.rest.is_empty()
+            && self.windows.is_empty()
+            && self.sending.is_empty()
     }
 
-    /// The next bytes to ask for, while there is room for another window; call until `None`.
+    /// The next bytes to ask for, if it is time; call until `None`.
     pub(crate) fn next_want(&mut self, mut name: impl FnMut() -> RequestId) -> Option<Want> {
-        while self.held <= WINDOW_BYTES && !self.rest.is_empty() {
-            let middle = self.rest.end.min(self.rest.start + WINDOW_BYTES);
-            let cut = self.body.range(self.rest.start..middle);
-            self.held += cut.len();
-            self.rest.start = middle;
+        while !self.stopped && self.asks_no_more() && !self.rest.is_empty() {
+            let cut = self.cut();
+            self.rest.start += cut.len();
             let parts: Vec<Part> = cut.slices().iter().filter_map(part).collect();
             let request = (!parts.is_empty()).then(&mut name);
             self.windows.push_back(Window {
                 request,
+                coming: parts.iter().map(|part| part.bytes.end - part.bytes.start).sum(),
                 slices: cut.slices().iter().cloned().collect(),
                 ready: VecDeque::new(),
                 accepted: request.is_none(),
@@ -136,6 +151,23 @@ impl Transfer {
             }
         }
         None
+    }
+
+    /// Whether everything asked for has been delivered, and the socket is not far behind.
+    fn asks_no_more(&self) -> bool {
+        self.windows.iter().all(|window| window.coming == 0) && self.sending.len() <= SENDS_AHEAD
+    }
+
+    /// The next window of what is left.
+    fn cut(&self) -> Body {
+        let start = self.rest.start;
+        let cut = self.body.range(start..self.rest.end.min(start + WINDOW_BYTES));
+        let stored = cut.slices().iter().filter(|slice| part(slice).is_some()).count();
+        if stored <= WINDOW_PARTS {
+            return cut;
+        }
+        let fewer = cut.slices()[..WINDOW_PARTS].iter().map(Slice::len).sum::<u64>();
+        self.body.range(start..start + fewer)
     }
 
     /// The engine has taken a request on.
@@ -159,6 +191,9 @@ impl Transfer {
             // What was in memory whole is delivered, and its request over, before anybody says that
             // it was accepted.
             window.accepted = true;
+            // What comes at once comes instead of the word that it will.
+            window.accepted = true;
+            window.coming = window.coming.saturating_sub(range.len() as u64);
             window.ready.push_back(Piece { read, buffer, range });
         }
     }
@@ -170,18 +205,17 @@ impl Transfer {
             Some(window) => !window.accepted,
             None => !self.rest.is_empty(),
         };
-        if self.head.is_some() && refusable {
+        if self.stopped || self.head.is_some() && refusable {
             return Ok(all);
         }
         let mut slices: Vec<SendSlice> =
             self.head.take().map(SendSlice::from).into_iter().collect();
-        let mut bytes = 0;
         while let Some(window) = self.windows.front_mut() {
             let request = window.request;
-            let read = window.emit(&mut slices, &mut bytes)?;
+            let read = window.emit(&mut slices)?;
             let (emptied, piece) = (window.slices.is_empty(), request.zip(read));
             if piece.is_some() {
-                self.send(&mut all, &mut slices, &mut bytes, piece);
+                self.send(&mut all, &mut slices, piece);
             } else if emptied {
                 self.windows.pop_front();
             } else {
@@ -189,7 +223,7 @@ impl Transfer {
             }
         }
         if !slices.is_empty() {
-            self.send(&mut all, &mut slices, &mut bytes, None);
+            self.send(&mut all, &mut slices, None);
         }
         Ok(all)
     }
@@ -198,7 +232,6 @@ impl Transfer {
     pub(crate) fn sent(&mut self, number: u64) -> Option<(RequestId, ReadId)> {
         let oldest = self.sending.pop_front()?;
         assert_eq!(oldest.number, number, "sends are taken in order");
-        self.held -= oldest.bytes;
         oldest.piece
     }
 
@@ -216,12 +249,11 @@ impl Transfer {
         &mut self,
         all: &mut Vec<Outgoing>,
         slices: &mut Vec<SendSlice>,
-        bytes: &mut u64,
         piece: Option<(RequestId, ReadId)>,
     ) {
         let number = self.next_number;
         self.next_number += 1;
-        self.sending.push_back(Sending { number, bytes: std::mem::take(bytes), piece });
+        self.sending.push_back(Sending { number, piece });
         all.push(Outgoing { slices: std::mem::take(slices), number });
     }
 }
@@ -229,16 +261,10 @@ impl Transfer {
 impl Window {
     /// Moves generated bytes, then one whole delivered piece, into `slices`. `None`: the next
     /// bytes are not there yet, or the window is empty now.
-    fn emit(
-        &mut self,
-        slices: &mut Vec<SendSlice>,
-        sent: &mut u64,
-    ) -> Result<Option<ReadId>, OutOfOrder> {
+    fn emit(&mut self, slices: &mut Vec<SendSlice>) -> Result<Option<ReadId>, OutOfOrder> {
         while let Some(first) = self.slices.front_mut() {
             let Slice::Stored { bytes, .. } = first else {
-                let made = self.slices.pop_front().and_then(generated);
-                *sent += made.as_ref().map_or(0, |slice| slice.len() as u64);
-                slices.extend(made);
+                slices.extend(self.slices.pop_front().and_then(generated));
                 continue;
             };
             let Some(piece) = self.ready.pop_front() else { return Ok(None) };
@@ -250,7 +276,6 @@ impl Window {
             if bytes.start == bytes.end {
                 self.slices.pop_front();
             }
-            *sent += length;
             slices.push(SendSlice::Buffer { buffer: piece.buffer, range: piece.range });
             return Ok(Some(piece.read));
         }
@@ -272,10 +297,14 @@ fn generated(slice: Slice) -> Option<SendSlice> {
     }
 }
 
-/// Bytes of a window. Asking goes on while no more than one window is held, so that one is read
-/// while another is sent: at most two, which is a 4 s segment of 8 Mb/s, and all that a fast
-/// viewer can have in memory beyond its due.
-const WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+/// Bytes of a window: what one request asks the engine for. Large enough that asking anew costs
+/// nothing beside it; the engine hands over at most two pieces of it ahead of the socket.
+const WINDOW_BYTES: u64 = 4 * 1024 * 1024;
+/// Stored parts of a window: interleaved tracks of low rate are many small parts.
+const WINDOW_PARTS: usize = 256;
+/// Sends handed to the socket before the next window is asked for. The engine bounds what it
+/// delivers by itself; this bounds what is generated between.
+const SENDS_AHEAD: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -436,13 +465,27 @@ mod tests {
     }
 
     #[test]
-    fn at_most_two_windows_are_held() {
+    fn the_next_window_is_asked_for_when_the_last_has_been_delivered() {
         let (body, _) = body(&[stored(0, 0..100_000_000)]);
         let mut transfer = whole(&body);
-        let mut asked = 0;
-        while let Some(want) = transfer.next_want(|| RequestId(asked)) {
-            asked += want.parts.iter().map(|part| part.bytes.end - part.bytes.start).sum::<u64>();
+        let want = transfer.next_want(|| RequestId(1)).unwrap();
+        assert_eq!(want.parts, [Part { track: 0, bytes: 0..WINDOW_BYTES }]);
+        assert!(transfer.next_want(|| RequestId(2)).is_none());
+        transfer.accepted(RequestId(1));
+        let pool = Pool::new(ByteCount::mib(8), ByteCount::mib(1));
+        for read in 0..4 {
+            assert!(transfer.next_want(|| RequestId(2)).is_none());
+            let buffer = pool.take(1 << 20).unwrap().freeze();
+            transfer.deliver(RequestId(1), ReadId(read), buffer, 0..1 << 20);
         }
-        assert_eq!(asked, 4 * 1024 * 1024);
+        assert!(transfer.next_want(|| RequestId(2)).is_some());
+    }
+
+    #[test]
+    fn a_window_has_only_so_many_parts() {
+        let slices: Vec<Slice> = (0..1000).map(|i| stored((i % 2) as u16, i..i + 1)).collect();
+        let (body, _) = body(&slices);
+        let want = whole(&body).next_want(|| RequestId(1)).unwrap();
+        assert_eq!(want.parts.len(), WINDOW_PARTS);
     }
 }

@@ -340,6 +340,9 @@ impl Worker {
                 if let Some((request, read)) = transfer.sent(number) {
                     self.core.tell(Event::Sent { request, read });
                 }
+                if transfer.is_cut_off() {
+                    return self.abandon(id, CUT_OFF);
+                }
                 self.pump(id);
             }
             _ => {}
@@ -454,8 +457,13 @@ impl Worker {
             return;
         }
         if transfer.begun() {
+            // The viewer still gets what it can be given.
+            transfer.stop();
+            if transfer.is_cut_off() {
+                self.abandon(id, CUT_OFF);
+            }
             self.shared.http.broken.fetch_add(1, Ordering::Relaxed);
-            return self.abandon(id, &why.to_string());
+            return;
         }
         // What was delivered and not sent is answered by this, too.
         for request in transfer.open_requests() {
@@ -584,6 +592,8 @@ fn next_request() -> RequestId {
     RequestId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
+/// What the log says of a response that ends early.
+const CUT_OFF: &str = "the rest of the bytes could not be had";
 /// How often patience is looked at; time limits are late by at most this.
 const LOOK: Duration = Duration::from_millis(250);
 /// Bytes of one receive. Request heads are smaller.
