@@ -172,6 +172,8 @@ pub(crate) struct Request {
     pub(crate) jumps: bool,
     pub(crate) asked: Moment,
     pub(crate) last_sent: Moment,
+    /// By when all that was handed over so far was promised; `None` once there is no telling.
+    pub(crate) promised: Option<Moment>,
 }
 
 impl Request {
@@ -198,6 +200,7 @@ impl Request {
             jumps: false,
             asked: now,
             last_sent: now,
+            promised: Some(Moment::ZERO),
         }
     }
 

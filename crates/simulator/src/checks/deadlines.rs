@@ -120,11 +120,17 @@ impl Deadlines {
         self.appointment(session, number)
     }
 
-    /// The session asked for some of `track`.
-    pub(crate) fn asked(&mut self, now: Moment, session: SessionId, track: TrackNumber) {
-        let (slot, idle_after) = (self.slot, self.idle_after);
-        let Some(row) = self.row(session, track) else { return };
-        row.given_up |= now.since(row.asked) + slot * 2 >= idle_after;
+    /// The session asked for `track`, from this byte on.
+    pub(crate) fn asked(&mut self, now: Moment, session: SessionId, track: TrackNumber, from: u64) {
+        let (slot, startup) = (self.slot, self.startup);
+        let Some(account) = self.accounts.get_mut(&session) else { return };
+        let layout = &account.layout;
+        let Some(row) = account.rows.iter_mut().find(|row| row.track == track) else { return };
+        let piece = from / u64::from(layout.tracks[usize::from(track)].piece);
+        let piece = u32::try_from(piece).expect("pieces are counted in u32");
+        let idle = now.since(row.asked) + slot * 2 >= self.idle_after;
+        let late = row.deadline(layout, piece, slot, startup) + slot <= now;
+        row.given_up |= idle || late;
         (row.asked, row.asks) = (now, true);
     }
 
@@ -135,15 +141,14 @@ impl Deadlines {
         }
     }
 
-    /// The session got bytes of a piece, perhaps up to its end (`whole`). Says by how much that was later than promised, given
-    /// that it could have been taken from `could_take` on.
+    /// The session got bytes of a piece, perhaps up to its end (`whole`), that it could have taken
+    /// from `could_take` on. Says when they were promised, if they were.
     pub(crate) fn got(
         &mut self,
-        now: Moment,
         session: SessionId,
         (piece, whole): (Piece, bool),
         could_take: Moment,
-    ) -> Option<Duration> {
+    ) -> Option<Moment> {
         let (slot, startup) = (self.slot, self.startup);
         let account = self.accounts.get_mut(&session)?;
         let row = account.rows.iter_mut().find(|row| row.track == piece.track)?;
@@ -152,9 +157,8 @@ impl Deadlines {
         let promised = row.deadline(&account.layout, piece.piece, slot, startup);
         // Who comes later than this finds the buffer let go.
         let comes_in_time = could_take <= promised + slot;
-        let covered = piece.piece >= row.first(&account.layout) && !row.given_up && comes_in_time;
-        let late = now.since(promised.max(could_take));
-        (covered && !late.is_zero()).then_some(late)
+        let covered = piece.piece >= row.first(&account.layout) && !row.given_up;
+        (covered && comes_in_time).then_some(promised)
     }
 
     /// The moment of an appointment has come: looks, and says when to look next.

@@ -5,6 +5,7 @@ use crate::checks::Piece;
 use crate::disks::Work;
 use server::engine::{Action, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary, TitleKey};
 use std::ops::Range;
+use std::time::Duration;
 
 impl World<'_> {
     pub(super) fn carry_out(&mut self, action: Action) {
@@ -99,10 +100,15 @@ impl World<'_> {
             return;
         };
         open.queue.push_back((read, bytes.end - bytes.start));
-        let (session, could_take) = (open.session, open.asked.max(open.last_sent));
-        if let Some(late) = self.deadlines.got(self.now, session, (piece, whole), could_take) {
+        // In order: not before what comes before it in the same request.
+        let could_take = open.asked.max(open.last_sent).max(open.promised.unwrap_or_default());
+        let promise = self.deadlines.got(open.session, (piece, whole), could_take);
+        open.promised = open.promised.and_then(|before| Some(promise?.max(before)));
+        let late = open.promised.map_or(Duration::ZERO, |at| self.now.since(at.max(could_take)));
+        if !late.is_zero() {
             self.outcome.late_deliveries += 1;
             let promised = self.scenario.promises();
+            let session = open.session;
             self.findings.require(!promised, "what is promised is handed over in time", || {
                 format!("{request:?} of {session:?}: {piece:?} is {late:?} late")
             });

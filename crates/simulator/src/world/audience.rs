@@ -188,7 +188,7 @@ impl World<'_> {
         self.liveness.wanted(id);
         self.deliveries.want(id, key, parts.clone());
         for part in &parts {
-            self.deadlines.asked(self.now, session, part.track);
+            self.deadlines.asked(self.now, session, part.track, part.bytes.start);
         }
         self.engine.want(self.now, Want { request: id, session, parts: parts.clone() });
         let answers = self.engine.take_actions();
