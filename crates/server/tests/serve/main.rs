@@ -3,6 +3,12 @@
 //!
 //! `cargo test -p server --test serve NAME` runs one again.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "only the engine is pure; tests use sockets, programs and clocks"
+)]
+
 mod client;
 mod commands;
 mod faults;

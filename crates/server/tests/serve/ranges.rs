@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::stage::{Stage, media};
+use std::ops::Range;
 
 #[test]
 fn any_range_of_a_file_is_that_part_of_the_whole() {
@@ -37,7 +38,8 @@ fn check_fields(client: &mut Client, path: &str, whole: &[u8], etag: &str) {
     let length = whole.len();
     let all = 0..length;
     // (fields, status, the part)
-    let table: &[(&[(&str, &str)], u16, std::ops::Range<usize>)] = &[
+    type Row<'a> = (&'a [(&'a str, &'a str)], u16, Range<usize>);
+    let table: &[Row<'_>] = &[
         (&[("Range", "bytes=-100")], 206, length - 100..length),
         (&[("Range", "bytes=100-")], 206, 100..length),
         (&[("Range", "bytes=5-99999999999999999999999")], 206, 5..length),
