@@ -44,9 +44,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The repository's root: this file's package lies one below.
+/// The repository's root: this package lies one below. Cargo says at run time where: with a shared
+/// target folder the program may have been built in another checkout.
 fn root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let package = std::env::var_os("CARGO_MANIFEST_DIR");
+    let mut root = package.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     root.pop();
     root
 }

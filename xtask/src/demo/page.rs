@@ -20,7 +20,8 @@ pub(crate) fn page(story: &Story) -> Result<String, PlotError> {
     let rows = story.rows().into_iter().map(Vec::from).collect();
     let head = ["", "with admission", "without admission"].map(str::to_owned).to_vec();
     let blocks = vec![
-        Block::Text(story.capacity.sentence(&story.disk)),
+        Block::Text(format!("Footage: {}. Disk: {}.", story.origin, story.disk)),
+        Block::Text(story.capacity.sentence()),
         Block::Table { head, rows },
         Block::Heading("Viewers".to_owned()),
         viewers(with, "With admission", WITH_ADMISSION)?,
@@ -49,7 +50,6 @@ pub(crate) fn page(story: &Story) -> Result<String, PlotError> {
         )?,
         Block::Heading("Commands".to_owned()),
         Block::Code(story.commands.join("\n")),
-        Block::Text(format!("Footage: {}.", story.origin)),
     ];
     let title = "Tenuto: streams that do not stall".to_owned();
     Ok(Page { title, summary, blocks }.html())
@@ -107,16 +107,26 @@ fn distribution(
     millis: impl Fn(&Round) -> Vec<f64>,
     story: &Story,
 ) -> Result<Block, PlotError> {
-    let series = [&story.with, &story.without].map(|round| Series {
+    let rounds = [&story.with, &story.without];
+    let seconds = rounds.map(|round| -> Vec<f64> {
+        millis(round).into_iter().map(|millis| millis / 1e3).collect()
+    });
+    let most = seconds.iter().flatten().copied().fold(0.0, f64::max);
+    let mut points = seconds.map(shares);
+    for points in points.iter_mut().filter(|points| !points.is_empty()) {
+        // Both lines go on to the right edge: nobody is missing.
+        points.push((most, 100.0));
+    }
+    let series = rounds.into_iter().zip(points).map(|(round, points)| Series {
         name: round.name.clone(),
         shape: Shape::Step,
-        points: shares(millis(round).into_iter().map(|millis| millis / 1e3)),
+        points,
     });
     let plot = Plot {
         title: title.to_owned(),
         x_label: x_label.to_owned(),
         y_label: "% of viewers".to_owned(),
-        series: series.into(),
+        series: series.collect(),
     };
     Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
 }

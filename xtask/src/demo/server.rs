@@ -58,6 +58,21 @@ impl Server {
         get(&self.address, path).map_err(|error| format!("{}{path}: {error}", self.url()))
     }
 
+    /// Its `/status` as soon as it tells of a disk.
+    pub(crate) fn opened(&self) -> Result<Value, Problem> {
+        let deadline = Instant::now() + START;
+        loop {
+            let status = self.get("/status")?;
+            if status["disks"][0].is_object() {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{}/status tells of no disk", self.url()));
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
     /// Lets it run on; gives its process id.
     pub(crate) fn keep(mut self) -> u32 {
         self.running.keep();

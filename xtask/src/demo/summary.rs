@@ -63,10 +63,10 @@ impl Capacity {
     }
 
     /// For people.
-    pub(crate) fn sentence(&self, disk: &str) -> String {
+    pub(crate) fn sentence(&self) -> String {
         format!(
-            "disk: {disk}\npredicted: {} reads of {} in {:.0} ms are guaranteed, which is {}; a title \
-             has {} in the mean: about {} viewers",
+            "Predicted: {} reads of {} in {:.0} ms are guaranteed, which is {}; a title has {} in \
+             the mean: about {} viewers.",
             self.min_read,
             bytes(self.read_size),
             self.slot * 1e3,
@@ -183,14 +183,14 @@ impl Story {
             row("start-up, half within", &|r| seconds(r.report.startup_ms.p50)),
             row("start-up, 95 % within", &|r| seconds(r.report.startup_ms.p95)),
             row("start-up, all within", &|r| seconds(r.report.startup_ms.max)),
-            row("disk use, mean", &|r| format!("{:.0} %", r.disk_use().0 * 100.0)),
+            row("reads, of those guaranteed", &|r| format!("{:.0} %", r.disk_use().0 * 100.0)),
             row("delivered", &|r| rate(r.report.totals.bits_per_s)),
         ]
     }
 
     /// For people with a terminal.
     pub(crate) fn text(&self) -> String {
-        let mut out = format!("{}\n\n", self.capacity.sentence(&self.disk));
+        let mut out = String::new();
         let head = ["", "with admission", "without"].map(str::to_owned);
         for [name, with, without] in std::iter::once(head).chain(self.rows()) {
             let line = format!("{name:<28}{with:<24}{without}");
@@ -250,7 +250,7 @@ mod tests {
         ]});
         let capacity = Capacity::of(&status, &titles, 1 << 29);
         assert_eq!((capacity.viewers, capacity.titles), (167, 2));
-        let sentence = capacity.sentence("a disk");
+        let sentence = capacity.sentence();
         assert!(sentence.contains("50 reads of 1 MiB in 500 ms"), "{sentence}");
         assert!(sentence.contains("838.9 Mb/s") && sentence.contains("5.0 Mb/s"), "{sentence}");
         assert_eq!(Capacity::of(&json!({}), &json!({}), 0).viewers, 0);

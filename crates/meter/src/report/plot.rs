@@ -2,7 +2,8 @@
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A plot of some series against common axes.
 #[derive(Clone, Debug, Default)]
@@ -64,13 +65,11 @@ impl Plot {
         }
     }
 
-    fn draw(
-        &self,
-        area: &DrawingArea<SVGBackend<'_>, Shift>,
-    ) -> Result<(), Box<dyn std::error::Error>> {
+    fn draw(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
         area.fill(&WHITE)?;
+        let (picture, legend) = area.split_horizontally(SIZE.0 - LEGEND_WIDTH);
         let (right, top) = self.extent();
-        let mut chart = ChartBuilder::on(area)
+        let mut chart = ChartBuilder::on(&picture)
             .caption(&self.title, (FONT, 20))
             .margin(12)
             .x_label_area_size(44)
@@ -80,16 +79,17 @@ impl Plot {
             .configure_mesh()
             .light_line_style(RGBColor(245, 245, 245))
             .bold_line_style(RGBColor(220, 220, 220))
+            .x_label_formatter(&number)
+            .y_label_formatter(&number)
             .x_desc(&self.x_label)
             .y_desc(&self.y_label)
             .label_style((FONT, 13))
             .axis_desc_style((FONT, 14))
             .draw()?;
-        for (number, series) in self.series.iter().enumerate() {
-            let colour = COLOURS[number % COLOURS.len()];
+        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
             let points = series.drawn(right);
             let line = colour.stroke_width(2);
-            let drawn = match series.shape {
+            match series.shape {
                 Shape::Line | Shape::Step => chart.draw_series(LineSeries::new(points, line))?,
                 Shape::Limit => chart.draw_series(DashedLineSeries::new(points, 8, 5, line))?,
                 Shape::Area => {
@@ -101,27 +101,23 @@ impl Plot {
                     chart.draw_series(points.into_iter().map(dot))?
                 }
             };
-            drawn.label(&series.name).legend(move |(x, y)| {
-                Rectangle::new([(x, y - 5), (x + 16, y + 5)], colour.filled())
-            });
         }
-        let empty = self.series.iter().all(|series| series.points.is_empty());
-        if empty {
-            let middle = Pos::new(HPos::Center, VPos::Center);
-            let style = (FONT, 16).into_text_style(area).pos(middle);
-            let (width, height) = SIZE;
-            let at = (i32::try_from(width / 2)?, i32::try_from(height / 2)?);
-            area.draw(&Text::new("nothing was measured", at, style))?;
-        } else {
-            chart
-                .configure_series_labels()
-                .position(SeriesLabelPosition::UpperLeft)
-                .background_style(WHITE.mix(0.85))
-                .border_style(RGBColor(200, 200, 200))
-                .label_font((FONT, 13))
-                .draw()?;
-        }
+        self.draw_legend(&legend)?;
         area.present()?;
+        Ok(())
+    }
+
+    /// Beside the picture, where it hides nothing.
+    fn draw_legend(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        let mut y = 56;
+        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
+            area.draw(&Rectangle::new([(0, y), (14, y + 10)], colour.filled()))?;
+            area.draw(&Text::new(series.name.clone(), (20, y - 1), (FONT, 13)))?;
+            y += 22;
+        }
+        if self.series.iter().all(|series| series.points.is_empty()) {
+            area.draw(&Text::new("nothing was measured", (0, y), (FONT, 13)))?;
+        }
         Ok(())
     }
 
@@ -171,8 +167,18 @@ pub fn shares(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     start.into_iter().chain(points).collect()
 }
 
+/// A label on an axis, without a fraction where there is none.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what plotters calls")]
+fn number(value: &f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Pixels; the page scales it to its width.
 const SIZE: (u32, u32) = (900, 400);
+
+/// Of which so many are for the legend: about 25 letters.
+const LEGEND_WIDTH: u32 = 200;
 
 /// Whatever the reader's machine has.
 const FONT: &str = "sans-serif";
