@@ -75,7 +75,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
 pub fn show_duration(time: Duration) -> String {
     let nanos = time.as_nanos();
     for (unit, size) in [("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)] {
-        if nanos >= size && nanos % size == 0 {
+        if nanos >= size && nanos.is_multiple_of(size) {
             return format!("{}{unit}", nanos / size);
         }
     }
