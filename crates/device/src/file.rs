@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use units::ByteCount;
 
 /// How to open a [`FileDevice`].
@@ -232,8 +233,18 @@ fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
     DeviceError::Open { path, hint: hint.to_owned(), source }
 }
 
+/// Takes the lock. Waits a moment for it: the rings of a process that was killed keep its files
+/// open until the kernel has taken them down, a little after the process is gone.
 fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
-    match file.try_lock() {
+    let mut result = file.try_lock();
+    for _ in 0..LOCK_TRIES {
+        if !matches!(result, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        result = file.try_lock();
+    }
+    match result {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(DeviceError::InUse {
             path: path.to_owned(),
@@ -338,6 +349,11 @@ fn written(file: &File, area: Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
 fn is_aligned(memory: &[u8]) -> bool {
     memory.as_ptr().align_offset(Bounce::ALIGNMENT) == 0
 }
+
+/// Half a second in all: a ring was seen to take some tens of milliseconds; and who finds a store
+/// in use by a living process should not wait long to hear it.
+const LOCK_TRIES: u32 = 25;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Where the file system does not say: right for every disk there is.
 const SAFE_BLOCK: u32 = 4096;
