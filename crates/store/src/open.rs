@@ -19,6 +19,8 @@ impl Store {
     /// Makes a store on a block device or in a file, which is created (and all of it allocated) if
     /// it does not exist. What is there already is kept unless `options.destroy`.
     pub fn format(path: &Path, options: &FormatOptions) -> Result<StoreInfo, StoreError> {
+        let size = options.size.map(|size| ByteCount(align_down(size.0, BLOCK)));
+        let options = &FormatOptions { size, ..options.clone() };
         // Before a file is made or changed for nothing.
         Layout::plan(options.size.map_or(1 << 40, |size| size.0), options.chunk.0)?;
         let about = match std::fs::metadata(path) {
@@ -28,7 +30,7 @@ impl Store {
         };
         let Some(about) = about else {
             let size = options.size.ok_or(StoreError::SizeNeeded { path: path.to_owned() })?;
-            preallocate(path, ByteCount(align_down(size.0, BLOCK)))?;
+            preallocate(path, size)?;
             return format_path(path, options).inspect_err(|_| {
                 // It was made a moment ago and holds nothing.
                 let _ = std::fs::remove_file(path);
@@ -37,10 +39,16 @@ impl Store {
         if about.is_file() {
             let before = open_device(path, true)?;
             if !options.destroy {
+                // A device has whole blocks; what is shorter than one is somebody's file all the
+                // same.
+                if (1..BLOCK).contains(&about.len()) {
+                    let what = format!("what is in {}", path.display());
+                    return Err(StoreError::WouldDestroy { what });
+                }
                 refuse_if_used(before.as_ref(), &path.display().to_string())?;
             }
             if let Some(size) = options.size {
-                resize(path, align_down(size.0, BLOCK))?;
+                resize(path, size.0)?;
             } else if about.len() == 0 {
                 return Err(StoreError::SizeNeeded { path: path.to_owned() });
             }
