@@ -160,8 +160,8 @@ pub(crate) struct Complaint {
     pub(crate) hint: String,
 }
 
-/// Puts clap's error as one sentence and a hint.
-pub(crate) fn complaint(error: &clap::Error) -> Complaint {
+/// Puts clap's error about these words as one sentence and a hint.
+pub(crate) fn complaint(error: &clap::Error, words: &[String]) -> Complaint {
     let text = |kind| error.get(kind).map(plain).unwrap_or_default();
     let arg = bare(&text(ContextKind::InvalidArg));
     let value = text(ContextKind::InvalidValue);
@@ -187,7 +187,7 @@ pub(crate) fn complaint(error: &clap::Error) -> Complaint {
         ErrorKind::ArgumentConflict => format!("{arg} is given twice"),
         _ => first_line(error),
     };
-    Complaint { sentence, hint: hint(error) }
+    Complaint { sentence, hint: hint(error, words) }
 }
 
 fn missing(error: &clap::Error) -> String {
@@ -202,7 +202,7 @@ fn missing(error: &clap::Error) -> String {
     }
 }
 
-fn hint(error: &clap::Error) -> String {
+fn hint(error: &clap::Error, words: &[String]) -> String {
     let suggested = [
         (ContextKind::SuggestedArg, ""),
         (ContextKind::SuggestedSubcommand, "tenuto "),
@@ -210,18 +210,22 @@ fn hint(error: &clap::Error) -> String {
     ]
     .iter()
     .find_map(|(kind, before)| Some(format!("{before}{}", plain(error.get(*kind)?))));
-    if let Some(word) = suggested {
-        return format!("did you mean `{word}`?");
+    suggested.map_or_else(
+        || format!("`{} --help` says how it is used", meant(words)),
+        |word| format!("did you mean `{word}`?"),
+    )
+}
+
+/// The command that is meant, as far as the words name one: `tenuto disk show`.
+fn meant(words: &[String]) -> String {
+    let mut name = "tenuto".to_owned();
+    let mut at = command();
+    for word in words {
+        let Some(inner) = at.find_subcommand(word) else { break };
+        name = format!("{name} {word}");
+        at = inner.clone();
     }
-    // The usage line names the command: `Usage: tenuto disk show <DEVICE>`.
-    let usage = error.get(ContextKind::Usage).map(plain).unwrap_or_default();
-    let command: Vec<&str> = usage
-        .trim_start_matches("Usage: ")
-        .split_whitespace()
-        .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase()))
-        .collect();
-    let command = if command.is_empty() { "tenuto".to_owned() } else { command.join(" ") };
-    format!("`{command} --help` says how it is used")
+    name
 }
 
 fn plain(value: &ContextValue) -> String {
@@ -294,9 +298,10 @@ mod tests {
     use expect_test::{Expect, expect};
 
     fn check(line: &str, expected: &Expect) {
-        let words = std::iter::once("tenuto").chain(line.split_whitespace());
-        let error = command().try_get_matches_from(words).expect_err("a wrong command line");
-        let Complaint { sentence, hint } = complaint(&error);
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let all = std::iter::once("tenuto".to_owned()).chain(words.clone());
+        let error = command().try_get_matches_from(all).expect_err("a wrong command line");
+        let Complaint { sentence, hint } = complaint(&error, &words);
         expected.assert_eq(&format!("error: {sentence}\nhint: {hint}\n"));
     }
 

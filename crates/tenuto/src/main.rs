@@ -38,7 +38,9 @@ fn not_parsed(error: &clap::Error) -> ExitCode {
         out::print(&error.to_string());
         return ExitCode::SUCCESS;
     }
-    let complaint = cli::complaint(error);
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let complaint = cli::complaint(error, &words);
     out::complain(&Failure::usage(complaint.sentence).hint(complaint.hint));
     ExitCode::from(Code::Usage as u8)
 }

@@ -8,6 +8,7 @@
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
@@ -31,17 +32,27 @@ pub(crate) fn print_json(value: &impl Serialize) {
 
 /// Something a person should know besides the report.
 pub(crate) fn note(text: &str) {
-    eprintln!("note: {text}");
+    eprintln!("note: {}", plain(text));
 }
 
 /// Says why the command ends.
 pub(crate) fn complain(failure: &Failure) {
     if !failure.sentence.is_empty() {
-        eprintln!("error: {}", failure.sentence);
+        eprintln!("error: {}", plain(&failure.sentence));
     }
     if let Some(hint) = &failure.hint {
-        eprintln!("hint: {hint}");
+        eprintln!("hint: {}", plain(hint));
     }
+}
+
+/// Names of files and what FFmpeg quotes from them are a stranger's: nothing in them may steer a
+/// terminal or look like a line of ours.
+fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    Cow::Owned(text.chars().map(shown).collect())
 }
 
 /// A table for people: columns padded, numbers to the right.

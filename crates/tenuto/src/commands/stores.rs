@@ -5,6 +5,7 @@ use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Table, facts};
 use crate::show;
+use serde::Serialize;
 use serde_json::json;
 use server::control::{Reply, Request};
 use server::wire;
@@ -34,10 +35,8 @@ pub(crate) fn format(args: &Args<'_>) -> Result<(), Failure> {
 pub(crate) fn ls(args: &Args<'_>) -> Result<(), Failure> {
     let Reply::Titles(titles) = ask(&args.path("STORE"), &Request::Ls)? else { strange() };
     if args.has("json") {
-        out::print_json(&json!({ "titles": titles }));
-        return Ok(());
-    }
-    if args.has("long") {
+        out::print_json(&Titles { titles: &titles });
+    } else if args.has("long") {
         let mut table =
             Table::new(&["title", "kind", ">length", ">rate", ">size", ">tracks", "since (UTC)"]);
         for title in &titles {
@@ -56,6 +55,11 @@ pub(crate) fn ls(args: &Args<'_>) -> Result<(), Failure> {
         out::print(&titles.iter().map(|title| title.name.clone() + "\n").collect::<String>());
     }
     Ok(())
+}
+
+#[derive(Serialize)]
+struct Titles<'a> {
+    titles: &'a [wire::Title],
 }
 
 pub(crate) fn info(args: &Args<'_>) -> Result<(), Failure> {
@@ -167,13 +171,19 @@ pub(crate) fn rm(args: &Args<'_>) -> Result<(), Failure> {
         strange()
     };
     if args.has("json") {
-        out::print_json(&json!({ "title": title, "in_use": in_use }));
+        out::print_json(&Removed { title: &title, in_use });
     } else {
         let later = if in_use { ", free when its last viewer has left" } else { "" };
         let size = ByteCount(title.bytes);
         out::print(&format!("removed '{}' ({size}{later})\n", title.name));
     }
     Ok(())
+}
+
+#[derive(Serialize)]
+struct Removed<'a> {
+    title: &'a wire::Title,
+    in_use: bool,
 }
 
 pub(crate) fn rename(args: &Args<'_>) -> Result<(), Failure> {

@@ -216,7 +216,7 @@ mod tests {
             let Err(error) = parse(line) else {
                 panic!("{path:?} {}: `{line}` parses", row.name);
             };
-            let given = cli::complaint(&error).sentence;
+            let given = cli::complaint(&error, &[]).sentence;
             assert_eq!(given, wanted, "{path:?} {}: `{line}`", row.name);
         }
     }

@@ -1,0 +1,10 @@
+//! The `tenuto` program as a person or a script meets it: words, exit codes, JSON, what it refuses
+//! to do; with a store of its own and with one that a server owns.
+//!
+//! Black box. What comes out of films is tested in `playback`. Run one again with
+//! `cargo test -p tenuto --test cli NAME`.
+
+mod program;
+mod served;
+mod stores;
+mod words;

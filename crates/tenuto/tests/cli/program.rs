@@ -1,0 +1,150 @@
+//! Running the program in a folder of its own that is gone when the test ends.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A temporary folder in which the program runs.
+pub(crate) struct Room {
+    dir: PathBuf,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("tenuto-cli-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a folder for the test");
+        Self { dir }
+    }
+
+    /// With an empty store of 64 MiB, `a.store`.
+    pub(crate) fn with_store() -> Self {
+        let room = Self::new();
+        room.ok("format a.store --size 64MiB");
+        room
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).expect("a file for the test");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).expect(name)
+    }
+
+    /// Runs `tenuto` with these words.
+    pub(crate) fn run(&self, line: &str) -> Run {
+        let output = program(&self.dir).args(line.split_whitespace()).output();
+        Run::from(output.expect("tenuto runs"))
+    }
+
+    /// Runs `tenuto`, which must succeed, and gives what it printed.
+    #[track_caller]
+    pub(crate) fn ok(&self, line: &str) -> String {
+        let run = self.run(line);
+        assert_eq!(run.code, Some(0), "tenuto {line}: {}", run.err);
+        run.out
+    }
+
+    /// Runs `tenuto ... --json`, which must print one object.
+    #[track_caller]
+    pub(crate) fn json(&self, line: &str) -> Value {
+        let out = self.ok(&format!("{line} --json"));
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{line}: {error}: {out}"))
+    }
+
+    /// Runs `tenuto`, which must end with this code and an error that contains these words.
+    #[track_caller]
+    pub(crate) fn fails(&self, line: &str, code: i32, words: &str) {
+        let run = self.run(line);
+        assert_eq!(run.code, Some(code), "tenuto {line}: {}", run.err);
+        assert!(run.err.contains(words), "tenuto {line}: '{words}' is not in: {}", run.err);
+        assert!(run.out.is_empty(), "tenuto {line} printed: {}", run.out);
+    }
+
+    /// A film of four seconds, made with FFmpeg.
+    pub(crate) fn film(&self, name: &str) {
+        let status = Command::new("ffmpeg")
+            .args("-nostdin -v error -f lavfi -i testsrc2=s=320x180:r=25:d=4 -f lavfi".split(' '))
+            .args("-i sine=440:d=4 -c:v libx264 -preset ultrafast -g 25 -c:a aac".split(' '))
+            .arg(self.path(name))
+            .status()
+            .expect("ffmpeg runs (apt-get install ffmpeg)");
+        assert!(status.success(), "making {name}");
+    }
+
+    /// Serves `a.store` until the guard is dropped.
+    pub(crate) fn serve(&self, words: &str) -> Served {
+        let mut child = program(&self.dir)
+            .args("serve a.store --listen 127.0.0.1:0".split(' '))
+            .args(words.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("tenuto serves");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
+        let url = url.unwrap_or_else(|| panic!("no address in '{line}'"));
+        Served { child, origin: url.trim_end_matches("/console/").to_owned() }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+}
+
+/// A running server.
+pub(crate) struct Served {
+    child: Child,
+    pub(crate) origin: String,
+}
+
+impl Served {
+    /// Sends SIGTERM and gives the exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
+        assert!(sent.success(), "the server is still there to be stopped");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `tenuto`, ready to run in `dir`.
+pub(crate) fn program(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenuto"));
+    // Its own runtime folder: tests in parallel do not meet on control sockets.
+    command.current_dir(dir).env("XDG_RUNTIME_DIR", dir);
+    command
+}

@@ -1,0 +1,85 @@
+//! A store that a server owns: the same commands, the same output, through its control socket.
+
+use crate::program::Room;
+use serde_json::{Value, json};
+
+#[test]
+fn commands_reach_a_served_store() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.write("words.txt", "no film\n");
+    room.ok("ingest a.store film.mkv");
+    let lines =
+        ["ls a.store", "ls a.store --long", "ls a.store --json", "info a.store film --json"];
+    let before = lines.map(|line| room.ok(line));
+
+    let server = room.serve("");
+    assert_eq!(lines.map(|line| room.ok(line)), before, "served or not, the same output");
+    let run = room.run("ingest a.store absent.mkv words.txt");
+    assert_eq!(run.code, Some(1), "neither is a film");
+    assert!(run.err.contains("words.txt is not taken in"), "{}", run.err);
+    let report = room.json("ingest a.store words.txt --as file --title text");
+    assert_eq!(report["files"][0]["title"]["name"], json!("text"));
+    room.ok("rename a.store text words");
+    room.fails("rename a.store text words", 1, "there is no title 'text'");
+    assert_eq!(room.ok("ls a.store"), "film\nwords\n");
+    room.ok("export a.store words back.txt");
+    assert_eq!(room.read("back.txt"), b"no film\n");
+    room.write("old.txt", "old");
+    room.fails("export a.store words old.txt", 1, "would be overwritten");
+    room.ok("export a.store words old.txt --destroy");
+    assert_eq!(room.read("old.txt"), b"no film\n");
+    assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
+    assert_eq!(room.json("rm a.store words")["in_use"], json!(false));
+    assert_eq!(room.ok("ls a.store"), "film\n");
+
+    room.fails("serve a.store --listen 127.0.0.1:0", 1, "in use");
+    room.fails("format a.store --destroy", 1, "in use");
+    assert_eq!(server.stop(), Some(0), "SIGTERM ends it well");
+    assert_eq!(lines.map(|line| room.ok(line)), before, "and leaves the store as it was");
+}
+
+#[test]
+fn a_server_that_was_killed_leaves_a_store_that_opens() {
+    let room = Room::with_store();
+    room.write("words.txt", "no film\n");
+    let server = room.serve("");
+    room.ok("ingest a.store words.txt --as file");
+    // SIGKILL: its control socket stays behind.
+    drop(server);
+    assert_eq!(room.ok("ls a.store"), "words\n");
+    assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
+    let server = room.serve("");
+    assert_eq!(room.ok("ls a.store"), "words\n");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn viewers_are_let_in_or_told() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+
+    let server = room.serve("");
+    for address in ["", "/t/film/master.m3u8", "/t/film.mp4"] {
+        let report = room.json(&format!("play {}{address}", server.origin));
+        let totals = &report["totals"];
+        assert_eq!(
+            (&totals["admitted"], &totals["finished"], &report["complete"]),
+            (&json!(1), &json!(1), &json!(true)),
+            "{address}: {totals}"
+        );
+    }
+    let saved = format!("play {}/t/film.mp4 --save film.mp4", server.origin);
+    room.ok(&saved);
+    room.fails(&saved, 1, "film.mp4 would be overwritten\nhint: if that is meant, allow it with");
+    room.ok(&format!("{saved} --destroy"));
+    room.fails(&format!("play {}/t/none.mp4", server.origin), 1, "404");
+    assert_eq!(server.stop(), Some(0));
+
+    let server = room.serve("--network 10kbps");
+    let run = room.run(&format!("play {}/t/film/master.m3u8 --json", server.origin));
+    let report: Value = serde_json::from_str(&run.out).expect("a report of the refusal");
+    assert_eq!(run.code, Some(3), "nobody was let in: {}", run.err);
+    assert_eq!(report["totals"]["refused_by"], json!({ "network": 1 }));
+}

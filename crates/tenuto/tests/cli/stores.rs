@@ -1,0 +1,127 @@
+//! A store that nobody serves.
+
+use crate::program::Room;
+use serde_json::{Value, json};
+use std::os::unix::fs::FileExt;
+
+#[test]
+fn format_overwrites_nothing_without_the_word() {
+    let room = Room::with_store();
+    room.write("note.txt", "hi\n");
+    room.write("film.mkv", vec![7; 2 << 20]);
+    for name in ["a.store", "note.txt", "film.mkv"] {
+        let before = room.read(name);
+        let line = format!("format {name} --size 64MiB");
+        room.fails(
+            &line,
+            1,
+            "would be overwritten\nhint: if that is meant, allow it with --destroy",
+        );
+        assert!(room.read(name) == before, "{name} is as it was");
+        room.ok(&format!("{line} --destroy"));
+    }
+}
+
+#[test]
+fn format_says_what_it_needs() {
+    let room = Room::new();
+    room.fails("format a.store", 1, "a.store does not exist\nhint: for example --size 40GiB");
+    room.fails("format a.store --size 64KiB", 1, "choose a larger --size");
+    room.fails("format a.store --size 64MiB --chunk 3MiB", 1, "a power of two");
+    assert_eq!(room.path(".").read_dir().unwrap().count(), 0, "nothing was made");
+    room.ok("format decimal.store --size 100MB");
+    let info = room.json("format a.store --size 64MiB --label films");
+    assert_eq!((&info["label"], &info["size"]), (&json!("films"), &json!(64 << 20)));
+    assert_eq!(room.json("info a.store")["uuid"], info["uuid"]);
+}
+
+#[test]
+fn films_go_in_and_come_out() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.write("words.txt", "no film\n");
+    let run = room.run("ingest a.store words.txt film.mkv absent.mkv");
+    assert_eq!(run.code, Some(1), "two of three were not taken in");
+    assert!(run.out.starts_with("'film' is in the store: 4.0 s, 2 tracks"), "{}", run.out);
+    assert!(run.err.contains("words.txt is not taken in"), "{}", run.err);
+    assert!(run.err.contains("absent.mkv"), "{}", run.err);
+
+    room.ok("ingest a.store words.txt --as file");
+    assert_eq!(room.ok("ls a.store"), "film\nwords\n");
+    let titles = room.json("ls a.store");
+    let kinds: Vec<(&Value, &Value)> = titles["titles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|title| (&title["name"], &title["kind"]))
+        .collect();
+    assert_eq!(kinds, [(&json!("film"), &json!("media")), (&json!("words"), &json!("file"))]);
+    let film = room.json("info a.store film");
+    let kinds: Vec<&Value> =
+        film["track_list"].as_array().unwrap().iter().map(|track| &track["kind"]).collect();
+    assert_eq!(kinds, ["video", "audio"]);
+    assert_eq!(film["track_list"][0]["ldus"], 100);
+
+    room.ok("export a.store words back.txt");
+    assert_eq!(room.read("back.txt"), b"no film\n");
+    room.ok("export a.store film out.mp4");
+    room.write("old.mp4", "old");
+    room.fails("export a.store film old.mp4", 1, "would be overwritten");
+    assert_eq!(room.read("old.mp4"), b"old");
+    room.ok("export a.store film old.mp4 --destroy");
+    assert!(room.read("old.mp4") == room.read("out.mp4"), "the same file again");
+}
+
+#[test]
+fn names_are_kept_apart() {
+    let room = Room::with_store();
+    room.write("a.txt", "a");
+    room.write("b.txt", "b");
+    room.ok("ingest a.store a.txt b.txt --as file");
+    room.fails("ingest a.store a.txt --as file", 1, "there is a title 'a' already");
+    room.fails("rename a.store a b", 1, "there is a title 'b' already");
+    room.fails("rename a.store c d", 1, "there is no title 'c'");
+    room.ok("rename a.store a c");
+    assert_eq!(room.ok("ls a.store"), "b\nc\n");
+    assert_eq!(room.json("rm a.store b")["in_use"], json!(false));
+    room.fails("rm a.store b", 1, "there is no title 'b'");
+    assert_eq!(room.ok("ls a.store"), "c\n");
+    room.fails("export a.store b out", 1, "there is no title 'b'");
+    room.fails("info a.store b", 1, "there is no title 'b'");
+}
+
+#[test]
+fn damage_is_found_and_never_given_out() {
+    let room = Room::with_store();
+    room.write("data.bin", vec![1; 300_000]);
+    room.ok("ingest a.store data.bin --as file");
+    assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
+
+    let chunk = room.json("info a.store")["chunk"].as_u64().unwrap();
+    let extents = &room.json("info a.store data")["track_list"][0]["extents"];
+    let place = extents[0]["start"].as_u64().unwrap() * chunk + 200_000;
+    let file = std::fs::OpenOptions::new().write(true).open(room.path("a.store")).unwrap();
+    file.write_all_at(&[2], place).unwrap();
+
+    let run = room.run("check a.store --scrub --json");
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &report["clean"]), (Some(4), &json!(false)));
+    let kinds: Vec<(&Value, &Value)> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| (&finding["kind"], &finding["title"]))
+        .collect();
+    assert_eq!(kinds, [(&json!("data"), &json!("data"))]);
+    room.fails("export a.store data out.bin", 4, "damaged data in title 'data'");
+    assert!(!room.path("out.bin").exists(), "nothing half is left");
+}
+
+#[test]
+fn what_is_no_store_is_named() {
+    let room = Room::new();
+    room.write("film.mkv", vec![7; 1 << 20]);
+    room.fails("ls film.mkv", 1, "film.mkv is not a Tenuto store\nhint: `tenuto format` makes one");
+    room.fails("ls absent.store", 1, "absent.store");
+    room.fails("serve film.mkv --listen 127.0.0.1:0", 1, "film.mkv");
+}

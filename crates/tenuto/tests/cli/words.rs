@@ -1,0 +1,87 @@
+//! Help, version, wrong command lines, and readers that go away.
+
+use crate::program::{Room, program};
+
+const COMMANDS: [&str; 14] = [
+    "format",
+    "ingest",
+    "ls",
+    "info",
+    "export",
+    "rm",
+    "rename",
+    "check",
+    "serve",
+    "play",
+    "calibrate",
+    "disk",
+    "completions",
+    "man",
+];
+
+#[test]
+fn help_is_for_strangers() {
+    let room = Room::new();
+    let front = room.ok("--help");
+    assert!(front.starts_with("Tenuto: media storage that holds its rate\n"), "{front}");
+    assert!(front.lines().all(|line| line.len() <= 100), "it reads in a terminal");
+    for command in COMMANDS {
+        assert!(front.contains(&format!("\n  {command} ")), "{command} is on the front page");
+        let page = room.ok(&format!("{command} --help"));
+        assert!(page.contains(&format!("Usage: tenuto {command}")), "{page}");
+        let man = room.ok(&format!("man {command}"));
+        assert!(man.contains(&format!("tenuto\\-{command}")), "{man}");
+    }
+    assert_eq!(room.ok("--version"), concat!("tenuto ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn shells_can_complete() {
+    let room = Room::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = room.ok(&format!("completions {shell}"));
+        for command in COMMANDS {
+            assert!(script.contains(command), "{shell} completes {command}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_command_line_is_told_and_nothing_is_tried() {
+    let room = Room::new();
+    for (line, error, hint) in [
+        ("", "a command is missing", "`tenuto --help` says how it is used"),
+        ("serv a.store", "there is no command 'serv'", "did you mean `tenuto serve`?"),
+        ("format", "TARGET is missing", "`tenuto format --help` says how it is used"),
+        ("format a.store --sise 1GiB", "unknown option '--sise'", "did you mean `--size`?"),
+        (
+            "format a.store --size 1Gbit",
+            "--size: '1Gbit' is not a size such as 64KiB, 40GiB or 2TB",
+            "`tenuto format --help` says how it is used",
+        ),
+        (
+            "ingest a.store a.mkv b.mkv --title c",
+            "--title names one title, but there are several files",
+            "take them in one by one",
+        ),
+    ] {
+        let run = room.run(line);
+        let expected = format!("error: {error}\nhint: {hint}\n");
+        assert_eq!((run.code, run.err), (Some(2), expected), "tenuto {line}");
+        assert_eq!(run.out, "", "tenuto {line}");
+    }
+    assert_eq!(room.path(".").read_dir().unwrap().count(), 0, "nothing was made");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let room = Room::new();
+    for line in ["--help", "man --markdown", "disk models", "disk models --json"] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = program(&room.path("."));
+        let output = command.args(line.split(' ')).stdout(writer).output().expect("tenuto runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*said), (Some(0), ""), "tenuto {line}");
+    }
+}
