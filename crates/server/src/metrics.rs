@@ -105,7 +105,7 @@ impl Scrape {
         let connections = http.connections.load(Ordering::Relaxed);
         out.gauge("http_connections", "Open connections", connections)?;
         let sent = http.sent_bytes.load(Ordering::Relaxed);
-        out.counter("http_sent_bytes", "Body bytes taken by the kernel", sent)?;
+        out.counter("http_sent_bytes", "Bytes sent to viewers", sent)?;
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = http.responses.each_ref().map(|count| count.load(Ordering::Relaxed));
         let responses: Vec<_> = classes.into_iter().zip(counts).collect();

@@ -274,7 +274,7 @@ pub struct Status {
     pub cache_hits: u64,
     /// Open connections.
     pub connections: u64,
-    /// Body bytes sent.
+    /// Bytes sent to viewers.
     pub sent_bytes: u64,
     /// The disks.
     pub disks: Vec<DiskStatus>,

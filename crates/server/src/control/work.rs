@@ -9,7 +9,7 @@ use crate::{shelving, wire};
 use crossbeam_channel::bounded;
 use media::TitleKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use store::{CheckOptions, IngestOptions, Pace, Progress, StoreError};
 use units::ByteCount;
 
@@ -113,16 +113,9 @@ impl Worker<'_> {
         scrub: bool,
         tell: &mut dyn FnMut(wire::Progress),
     ) -> Result<Reply, wire::Failure> {
-        let (pace, mut before) = (self.pace(), 0);
-        // Check reads by itself and says so afterwards: a turn is waited for as much as was read.
-        let mut tell = |progress: Progress| {
-            if progress.done > before && !self.cancel.load(Ordering::Relaxed) {
-                drop(pace.wait_turn(ByteCount(progress.done - before)));
-            }
-            before = progress.done;
-            tell(progress.into());
-        };
-        let report = self.shelf().store.check(&CheckOptions { scrub }, &mut tell);
+        let mut tell = |progress: Progress| tell(progress.into());
+        let (store, options) = (&self.shelf().store, CheckOptions { scrub });
+        let report = store.check_paced(&options, &self.pace(), &mut tell, self.cancel);
         report.map(|report| Reply::Check((&report).into())).map_err(|error| failure(&error))
     }
 

@@ -77,23 +77,32 @@ impl Engine {
     }
 
     fn is_fetching(&self, stream: &Stream, now: Moment) -> bool {
-        let slot = self.config.slot;
-        now.since(stream.last_sign) <= slot * FETCHING_SLOTS
-            && stream.last_sign > stream.timing.origin
+        let took = stream.last_sign > stream.timing.origin;
+        let recently = now.since(stream.last_sign) <= self.config.slot * FETCHING_SLOTS;
+        took && recently || self.is_waited_for(&self.sessions[&stream.session])
+    }
+
+    // Whether a request of the session waits for the engine.
+    fn is_waited_for(&self, session: &Session) -> bool {
+        let waits = |request| self.requests.get(request).is_some_and(Request::waits_for_us);
+        session.requests.iter().any(waits)
     }
 
     // Moves the rest of a stream's schedule later, if that fits. It always does as far as the disk
-    // is concerned; memory is held for longer.
+    // is concerned; memory is held for longer. Never by more than the viewer is late, or its next
+    // pieces would be late for it.
     fn slide(&mut self, id: StreamId) {
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
         let before = stream.summary;
-        stream.slide(SLIDE_SLOTS);
+        let (_, first) = stream.first_held().expect("it holds a buffer too long");
+        let slots = u32::try_from(self.slot.0 + 1 - first.release.0).unwrap_or(u32::MAX);
+        stream.slide(slots);
         self.demand.begin(self.slot);
         stream.summary = self.demand.add_track(stream.unread());
         stream.held().for_each(|(_, piece)| self.demand.add_held(piece));
         if self.fits(disk).is_err() {
-            stream.slide_back(SLIDE_SLOTS);
+            stream.slide_back(slots);
             stream.summary = before;
         }
         self.insert_stream(id, stream);
@@ -103,8 +112,7 @@ impl Engine {
         let mut leaving = Vec::new();
         let mut idle = Vec::new();
         for (id, session) in &self.sessions {
-            let waits = |request| self.requests.get(request).is_some_and(Request::waits_for_us);
-            if session.requests.iter().any(waits) {
+            if self.is_waited_for(session) {
                 continue;
             }
             if self.has_left(session, now) {
@@ -183,6 +191,3 @@ impl Engine {
 
 /// A viewer who took something within these last slots is fetching, not away.
 const FETCHING_SLOTS: u32 = 8;
-
-/// A late viewer's schedule moves by 2 s of 500 ms slots: rarely, as each move costs a decision.
-const SLIDE_SLOTS: u32 = 4;

@@ -258,14 +258,14 @@ impl Engine {
             return Err(self.never(reason));
         }
         let curve = super::streams::curve(track);
-        let piece_of =
-            |offset: u64| u32::try_from(offset / u64::from(track.piece)).unwrap_or(u32::MAX);
-        let (first, last) = (piece_of(next.offset), piece_of(next.end.saturating_sub(1)));
-        // A segment begins within the piece before its own: what is needed first is what the
-        // second piece is due with.
-        let timing = self.timing(now, curve.due(last.min(first.saturating_add(1))));
+        let piece = u32::try_from(next.offset / u64::from(track.piece)).unwrap_or(u32::MAX);
+        // Only pieces' first bytes have times. Going on in the middle of one, the time is not
+        // before that of the next: taken too late, it would make all deadlines too late as well.
+        let inside = !next.offset.is_multiple_of(u64::from(track.piece));
+        let timing =
+            self.timing(now, curve.due(if inside { piece.saturating_add(1) } else { piece }));
         let tracks = tracks_after(session, next.track);
-        let stream = Stream::new(id, layout.clone(), next.track, timing, first);
+        let stream = Stream::new(id, layout.clone(), next.track, timing, piece);
         let reserve = reserve_for(&layout, &tracks);
         let mut booking = Booking { layout, streams: vec![stream], reserve };
         self.exchange(now, id, tracks, &mut booking)
@@ -315,6 +315,8 @@ impl Engine {
         for stream in booking.streams.drain(..) {
             self.add_stream(stream);
         }
+        // Its other requests may have waited for what is no longer on the books.
+        self.to_serve.push(id);
         Ok(())
     }
 

@@ -251,11 +251,8 @@ impl Engine {
             })
             .filter(|id| self.streams.get(id).is_some_and(|stream| stream.holds(piece, read)))
             .collect();
-        let wanted = |who: &Interest| match who {
-            Interest::Stream(id) => holders.contains(id),
-            Interest::Request(request) => self.requests.contains_key(request),
-        };
-        if !buffer.retried && buffer.told.iter().any(wanted) {
+        let waiting = self.waiting_for(buffer.key);
+        if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
             let again = self.buffers.start(buffer.key, buffer.place, true);
             for who in &buffer.told {
                 self.buffers.tell(again, *who);
@@ -270,11 +267,6 @@ impl Engine {
         for id in holders {
             self.lose(now, id, piece);
         }
-        let named = buffer.told.iter().filter_map(|who| match who {
-            Interest::Request(request) => Some(*request),
-            Interest::Stream(_) => None,
-        });
-        let waiting: Vec<_> = named.chain(self.waiting_for(buffer.key)).collect();
         for request in waiting {
             self.fail(request, outcome);
         }

@@ -57,7 +57,7 @@ pub(super) struct Exchange {
     pub(super) target: String,
     pub(super) status: u16,
     pub(super) keep_alive: bool,
-    /// Of the body.
+    /// Sent so far, the head's too.
     pub(super) bytes: u64,
 }
 

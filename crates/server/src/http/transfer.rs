@@ -62,6 +62,8 @@ struct Piece {
 #[derive(Debug)]
 struct Sending {
     number: u64,
+    // The head's, too.
+    bytes: u64,
     piece: Option<(RequestId, ReadId)>,
 }
 
@@ -228,11 +230,12 @@ impl Transfer {
         Ok(all)
     }
 
-    /// The socket has taken the oldest send: which delivery of the engine that answers, if one.
-    pub(crate) fn sent(&mut self, number: u64) -> Option<(RequestId, ReadId)> {
-        let oldest = self.sending.pop_front()?;
+    /// The socket has taken the oldest send: how many bytes that was, and which delivery of the
+    /// engine it answers, if one.
+    pub(crate) fn sent(&mut self, number: u64) -> (u64, Option<(RequestId, ReadId)>) {
+        let oldest = self.sending.pop_front().expect("only what was sent is taken");
         assert_eq!(oldest.number, number, "sends are taken in order");
-        oldest.piece
+        (oldest.bytes, oldest.piece)
     }
 
     /// Requests that the engine still works on, to be cancelled.
@@ -253,7 +256,8 @@ impl Transfer {
     ) {
         let number = self.next_number;
         self.next_number += 1;
-        self.sending.push_back(Sending { number, piece });
+        let bytes = slices.iter().map(|slice| slice.len() as u64).sum();
+        self.sending.push_back(Sending { number, bytes, piece });
         all.push(Outgoing { slices: std::mem::take(slices), number });
     }
 }
@@ -333,7 +337,7 @@ mod tests {
         fn take_one(&mut self) -> bool {
             let Some(outgoing) = self.in_flight.pop_front() else { return false };
             outgoing.slices.iter().for_each(|slice| self.received.extend_from_slice(slice));
-            self.answered.extend(self.transfer.sent(outgoing.number));
+            self.answered.extend(self.transfer.sent(outgoing.number).1);
             true
         }
     }

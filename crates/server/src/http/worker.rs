@@ -279,9 +279,10 @@ impl Worker {
         let mut slices: Vec<SendSlice> =
             vec![reply.head.finish(reply.length, exchange.keep_alive).into()];
         if exchange.method != Method::Head {
-            exchange.bytes = reply.body.len() as u64;
             slices.push(reply.body.into());
         }
+        exchange.bytes = slices.iter().map(|slice| slice.len() as u64).sum();
+        self.shared.http.sent_bytes.fetch_add(exchange.bytes, Ordering::Relaxed);
         let number = connection.next_number;
         connection.next_number += 1;
         connection.taken.1 = Instant::now();
@@ -300,8 +301,7 @@ impl Worker {
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         exchange.status = head.status();
-        exchange.bytes = range.end - range.start;
-        let head = head.finish(exchange.bytes, exchange.keep_alive);
+        let head = head.finish(range.end - range.start, exchange.keep_alive);
         let transfer = Transfer::new(session, head, body, range, connection.next_number);
         connection.doing = Doing::Sending(exchange, Box::new(transfer));
         connection.taken.1 = Instant::now();
@@ -336,8 +336,11 @@ impl Worker {
         connection.taken.1 = Instant::now();
         match &mut connection.doing {
             Doing::Replying(_, awaited) if *awaited == number => self.finished(id),
-            Doing::Sending(_, transfer) => {
-                if let Some((request, read)) = transfer.sent(number) {
+            Doing::Sending(exchange, transfer) => {
+                let (bytes, piece) = transfer.sent(number);
+                exchange.bytes += bytes;
+                self.shared.http.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+                if let Some((request, read)) = piece {
                     self.core.tell(Event::Sent { request, read });
                 }
                 if transfer.is_cut_off() {
@@ -547,9 +550,6 @@ impl Worker {
         let http = &self.shared.http;
         let class = usize::from(exchange.status / 100).clamp(1, 5) - 1;
         http.responses[class].fetch_add(1, Ordering::Relaxed);
-        if broken.is_none() {
-            http.sent_bytes.fetch_add(exchange.bytes, Ordering::Relaxed);
-        }
         self.shared.log.line(|| {
             let mut line = json!({
                 "peer": peer.to_string(),
