@@ -2,6 +2,7 @@
 //! checksum is verified. Nothing is written; what can be healed was healed at open.
 
 use crate::format::bytes::Malformed;
+use crate::format::label;
 use crate::log;
 use crate::{Pace, Progress, Store, StoreError, TitleRecord};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub enum FindingKind {
     Checkpoint,
     /// Extents out of range, or overlapping.
     Extents,
-    /// A title's index region.
+    /// A title's index region, the label in front of it included.
     Index,
     /// A title's data.
     Data,
@@ -130,13 +131,19 @@ fn check_title(
         let _turn = pace.wait_turn(units::ByteCount(title.index_bytes));
         store.reader(title.id, pace)
     };
+    let mut found = Vec::new();
+    if let Some(text) = label_damage(store, title, pace) {
+        found.push(finding(FindingKind::Index, text));
+    }
     let mut reader = match reader {
         Ok(reader) => reader,
         Err(StoreError::NoTitle { .. }) => return Ok(Vec::new()),
-        Err(error) => return Ok(vec![finding(FindingKind::Index, error.to_string())]),
+        Err(error) => {
+            found.push(finding(FindingKind::Index, error.to_string()));
+            return Ok(found);
+        }
     };
     seen(title.index_bytes)?;
-    let mut found = Vec::new();
     for track in (0..title.tracks.len()).filter(|_| options.scrub) {
         let number = u16::try_from(track).expect("tracks are few");
         match reader.scrub(number, seen) {
@@ -147,4 +154,24 @@ fn check_title(
         }
     }
     Ok(found)
+}
+
+/// What is wrong with a title's label. Playing does not need it, so nothing else would notice until
+/// the catalogue is lost, too.
+fn label_damage(store: &Store, title: &TitleRecord, pace: &dyn Pace) -> Option<String> {
+    let mut bytes = vec![0; label::SIZE];
+    let place = title.index.first()?.start.0 * store.layout().chunk;
+    let _turn = pace.wait_turn(units::ByteCount(label::SIZE as u64));
+    if let Err(error) = store.device().read_at(place, &mut bytes) {
+        return Some(error.to_string());
+    }
+    let found = label::decode(&bytes, store.info().uuid);
+    let whole = found.is_some_and(|it| it.id == title.id && it.index == title.index);
+    (!whole).then(|| {
+        format!(
+            "the label of title '{}' is damaged; it plays, but should the catalogue be lost, too, \
+             it would not be found again: export it and take it in anew",
+            title.name
+        )
+    })
 }

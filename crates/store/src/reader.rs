@@ -126,6 +126,10 @@ impl<'a> TitleReader<'a> {
     }
 
     fn damage(&self, track: u16, span: u64) -> StoreError {
+        // Removed meanwhile: its chunks may be another's, and so may be what was read.
+        if self.store.record(self.record.id).is_err() {
+            return StoreError::NoTitle { name: self.record.name.clone() };
+        }
         let index = &self.index.tracks[usize::from(track)];
         StoreError::DataDamaged {
             title: self.record.name.clone(),

@@ -101,6 +101,24 @@ fn one_bit_in_an_index_or_in_data_is_found_by_title() {
 }
 
 #[test]
+fn one_bit_in_a_label_is_found_and_the_title_still_plays() {
+    let (image, model, titles) = image();
+    let mut random = fastrand::Rng::with_seed(4);
+    for title in &titles {
+        let at = usize::try_from(title.index[0].start.0).unwrap() * CHUNK;
+        let mut rotten = image.clone();
+        rotten[at + random.usize(..16 << 10)] ^= 1 << random.u32(..8);
+        let store = Store::open_on(PowerCutDevice::from_image(rotten)).unwrap();
+        let report = store.check(&CheckOptions::default(), &mut |_| {}).unwrap();
+        let [finding] = report.findings.as_slice() else { panic!("{:?}", report.findings) };
+        assert!(finding.text.contains("label"), "{}", finding.text);
+        // Under whatever name it has now.
+        assert_eq!(finding.title.as_ref(), Some(&title.name));
+        assert!(holdings(&store).unwrap() == model);
+    }
+}
+
+#[test]
 fn a_span_that_is_damaged_is_named_with_its_time() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
