@@ -36,7 +36,9 @@ pub struct Geometry {
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// The kernel or the disk said no.
-    #[error("{action} {length} bytes at {offset} of {}: {source}", path.display())]
+    #[error(
+        "{action} {length} bytes at {offset} of {}: {source}{}", path.display(), room_hint(source)
+    )]
     Io {
         /// `reading`, `writing`, `flushing`, ...
         action: &'static str,
@@ -75,6 +77,15 @@ pub enum DeviceError {
         /// Why, and what to do about it.
         reason: String,
     },
+}
+
+/// What to do about a write that found no room, starting with `; `; empty for all else.
+pub fn room_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space there",
+        io::ErrorKind::FileTooLarge => "; no file may be as large there, or by this process",
+        _ => "",
+    }
 }
 
 impl DeviceError {

@@ -25,7 +25,7 @@ mod throttled;
 mod uring;
 
 pub use as_disk::AsDisk;
-pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue};
+pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue, room_hint};
 pub use calibrate::{CalibrateOptions, CalibrateProgress, calibrate};
 pub use faulty::{Access, Fault, Faulty, Rule};
 pub use file::{FileDevice, OpenOptions};

@@ -14,7 +14,7 @@ pub enum StoreError {
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// A file (the store's own, or one read by ingest or written by export) failed.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), device::room_hint(source))]
     File {
         /// `open`, `create`, `read`, ...
         action: &'static str,
@@ -104,7 +104,7 @@ pub enum StoreError {
         name: String,
     },
     /// A name that cannot be.
-    #[error("'{}' cannot be a title's name: {reason}", name.escape_debug())]
+    #[error("'{}' cannot be a title's name: {reason}; choose another", name.escape_debug())]
     BadName {
         /// As asked.
         name: String,

@@ -90,7 +90,7 @@ pub fn ingest_file(
         source,
     })?;
     if !about.is_file() {
-        return Err(refused(file, "it is no regular file".to_owned()));
+        return Err(refused(file, "it is no regular file; name one that is".to_owned()));
     }
     let name = match (&options.name, file.file_stem().and_then(|stem| stem.to_str())) {
         (Some(name), _) => name.as_str(),

@@ -98,7 +98,8 @@ pub(super) fn tail(mut stderr: impl Read) -> String {
 
 /// What a person wants to read of it: the last few complaints, on one line.
 pub(super) fn last_words(complaints: &str) -> String {
-    let lines: Vec<&str> = complaints.lines().filter(|line| !line.trim().is_empty()).collect();
+    let says = |line: &&str| !line.trim().is_empty() && !line.contains("Last message repeated");
+    let lines: Vec<&str> = complaints.lines().filter(says).collect();
     let last = &lines[lines.len().saturating_sub(3)..];
     // `[mov,mp4 @ 0x55...] text`: the address says nothing.
     let said: Vec<&str> =

@@ -40,7 +40,7 @@ pub(super) fn ingest(
     if is_damage(&complaints) {
         let text = format!("it is damaged or cut short: FFmpeg says {said}");
         if !job.options.allow_damaged {
-            let hint = "to take in what can be read, allow damaged files";
+            let hint = "to take in what can be read of it, add --allow-damaged";
             return Err(job.refused(format!("{text}; {hint}")));
         }
         notes.push(text);
@@ -156,11 +156,12 @@ fn arguments(job: &Job<'_>, found: &Probe, plan: &Plan) -> Vec<OsString> {
 
 /// Why, in one sentence.
 fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
-    match (said, error) {
+    let reason = match (said, error) {
         ("", None) => "FFmpeg stopped half-way without a word".to_owned(),
         ("", Some(error)) => format!("FFmpeg's remux of it cannot be used: {error}"),
         (said, _) => format!("FFmpeg cannot remux it: {said}"),
-    }
+    };
+    format!("{reason}; if its bytes are wanted, take it in with --as file")
 }
 
 /// Whether FFmpeg complained of the file, rather than of something it made the best of.
@@ -178,6 +179,9 @@ const DAMAGE: &[&str] = &[
     "invalid",
     "missing picture",
     "error reading",
+    "broken header",
+    "wrong sample count",
+    "error applying bitstream filters",
     "i/o error",
     "input/output error",
     "read error",
