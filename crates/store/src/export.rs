@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A title given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,9 +122,12 @@ impl Temporary {
     fn create(out: &Path) -> Result<Self, StoreError> {
         let mut name = OsString::from(".");
         name.push(out.file_name().unwrap_or_default());
-        name.push(format!(".{}.part", std::process::id()));
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // A server may export to one file for two clients at once.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        name.push(format!(".{}-{number}.part", std::process::id()));
         let path = out.with_file_name(name);
-        // What a killed export left behind under this very process id is nobody's.
+        // What a killed export left behind under this very name is nobody's.
         let _ = fs::remove_file(&path);
         let file = File::options().write(true).create_new(true).open(&path);
         let file = file.map_err(|source| file_error("create", &path, source))?;
