@@ -5,43 +5,43 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// One connection.
-pub struct Client {
-    pub stream: BufReader<TcpStream>,
+pub(crate) struct Client {
+    pub(crate) stream: BufReader<TcpStream>,
 }
 
 /// An answer.
-pub struct Answer {
-    pub status: u16,
-    pub fields: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// Whether the body was as long as announced.
-    pub whole: bool,
+    pub(crate) whole: bool,
 }
 
 impl Client {
-    pub fn connect(address: SocketAddr) -> Self {
+    pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Self { stream: BufReader::new(stream) }
     }
 
-    pub fn get(&mut self, path: &str) -> Answer {
+    pub(crate) fn get(&mut self, path: &str) -> Answer {
         self.ask("GET", path, &[])
     }
 
-    pub fn ask(&mut self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) fn ask(&mut self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
         let fields: String = fields.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
         self.send(format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{fields}\r\n").as_bytes());
         self.answer(method != "HEAD").expect("an answer")
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         // The server may have closed already; the answer is there all the same.
         let _ = self.stream.get_mut().write_all(bytes);
     }
 
     /// The next answer; `None`: the connection has ended without one.
-    pub fn answer(&mut self, with_body: bool) -> Option<Answer> {
+    pub(crate) fn answer(&mut self, with_body: bool) -> Option<Answer> {
         let mut line = String::new();
         self.stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
         let status = line.split(' ').nth(1).unwrap().parse().unwrap();
@@ -61,7 +61,7 @@ impl Client {
     }
 
     /// Follows a redirect on the same connection.
-    pub fn get_following(&mut self, path: &str) -> (String, Answer) {
+    pub(crate) fn get_following(&mut self, path: &str) -> (String, Answer) {
         let answer = self.get(path);
         if answer.status != 307 {
             return (path.to_owned(), answer);
@@ -80,21 +80,21 @@ impl std::fmt::Debug for Answer {
 }
 
 impl Answer {
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
     }
 
     /// The stable word of an error.
-    pub fn error(&self) -> String {
+    pub(crate) fn error(&self) -> String {
         let json = self.json();
         assert!(json["message"].as_str().is_some_and(|m| !m.is_empty()), "{json}");
         json["error"].as_str().expect("an error has a word").to_owned()
@@ -102,7 +102,7 @@ impl Answer {
 }
 
 /// The addresses in a playlist, those in `URI="..."` too, made absolute from where it was.
-pub fn addresses(playlist: &str, at: &str) -> Vec<String> {
+pub(crate) fn addresses(playlist: &str, at: &str) -> Vec<String> {
     let base = &at[..=at.split('?').next().unwrap().rfind('/').unwrap()];
     let mut all = Vec::new();
     for line in playlist.lines() {

@@ -11,16 +11,16 @@ use store::{FormatOptions, FreePace, IngestOptions, Store};
 use units::ByteCount;
 
 /// Small titles, made once for all tests of a run.
-pub struct Media {
+pub(crate) struct Media {
     /// 6 s of H.264 with B-frames and AAC, about 1.5 Mb/s, a key frame each second.
-    pub film: PathBuf,
+    pub(crate) film: PathBuf,
     /// 4 s of sound alone.
-    pub song: PathBuf,
+    pub(crate) song: PathBuf,
     /// 4 s of large pictures, about 45 MB: more than sockets buffer.
-    pub large: PathBuf,
+    pub(crate) large: PathBuf,
 }
 
-pub fn media() -> &'static Media {
+pub(crate) fn media() -> &'static Media {
     static MEDIA: OnceLock<Media> = OnceLock::new();
     MEDIA.get_or_init(|| {
         let directory = directory();
@@ -50,7 +50,7 @@ fn ffmpeg(arguments: &str, out: &Path) {
 }
 
 /// A new directory, removed by nobody but the system: a failed test leaves what it saw.
-pub fn directory() -> PathBuf {
+pub(crate) fn directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!("tenuto-serve-{}-{number}", std::process::id());
@@ -60,14 +60,14 @@ pub fn directory() -> PathBuf {
 }
 
 /// A store in a file.
-pub struct Stage {
-    pub directory: PathBuf,
-    pub path: PathBuf,
+pub(crate) struct Stage {
+    pub(crate) directory: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 impl Stage {
     /// A store of 128 MiB with these files as titles of their stems, said to lie on a fast disk.
-    pub fn with(files: &[&Path]) -> Self {
+    pub(crate) fn with(files: &[&Path]) -> Self {
         let directory = directory();
         let path = directory.join("a.store");
         let options = FormatOptions { size: Some(ByteCount::mib(128)), ..FormatOptions::default() };
@@ -86,7 +86,7 @@ impl Stage {
         Self { directory, path }
     }
 
-    pub fn config(&self) -> ServerConfig {
+    pub(crate) fn config(&self) -> ServerConfig {
         ServerConfig {
             stores: vec![self.path.clone()],
             listen: "127.0.0.1:0".parse().unwrap(),
@@ -95,11 +95,11 @@ impl Stage {
         }
     }
 
-    pub fn serve(&self) -> Serving {
+    pub(crate) fn serve(&self) -> Serving {
         self.serve_with(|_| {})
     }
 
-    pub fn serve_with(&self, change: impl FnOnce(&mut ServerConfig)) -> Serving {
+    pub(crate) fn serve_with(&self, change: impl FnOnce(&mut ServerConfig)) -> Serving {
         let mut config = self.config();
         change(&mut config);
         Serving { server: Server::start(config).unwrap() }
@@ -115,28 +115,28 @@ impl Drop for Stage {
 }
 
 /// A server of a test.
-pub struct Serving {
-    pub server: Server,
+pub(crate) struct Serving {
+    pub(crate) server: Server,
 }
 
 impl Serving {
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.server.address())
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.server.address())
     }
 
     /// A number of `/status`.
-    pub fn status(&self, pointer: &str) -> u64 {
+    pub(crate) fn status(&self, pointer: &str) -> u64 {
         let status = self.client().get("/status").json();
         status.pointer(pointer).and_then(serde_json::Value::as_u64).expect(pointer)
     }
 }
 
 /// Waits until something is so. Long enough for a loaded machine; a test that needs it all fails.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
