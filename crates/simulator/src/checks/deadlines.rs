@@ -130,7 +130,7 @@ impl Deadlines {
         let piece = u32::try_from(piece).expect("pieces are counted in u32");
         let idle = now.since(row.asked) + slot * 2 >= self.idle_after;
         let late = row.deadline(layout, piece, slot, startup) + slot <= now;
-        row.given_up |= idle || late;
+        row.given_up |= idle || late || row.is_behind(layout, now, slot, startup);
         (row.asked, row.asks) = (now, true);
     }
 
@@ -145,6 +145,7 @@ impl Deadlines {
     /// from `could_take` on. Says when they were promised, if they were.
     pub(crate) fn got(
         &mut self,
+        now: Moment,
         session: SessionId,
         (piece, whole): (Piece, bool),
         could_take: Moment,
@@ -152,6 +153,7 @@ impl Deadlines {
         let (slot, startup) = (self.slot, self.startup);
         let account = self.accounts.get_mut(&session)?;
         let row = account.rows.iter_mut().find(|row| row.track == piece.track)?;
+        row.given_up |= row.is_behind(&account.layout, now, slot, startup);
         row.got.insert(piece.piece);
         row.furthest = row.furthest.max(piece.piece + u32::from(whole));
         let promised = row.deadline(&account.layout, piece.piece, slot, startup);

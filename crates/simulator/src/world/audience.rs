@@ -169,9 +169,8 @@ impl World<'_> {
         let id = RequestId(self.last_request);
         let viewer = &mut self.viewers[number];
         let session = viewer.session.expect("admitted just now, if not before");
-        // Asking again for what was dropped is no jump.
         let last = std::mem::replace(&mut viewer.next[fetch.track], fetch.piece + 1);
-        let jumps = last != fetch.piece && last != fetch.piece + 1 && last != usize::MAX;
+        let jumps = last != fetch.piece && last != usize::MAX;
         let place = (fetch.track, fetch.piece);
         let mut request = Request::new(number, session, place, ends, self.now);
         (request.over, request.jumps) = (parts.is_empty(), jumps);
@@ -321,14 +320,14 @@ impl World<'_> {
 
     /// The viewer seeks or leaves: what is under way is not wanted any more.
     pub(super) fn drop_requests(&mut self, number: usize) {
+        self.viewers[number].moved |= !self.viewers[number].requests.is_empty();
         for id in self.viewers[number].requests.clone() {
             let awaited = self.requests[&id].awaited();
             self.cancel(id);
             let viewer = &mut self.viewers[number];
+            let awaited = awaited.filter(|fetch| !viewer.waiting.contains(fetch));
             if let (Some(player), Some(fetch)) = (viewer.player.as_mut(), awaited) {
-                if !viewer.waiting.contains(&fetch) {
-                    player.failed(self.now, fetch);
-                }
+                player.failed(self.now, fetch);
             }
         }
         self.retry(number);

@@ -26,6 +26,11 @@ impl World<'_> {
         if self.present == 0 {
             return;
         }
+        let pause = self.exponential(self.scenario.chores.best_effort_every);
+        self.at(self.now + pause, Event::AskBestEffort);
+        if self.tickets.len() >= MOST_TICKETS {
+            return;
+        }
         let disk = self.chance.usize(..self.disks.len());
         let most = self.disks[disk].guarantee.read_size.0;
         let bytes = align_down(self.chance.u64(4096..=most), 4096);
@@ -39,8 +44,6 @@ impl World<'_> {
             let patience = self.exponential(self.scenario.slot);
             self.at(self.now + patience, Event::GiveUp(ticket));
         }
-        let pause = self.exponential(self.scenario.chores.best_effort_every);
-        self.at(self.now + pause, Event::AskBestEffort);
     }
 
     pub(super) fn granted(&mut self, ticket: Ticket) {
@@ -88,3 +91,6 @@ impl World<'_> {
         self.note("calibrated: reads a slot", [guarantee.min_read.into(), 0, 0, 0]);
     }
 }
+
+/// Permits waited for at once: an ingest and a check, each with its next piece of work.
+const MOST_TICKETS: usize = 4;
