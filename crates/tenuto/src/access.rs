@@ -160,7 +160,10 @@ impl From<ControlError> for Failure {
 
 impl From<&wire::Failure> for Failure {
     fn from(failure: &wire::Failure) -> Self {
-        let damage = ["damaged", "data-damaged"].contains(&failure.code.as_str());
-        Self::of(&failure.message).code(if damage { Code::Damage } else { Code::Failed })
+        match failure.code.as_str() {
+            "cancelled" => Self::interrupted(),
+            "damaged" | "data-damaged" => Self::of(&failure.message).code(Code::Damage),
+            _ => Self::of(&failure.message),
+        }
     }
 }

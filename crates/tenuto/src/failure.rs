@@ -37,6 +37,11 @@ impl Failure {
         Self { code: Code::Usage, ..Self::new(sentence) }
     }
 
+    /// Somebody pressed Ctrl-C.
+    pub(crate) fn interrupted() -> Self {
+        Self::new("interrupted: the store is as it was")
+    }
+
     /// The report on standard output says it all.
     pub(crate) fn reported(code: Code) -> Self {
         Self { code, sentence: String::new(), hint: None }
@@ -69,6 +74,7 @@ impl From<StoreError> for Failure {
         let code = if error.is_damage() { Code::Damage } else { Code::Failed };
         let failure = Self::of(&error.to_string()).code(code);
         match error {
+            StoreError::Cancelled => Self::interrupted(),
             StoreError::SizeNeeded { .. } => failure.hint("for example --size 40GiB"),
             _ => failure,
         }
