@@ -5,6 +5,7 @@ use super::buffers::State;
 use super::sessions::{Request, Session};
 use super::streams::{Stream, StreamId};
 use super::{Action, Engine, ReadId, SessionId};
+use scheduler::PieceDue;
 use units::{Moment, SlotIndex};
 
 impl Engine {
@@ -43,33 +44,32 @@ impl Engine {
     // Buffers whose time was up when the last slot ended.
     fn let_go_in_time(&mut self) {
         let over = SlotIndex(self.slot.0 - 1);
-        for id in self.with_buffers_until(over) {
-            while let Some((read, piece)) = self.streams[&id].first_held() {
-                if piece.release > over || self.is_reading(read) {
-                    break;
-                }
+        for id in self.streams_with(|stream| self.is_up(stream.first_held(), over)) {
+            while self.is_up(self.streams[&id].first_held(), over) {
+                let (_, piece) = self.streams[&id].first_held().expect("its time is up");
                 self.let_go(id, piece.piece);
             }
         }
     }
 
-    // A viewer who is fetching, but so late that its next buffer would be let go when this slot
+    // A viewer who is fetching, but so late that what it needs next would be let go when this slot
     // ends, gets a later schedule, if that fits.
     fn wait_for_the_late(&mut self, now: Moment) {
-        for id in self.with_buffers_until(self.slot) {
-            if self.is_fetching(&self.streams[&id], now) {
-                self.slide(id);
-            }
+        let late = |stream: &Stream| {
+            self.is_up(stream.next_held(), self.slot) && self.is_fetching(stream, now)
+        };
+        for id in self.streams_with(late) {
+            self.slide(id);
         }
     }
 
-    // Streams whose first buffer is to be let go at the end of `slot` or before.
-    fn with_buffers_until(&self, slot: SlotIndex) -> Vec<StreamId> {
-        let due = |stream: &Stream| {
-            let first = stream.first_held();
-            first.is_some_and(|(read, piece)| piece.release <= slot && !self.is_reading(read))
-        };
-        self.streams.iter().filter(|(_, stream)| due(stream)).map(|(id, _)| *id).collect()
+    fn streams_with(&self, is: impl Fn(&Stream) -> bool) -> Vec<StreamId> {
+        self.streams.iter().filter(|(_, stream)| is(stream)).map(|(id, _)| *id).collect()
+    }
+
+    // Whether a buffer is to be let go at the end of `slot` or before.
+    fn is_up(&self, held: Option<(ReadId, PieceDue)>, slot: SlotIndex) -> bool {
+        held.is_some_and(|(read, piece)| piece.release <= slot && !self.is_reading(read))
     }
 
     fn is_reading(&self, read: ReadId) -> bool {
@@ -95,7 +95,7 @@ impl Engine {
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
         let before = stream.summary;
-        let (_, first) = stream.first_held().expect("it holds a buffer too long");
+        let (_, first) = stream.next_held().expect("it holds a buffer too long");
         let slots = u32::try_from(self.slot.0 + 1 - first.release.0).unwrap_or(u32::MAX);
         stream.slide(slots);
         self.demand.begin(self.slot);

@@ -180,6 +180,11 @@ impl Stream {
         self.held().next()
     }
 
+    /// The first piece held that the player has not come past, and its buffer.
+    pub(super) fn next_held(&self) -> Option<(ReadId, PieceDue)> {
+        self.held().find(|(_, piece)| piece.piece >= self.position)
+    }
+
     /// Unreads the last piece taken up, if it is held.
     pub(super) fn put_back_last(&mut self) -> Option<(ReadId, PieceDue, Option<Lateness>)> {
         let Some(Hold::Held { read, piece, counted, .. }) = self.holds.back().copied() else {
