@@ -104,9 +104,13 @@ pub(crate) fn choose(
         let longest_read = measured.longest_read;
         Some(DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth })
     });
-    // The smaller size where both hold as many: less memory, quicker starts.
-    let held = |guarantee: &DiskGuarantee| streams(guarantee, slot, audience);
-    guarantees.reduce(|best, next| if held(&next) > held(&best) { next } else { best })
+    let held = |guarantee: &DiskGuarantee| streams(guarantee, slot, audience).min(ENOUGH);
+    guarantees.reduce(|best, next| {
+        // Where both hold as many, larger reads cost the processor less, up to a point; from
+        // there on smaller ones start sooner.
+        let cheap = next.read_size <= CHEAP_READ && held(&next) == held(&best);
+        if held(&next) > held(&best) || cheap { next } else { best }
+    })
 }
 
 /// Streams that a guarantee holds: by the disk (whole reads in a slot) and by memory (a read being
@@ -135,6 +139,11 @@ fn in_slot(min_read: u32, measured: Duration, slot: Duration) -> u32 {
 
 /// Reads in a pipe at once: one moving, one behind it.
 const PIPE_DEPTH: u32 = 2;
+/// Streams that are more than one machine's network and processors are likely to be asked for:
+/// beyond that, a disk and its memory are not what to save on.
+const ENOUGH: u64 = 256;
+/// A read of 1 MiB costs hardly more calls, interrupts and sends per byte than a larger one.
+const CHEAP_READ: ByteCount = ByteCount::MIB;
 /// Reads of memory that a stream takes.
 const BUFFERS_PER_STREAM: u64 = 4;
 
@@ -158,6 +167,12 @@ mod tests {
         assert_eq!(choice("hdd-20tb", 2 * 1024, None).0, 4 * 1024);
         assert_eq!(choice("hdd-20tb", 64, None).0, 256);
         assert_eq!(choice("hdd-20tb", 64, Some(ByteCount::kib(512))).0, 512);
+    }
+
+    #[test]
+    fn a_fast_disk_reads_in_pieces_that_cost_the_processor_little_if_there_is_memory() {
+        assert_eq!(choice("ssd-nvme", 2 * 1024, None).0, 1024);
+        assert_eq!(choice("ssd-nvme", 256, None).0, 256);
     }
 
     #[test]
