@@ -63,7 +63,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Problem> {
 struct Demo {
     folder: PathBuf,
     tenuto: PathBuf,
-    media: Option<String>,
+    media: Option<Vec<PathBuf>>,
     /// Of playing, per round.
     seconds: u64,
     keep: bool,
@@ -110,13 +110,17 @@ impl Demo {
                 _ => return Err(format!("DEMO_SECONDS={text} is not a number from 10 to 3600")),
             },
         };
-        let folder = root.join("target/demo");
+        let media = set("MEDIA").map(|given| media::own(&given)).transpose()?;
+        // So that commands are printed as one would type them.
+        std::env::set_current_dir(root)
+            .map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
+        let folder = PathBuf::from("target/demo");
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         Ok(Self {
             folder,
             tenuto,
-            media: set("MEDIA"),
+            media,
             seconds: seconds / 2,
             keep: set("KEEP").is_some_and(|keep| keep != "0"),
             as_disk: set("AS_DISK"),
@@ -150,11 +154,15 @@ impl Demo {
     }
 
     fn footage(&self) -> Result<media::Footage, Problem> {
-        println!("footage: getting it ready (made titles are kept in target/demo/media)");
-        let footage =
-            media::footage(self.media.as_deref(), &self.folder.join("media"), &self.stop)?;
-        println!("footage: {}\n", footage.origin);
-        Ok(footage)
+        if let Some(files) = &self.media {
+            return Ok(media::Footage {
+                origin: format!("{} files of your own", files.len()),
+                files: files.clone(),
+            });
+        }
+        println!("making footage with FFmpeg (kept in target/demo/media for the next time)");
+        let files = media::made(&self.folder.join("media"), &self.stop)?;
+        Ok(media::Footage { origin: format!("{} titles made with FFmpeg", files.len()), files })
     }
 
     fn fill_store(&self, files: &[PathBuf]) -> Result<(), Problem> {
@@ -163,7 +171,13 @@ impl Demo {
         let format = self.call("format").arg(self.store()).args(["--size", &size, "--destroy"]);
         print!("{}", self.run(&format)?);
         let ingest = self.call("ingest").arg(self.store()).args(files);
-        print!("{}", self.run(&ingest)?);
+        let said = self.run(&ingest)?;
+        let lines: Vec<&str> = said.lines().collect();
+        let (shown, more) = lines.split_at(lines.len().min(LINES_SHOWN));
+        println!("{}", shown.join("\n"));
+        if !more.is_empty() {
+            println!("... and {} more", more.len());
+        }
         Ok(())
     }
 
@@ -284,6 +298,9 @@ const MEMORY_MIB: u64 = 64;
 
 /// What one machine plays while it serves.
 const MOST_VIEWERS: u64 = 400;
+
+/// Of what the ingest says: one line per title.
+const LINES_SHOWN: usize = 4;
 
 /// For the store's own books.
 const SPARE_MIB: u64 = 128;

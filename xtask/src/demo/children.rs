@@ -36,14 +36,16 @@ impl Call {
         self
     }
 
-    /// As one would type it in the repository's root: the program by its name alone.
+    /// As one would type it in the repository's root: the program by its name alone, and of a long
+    /// row of files the first and the last.
     pub(crate) fn typed(&self) -> String {
         let name = Path::new(&self.program).file_name().unwrap_or(&self.program);
-        std::iter::once(name)
-            .chain(self.arguments.iter().map(OsString::as_os_str))
-            .map(|word| quoted(&word.to_string_lossy()))
-            .collect::<Vec<_>>()
-            .join(" ")
+        let words = std::iter::once(name).chain(self.arguments.iter().map(OsString::as_os_str));
+        let mut words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        if words.len() > WORDS_SHOWN {
+            words.splice(4..words.len() - 1, ["...".to_owned()]);
+        }
+        words.join(" ")
     }
 
     /// Runs it to its end; gives what it printed. Its complaints go to the file `log`.
@@ -191,6 +193,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A server says goodbye to its viewers first; a program that hangs is not waited for.
 const PATIENCE: Duration = Duration::from_secs(8);
 
+/// As many as the longest command has that is not a row of files.
+const WORDS_SHOWN: usize = 16;
+
 /// Of what a failed program said.
 const LINES_SHOWN: usize = 12;
 
@@ -205,6 +210,8 @@ mod tests {
             .arg("--arrivals=poisson:80ms");
         let typed = r"tenuto ingest 'a b.store' 'it'\''s.mkv' --arrivals=poisson:80ms";
         assert_eq!(call.typed(), typed);
+        let many = Call::new("tenuto").args((0..30).map(|i| i.to_string()));
+        assert_eq!(many.typed(), "tenuto 0 1 2 ... 29");
     }
 
     #[test]

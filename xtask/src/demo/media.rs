@@ -22,28 +22,9 @@ pub(crate) struct Footage {
     pub(crate) origin: String,
 }
 
-/// The user's footage if `given` (the value of MEDIA) names any, otherwise made titles under
-/// `folder`, kept from one demo to the next.
-pub(crate) fn footage(
-    given: Option<&str>,
-    folder: &Path,
-    stop: &AtomicBool,
-) -> Result<Footage, Problem> {
-    match given.map(str::trim).filter(|given| !given.is_empty()) {
-        Some(given) => {
-            let files = own(given)?;
-            Ok(Footage { origin: format!("{} files of your own", files.len()), files })
-        }
-        None => {
-            let files = made(folder, stop)?;
-            let origin = format!("{} titles made with FFmpeg", files.len());
-            Ok(Footage { files, origin })
-        }
-    }
-}
-
-/// Files, and all files directly in folders; several separated by spaces.
-fn own(given: &str) -> Result<Vec<PathBuf>, Problem> {
+/// The user's footage as MEDIA names it: files, and all files directly in folders; several are
+/// separated by spaces.
+pub(crate) fn own(given: &str) -> Result<Vec<PathBuf>, Problem> {
     let whole = Path::new(given);
     let paths: Vec<&Path> = match whole.exists() {
         true => vec![whole],
@@ -63,6 +44,8 @@ fn own(given: &str) -> Result<Vec<PathBuf>, Problem> {
         }
     }
     files.sort();
+    // The demo works from the repository's root, wherever it was called.
+    files = files.iter().flat_map(std::path::absolute).collect();
     if files.is_empty() {
         return Err(format!("MEDIA: there is no footage in {given}"));
     }
@@ -75,7 +58,8 @@ fn is_footage(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str()))
 }
 
-fn made(folder: &Path, stop: &AtomicBool) -> Result<Vec<PathBuf>, Problem> {
+/// Made titles under `folder`, kept from one demo to the next.
+pub(crate) fn made(folder: &Path, stop: &AtomicBool) -> Result<Vec<PathBuf>, Problem> {
     let folder = folder.join(RECIPE);
     let create = std::fs::create_dir_all(&folder);
     create.map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
