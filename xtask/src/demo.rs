@@ -16,7 +16,7 @@ mod page;
 mod server;
 mod summary;
 
-use children::{Call, Problem, Running, check};
+use children::{Call, Problem, check};
 use meter::viewer::PlayReport;
 use serde_json::Value;
 use server::{Server, Watch};
@@ -57,6 +57,12 @@ pub(crate) fn run(root: &Path) -> Result<(), Problem> {
         demo.stay(&disk)?;
     }
     Ok(())
+}
+
+/// What is put into the store, and how it came to be, in words.
+struct Footage {
+    files: Vec<PathBuf>,
+    origin: String,
 }
 
 /// What every step needs to know.
@@ -150,19 +156,27 @@ impl Demo {
     /// Runs a command to its end; gives what it printed.
     fn run(&self, call: &Call) -> Result<String, Problem> {
         self.say(call);
-        call.output(&self.folder.join("last.log"), &self.stop)
+        call.output(&self.log(), &self.stop)
     }
 
-    fn footage(&self) -> Result<media::Footage, Problem> {
-        if let Some(files) = &self.media {
-            return Ok(media::Footage {
-                origin: format!("{} files of your own", files.len()),
-                files: files.clone(),
-            });
+    /// What the last command complained about.
+    fn log(&self) -> PathBuf {
+        self.folder.join("last.log")
+    }
+
+    fn footage(&self) -> Result<Footage, Problem> {
+        let own = self.media.clone().unwrap_or_default();
+        if own.len() >= ENOUGH_TITLES {
+            return Ok(Footage { origin: format!("{} files of your own", own.len()), files: own });
         }
         println!("making footage with FFmpeg (kept in target/demo/media for the next time)");
-        let files = media::made(&self.folder.join("media"), &self.stop)?;
-        Ok(media::Footage { origin: format!("{} titles made with FFmpeg", files.len()), files })
+        let made = media::made(&self.folder.join("media"), &self.stop)?;
+        let mut origin = format!("{} titles made with FFmpeg", made.len());
+        if !own.is_empty() {
+            origin =
+                format!("{} of your own, so that there is enough to watch: {origin}", own.len());
+        }
+        Ok(Footage { files: own.into_iter().chain(made).collect(), origin })
     }
 
     fn fill_store(&self, files: &[PathBuf]) -> Result<(), Problem> {
@@ -171,7 +185,17 @@ impl Demo {
         let format = self.call("format").arg(self.store()).args(["--size", &size, "--destroy"]);
         print!("{}", self.run(&format)?);
         let ingest = self.call("ingest").arg(self.store()).args(files);
-        let said = self.run(&ingest)?;
+        self.say(&ingest);
+        let log = self.log();
+        let (said, code) = ingest.run(&log, &self.stop)?;
+        if code != Some(0) {
+            // What cannot be taken in is left out; that nothing could is a failure.
+            let problem = ingest.failure(code, &log);
+            if said.is_empty() {
+                return Err(problem);
+            }
+            println!("{problem}");
+        }
         let lines: Vec<&str> = said.lines().collect();
         let (shown, more) = lines.split_at(lines.len().min(LINES_SHOWN));
         println!("{}", shown.join("\n"));
@@ -229,16 +253,20 @@ impl Demo {
             .args(["--arrivals", &format!("poisson:{}ms", crowd.gap_ms)])
             .args(["--duration", &format!("{}s", crowd.seconds), "--seed", "1", "--json"]);
         self.say(&call);
-        let log = self.folder.join("play.log");
+        let log = self.log();
         let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::default()));
         println!("playing for {} s", crowd.seconds);
-        let text = std::thread::scope(|scope| {
+        let played = std::thread::scope(|scope| {
             scope.spawn(|| server.watch(&done, &watch));
-            let mut running = call.start(&log)?;
-            let text = self.finish(&call, &mut running, &log);
+            let played = call.run(&log, &self.stop);
             done.store(true, Ordering::Relaxed);
-            text
-        })?;
+            played
+        });
+        // Viewers that were refused or failed are results, not the end of the demo.
+        let (text, code) = played?;
+        if text.is_empty() {
+            return Err(call.failure(code, &log));
+        }
         let saved = self.folder.join(format!("play-{}.json", name.replace(' ', "-")));
         std::fs::write(&saved, &text)
             .map_err(|error| format!("cannot write {}: {error}", saved.display()))?;
@@ -248,14 +276,6 @@ impl Demo {
         let round = Round { name: name.to_owned(), report, watch };
         println!("{}\n", round.sentence());
         Ok(round)
-    }
-
-    /// Waits for a play. Viewers that were refused or failed are results, not the end of the demo.
-    fn finish(&self, call: &Call, running: &mut Running, log: &Path) -> Result<String, Problem> {
-        let text = running.read_all();
-        let code = running.wait(&self.stop)?;
-        let text = text.join().map_err(|_| "a reader thread broke".to_owned())?;
-        if text.is_empty() { Err(call.failure(code, log)) } else { Ok(text) }
     }
 
     /// Writes the results and says them.
@@ -298,6 +318,9 @@ const MEMORY_MIB: u64 = 64;
 
 /// What one machine plays while it serves.
 const MOST_VIEWERS: u64 = 400;
+
+/// With fewer titles most viewers watch what others watch too.
+const ENOUGH_TITLES: usize = 8;
 
 /// Of what the ingest says: one line per title.
 const LINES_SHOWN: usize = 4;

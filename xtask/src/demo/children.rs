@@ -50,11 +50,20 @@ impl Call {
 
     /// Runs it to its end; gives what it printed. Its complaints go to the file `log`.
     pub(crate) fn output(&self, log: &Path, stop: &AtomicBool) -> Result<String, Problem> {
+        let (text, code) = self.run(log, stop)?;
+        if code == Some(0) { Ok(text) } else { Err(self.failure(code, log)) }
+    }
+
+    /// The same, for whom it is no end when the program failed: its exit code comes along.
+    pub(crate) fn run(
+        &self,
+        log: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(String, Option<i32>), Problem> {
         let mut running = self.start(log)?;
         let text = running.read_all();
         let code = running.wait(stop)?;
-        let text = text.join().map_err(|_| "a reader thread broke".to_owned())?;
-        if code == Some(0) { Ok(text) } else { Err(self.failure(code, log)) }
+        Ok((text.join().map_err(|_| "a reader thread broke".to_owned())?, code))
     }
 
     /// Starts it in the background.
@@ -114,7 +123,7 @@ impl Running {
     }
 
     /// Reads its standard output to the end in the background.
-    pub(crate) fn read_all(&mut self) -> std::thread::JoinHandle<String> {
+    fn read_all(&mut self) -> std::thread::JoinHandle<String> {
         let mut stdout = self.stdout();
         std::thread::spawn(move || {
             let mut text = Vec::new();
@@ -131,7 +140,7 @@ impl Running {
     }
 
     /// Waits for its end, or for Ctrl-C.
-    pub(crate) fn wait(&mut self, stop: &AtomicBool) -> Result<Option<i32>, Problem> {
+    fn wait(&mut self, stop: &AtomicBool) -> Result<Option<i32>, Problem> {
         loop {
             if let Some(code) = self.ended()? {
                 return Ok(code);
@@ -142,7 +151,7 @@ impl Running {
     }
 
     /// Tells it to stop and waits until it has; kills it when it takes too long.
-    pub(crate) fn stop(&mut self) {
+    fn stop(&mut self) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         let deadline = Instant::now() + PATIENCE;
         if let Some(pid) = pid.filter(|_| matches!(self.ended(), Ok(None))) {

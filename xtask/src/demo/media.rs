@@ -16,12 +16,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// The files to ingest, and how they came to be, in words.
-pub(crate) struct Footage {
-    pub(crate) files: Vec<PathBuf>,
-    pub(crate) origin: String,
-}
-
 /// The user's footage as MEDIA names it: files, and all files directly in folders; several are
 /// separated by spaces.
 pub(crate) fn own(given: &str) -> Result<Vec<PathBuf>, Problem> {
