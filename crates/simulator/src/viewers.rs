@@ -119,10 +119,13 @@ pub(crate) struct Viewer {
     pub(crate) wakes: Moment,
     /// In vain so far.
     pub(crate) tries: u32,
-    /// Something was refused to it, or taken from it, after it was let in.
+    /// Something was refused to it, or taken from it, after it was let in; or it did what nobody
+    /// could know of.
     pub(crate) wronged: bool,
     /// It has jumped.
     pub(crate) moved: bool,
+    /// It seeks; where to will be seen from what it asks for next.
+    pub(crate) sought: bool,
     pub(crate) stuck: bool,
     pub(crate) gone: bool,
 }
@@ -142,6 +145,7 @@ impl Viewer {
             tries: 0,
             wronged: false,
             moved: false,
+            sought: false,
             stuck: false,
             gone: false,
         }

@@ -83,6 +83,8 @@ struct World<'a> {
     scenario: &'a Scenario,
     observer: &'a mut dyn FnMut(&Line),
     now: Moment,
+    /// When somebody last got something, came in or left.
+    progress: Moment,
     engine: Engine,
     /// (when, looks last, in order of making, what).
     events: BinaryHeap<Reverse<(Moment, bool, u64, Event)>>,
@@ -125,6 +127,7 @@ impl<'a> World<'a> {
             scenario,
             observer,
             now: Moment::ZERO,
+            progress: Moment::ZERO,
             events: BinaryHeap::new(),
             made: 0,
             actions: VecDeque::new(),
@@ -179,7 +182,7 @@ impl<'a> World<'a> {
                 event.is_none_or(|event| (wakeup, false) < event && event != (wakeup, false));
             let next = event.map_or(wakeup, |(at, _)| at.min(wakeup));
             stood_still = if next > self.now { 0 } else { stood_still + 1 };
-            if next > patience || stood_still > MOST_EVENTS_AT_ONCE {
+            if next > self.progress + patience || stood_still > MOST_EVENTS_AT_ONCE {
                 self.liveness.time_is_up(&mut self.findings);
                 let (present, requests) = (self.present, self.requests.len());
                 self.findings.require(present == 0 && requests == 0, "all viewers leave", || {
@@ -269,6 +272,9 @@ impl<'a> World<'a> {
         findings.require(!promised || glitches == 0, "the engine counts no glitch", || {
             format!("{glitches} glitches")
         });
+        if let Err(wrong) = self.engine.audit() {
+            findings.add("the books add up", || wrong);
+        }
         for (disk, books) in self.disks.iter().zip(&status.disks) {
             let promise = disk.guarantee.min_read;
             let belief = f64::from(books.min_read) / f64::from(promise.max(1));
@@ -289,14 +295,11 @@ impl<'a> World<'a> {
             && self.liveness.at_rest()
     }
 
-    /// When everything must have come to an end.
-    fn patience(&self) -> Moment {
-        let wanted = &self.scenario.viewers;
-        let each = self.scenario.titles.longest * 8
-            + self.scenario.ended_after * 8
-            + self.scenario.reservation_hold * 2
-            + PATIENCE;
-        Moment::ZERO + wanted.every * wanted.count * 4 + each
+    /// Somebody must get, get in or leave at least this often, or nothing ever comes to an end.
+    fn patience(&self) -> Duration {
+        let wanted = self.scenario.viewers.every * self.scenario.viewers.count;
+        let each = self.scenario.titles.longest + self.scenario.ended_after * 2;
+        wanted + each + self.scenario.reservation_hold + PATIENCE
     }
 
     fn finish(mut self) -> Outcome {
@@ -304,6 +307,11 @@ impl<'a> World<'a> {
         self.findings.require(status.active == 0, "nobody holds when all have left", || {
             format!("{status:?}")
         });
+        self.findings.require(
+            self.engine.is_empty(),
+            "nothing is booked when all have left",
+            || format!("{status:?}"),
+        );
         Outcome {
             ended: self.now,
             reads: self.memory.reads,
@@ -328,6 +336,12 @@ impl<'a> World<'a> {
         for (at, appointment) in all {
             self.at(at, Event::Look(appointment));
         }
+    }
+
+    /// Something that a viewer lives for.
+    fn note_progress(&mut self, what: &'static str, numbers: [u64; 4]) {
+        self.progress = self.now;
+        self.note(what, numbers);
     }
 
     fn note(&mut self, what: &'static str, numbers: [u64; 4]) {

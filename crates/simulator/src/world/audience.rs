@@ -53,7 +53,10 @@ impl World<'_> {
         let request = AdmitRequest { layout: Arc::clone(&layout), offers: offers.clone(), from };
         match self.engine.admit(self.now, request) {
             Answer::Admitted { session, offer } => {
-                self.note("admitted: viewer, session", [number as u64, session.0, offer as u64, 0]);
+                self.note_progress(
+                    "admitted: viewer, session",
+                    [number as u64, session.0, offer as u64, 0],
+                );
                 self.outcome.admitted += 1;
                 self.liveness.admitted(session, layout.title, &mut self.findings);
                 self.sessions.insert(session, number);
@@ -138,6 +141,7 @@ impl World<'_> {
             self.requests.get_mut(id).is_some_and(|request| request.goes_on_with(fetch))
         });
         if let Some(request) = goes_on {
+            viewer.wronged |= std::mem::take(&mut viewer.sought);
             viewer.next[fetch.track] = fetch.piece + 1;
             return self.progress(request);
         }
@@ -171,6 +175,11 @@ impl World<'_> {
         let session = viewer.session.expect("admitted just now, if not before");
         let last = std::mem::replace(&mut viewer.next[fetch.track], fetch.piece + 1);
         let jumps = last != fetch.piece && last != usize::MAX;
+        // A seek within what the player holds: it goes on where it was, only sooner. Nobody else
+        // can know that it is in a hurry now.
+        let goes_on = last == fetch.piece || last == fetch.piece + 1;
+        viewer.wronged |= viewer.sought && goes_on;
+        viewer.sought = false;
         let place = (fetch.track, fetch.piece);
         let mut request = Request::new(number, session, place, ends, self.now);
         (request.over, request.jumps) = (parts.is_empty(), jumps);
@@ -321,6 +330,7 @@ impl World<'_> {
     /// The viewer seeks or leaves: what is under way is not wanted any more.
     pub(super) fn drop_requests(&mut self, number: usize) {
         self.viewers[number].moved |= !self.viewers[number].requests.is_empty();
+        self.viewers[number].sought = true;
         for id in self.viewers[number].requests.clone() {
             let awaited = self.requests[&id].awaited();
             self.cancel(id);
@@ -398,7 +408,7 @@ impl World<'_> {
     }
 
     fn leave_without_a_word(&mut self, number: usize) {
-        self.note("leaves: viewer", [number as u64, 0, 0, 0]);
+        self.note_progress("leaves: viewer", [number as u64, 0, 0, 0]);
         self.viewers[number].gone = true;
         self.present -= 1;
         let viewer = &mut self.viewers[number];
