@@ -5,7 +5,7 @@ use super::buffers::State;
 use super::sessions::{Request, Session};
 use super::streams::{Stream, StreamId};
 use super::{Action, Engine, ReadId, SessionId};
-use scheduler::PieceDue;
+use scheduler::{PieceDue, PolicyKind};
 use units::{Moment, SlotIndex};
 
 impl Engine {
@@ -32,7 +32,7 @@ impl Engine {
         self.slot = slot;
         self.disks.iter_mut().for_each(|disk| disk.roll(slot));
         self.network.advance(slot);
-        self.let_go_in_time();
+        self.let_go_in_time(now);
         self.watch_sessions(now);
         for disk in 0..self.disks.len() {
             self.begin_slot(now, disk);
@@ -42,9 +42,15 @@ impl Engine {
     }
 
     // Buffers whose time was up when the last slot ended.
-    fn let_go_in_time(&mut self) {
+    fn let_go_in_time(&mut self, now: Moment) {
         let over = SlotIndex(self.slot.0 - 1);
         for id in self.streams_with(|stream| self.is_up(stream.first_held(), over)) {
+            if self.config.policy == PolicyKind::None
+                && self.is_up(self.needed_next(&self.streams[&id]), over)
+            {
+                self.restart(now, id);
+                continue;
+            }
             while self.is_up(self.streams[&id].first_held(), over) {
                 let (_, piece) = self.streams[&id].first_held().expect("its time is up");
                 self.let_go(id, piece.piece);
@@ -52,15 +58,49 @@ impl Engine {
         }
     }
 
+    // Where nobody is refused all may be late for ever, and the latest first: reading ahead for a
+    // viewer who waits for something else, and letting it go unseen. So a late stream is read for
+    // as if it began now, from where its viewer is; what was promised stays what it was.
+    fn restart(&mut self, now: Moment, id: StreamId) {
+        let mut stream = self.remove_stream(id);
+        let late: Vec<Moment> = stream.uncounted().filter(|deadline| *deadline < now).collect();
+        for deadline in late {
+            self.count_for(now, stream.session, deadline);
+        }
+        let needed = self.needed_from(&stream);
+        for read in stream.restart(now, needed) {
+            self.buffers.unpin(read);
+        }
+        self.to_serve.push(stream.session);
+        self.insert_stream(id, stream);
+    }
+
     // A viewer who is fetching, but so late that what it needs next would be let go when this slot
     // ends, gets a later schedule, if that fits.
     fn wait_for_the_late(&mut self, now: Moment) {
+        if self.config.policy == PolicyKind::None {
+            return;
+        }
         let late = |stream: &Stream| {
-            self.is_up(stream.next_held(), self.slot) && self.is_fetching(stream, now)
+            self.is_up(self.needed_next(stream), self.slot) && self.is_fetching(stream, now)
         };
         for id in self.streams_with(late) {
             self.slide(id);
         }
+    }
+
+    // The first piece held that the viewer may still ask for.
+    fn needed_next(&self, stream: &Stream) -> Option<(ReadId, PieceDue)> {
+        let from = self.needed_from(stream);
+        stream.held().find(|(_, piece)| piece.piece >= from)
+    }
+
+    // The earliest piece that a viewer who goes on as it does may ask for.
+    fn needed_from(&self, stream: &Stream) -> u32 {
+        let session = &self.sessions[&stream.session];
+        let open = session.requests.iter().filter_map(|request| self.requests[request].next());
+        let open = open.filter(|next| next.track == stream.track);
+        open.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
     }
 
     fn streams_with(&self, is: impl Fn(&Stream) -> bool) -> Vec<StreamId> {
@@ -92,10 +132,10 @@ impl Engine {
     // is concerned; memory is held for longer. Never by more than the viewer is late, or its next
     // pieces would be late for it.
     fn slide(&mut self, id: StreamId) {
+        let (_, first) = self.needed_next(&self.streams[&id]).expect("the late hold a buffer");
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
         let before = stream.summary;
-        let (_, first) = stream.next_held().expect("it holds a buffer too long");
         let slots = u32::try_from(self.slot.0 + 1 - first.release.0).unwrap_or(u32::MAX);
         stream.slide(slots);
         self.demand.begin(self.slot);

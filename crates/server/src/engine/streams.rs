@@ -42,6 +42,10 @@ pub(super) struct Stream {
     pub(super) layout: Arc<Layout>,
     pub(super) track: TrackNumber,
     pub(super) timing: Timing,
+    /// What was promised, where it is no longer what is read by.
+    promise: Option<Timing>,
+    /// Pieces before this have been counted, on time or late.
+    counted_to: u32,
     /// The next piece to be read.
     pub(super) cursor: u32,
     /// One past the last piece.
@@ -71,6 +75,8 @@ impl Stream {
             track,
             last_sign: timing.origin,
             timing,
+            promise: None,
+            counted_to: 0,
             cursor: first,
             end,
             position: first,
@@ -99,7 +105,25 @@ impl Stream {
     }
 
     pub(super) fn deadline(&self, piece: u32) -> Moment {
-        self.timing.deadline(self.curve().due(piece))
+        self.promise.unwrap_or(self.timing).deadline(self.curve().due(piece))
+    }
+
+    /// Gives up everything held and begins anew with piece `from`, as if it had been admitted
+    /// `now`. Says what was held.
+    pub(super) fn restart(&mut self, now: Moment, from: u32) -> Vec<ReadId> {
+        let held = self.held().map(|(read, _)| read).collect();
+        self.promise.get_or_insert(self.timing);
+        let waits = |hold: &&Hold| matches!(hold, Hold::Held { deadline, counted: None, .. } if *deadline >= now);
+        let counted = match self.holds.iter().find(waits) {
+            Some(Hold::Held { piece, .. }) => piece.piece,
+            _ => self.cursor,
+        };
+        self.counted_to = self.counted_to.max(counted);
+        self.holds.clear();
+        (self.cursor, self.base) = (from, from);
+        let from_ms = self.curve().due(from);
+        self.timing = Timing { origin: now, from_ms, ..self.timing };
+        held
     }
 
     /// Moves everything `slots` slots later, held pieces too. Its place in the books must be
@@ -159,7 +183,8 @@ impl Stream {
     /// The next piece is being read into `read`, or found there.
     pub(super) fn take_up(&mut self, piece: PieceDue, read: ReadId) {
         let deadline = self.deadline(piece.piece);
-        self.holds.push_back(Hold::Held { read, piece, deadline, counted: None });
+        let before = (piece.piece < self.counted_to).then_some(Lateness::Late);
+        self.holds.push_back(Hold::Held { read, piece, deadline, counted: before });
         self.cursor += 1;
     }
 
@@ -178,11 +203,6 @@ impl Stream {
     /// The first piece held, and its buffer.
     pub(super) fn first_held(&self) -> Option<(ReadId, PieceDue)> {
         self.held().next()
-    }
-
-    /// The first piece held that the player has not come past, and its buffer.
-    pub(super) fn next_held(&self) -> Option<(ReadId, PieceDue)> {
-        self.held().find(|(_, piece)| piece.piece >= self.position)
     }
 
     /// Unreads the last piece taken up, if it is held.
