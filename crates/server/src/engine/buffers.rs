@@ -118,12 +118,17 @@ impl Buffers {
             return false;
         }
         while self.used + len > self.total {
-            let (_, read) = self.idle.first_key_value().expect("room is free or idle");
-            let read = *read;
-            self.remove(read);
-            forgotten.push(read);
+            forgotten.push(self.give_up_oldest().expect("room is free or idle"));
         }
         true
+    }
+
+    /// Takes back the buffer that has been idle longest.
+    pub(super) fn give_up_oldest(&mut self) -> Option<ReadId> {
+        let (_, read) = self.idle.first_key_value()?;
+        let read = *read;
+        self.remove(read);
+        Some(read)
     }
 
     /// A new read, not pinned yet. There must be room.

@@ -47,10 +47,30 @@ impl Engine {
             return;
         }
         state.asked = true;
+        self.note_asked(now, session, &parts);
+        let state = self.sessions.get_mut(&session).expect("checked");
         state.requests.push(request);
         self.requests.insert(request, Request::new(session, parts));
         self.serve(now, request);
         self.use_leftovers(now);
+    }
+
+    // A player that leaves something out plays on sooner than it was to: it gets an earlier
+    // schedule, if that fits. (If what it asks for is not on the books at all, `serve` asks.)
+    fn note_asked(&mut self, now: Moment, session: SessionId, parts: &[Part]) {
+        for part in parts {
+            let Some(id) = self.stream_of(session, part.track) else { continue };
+            let stream = &self.streams[&id];
+            let skips = stream.asked_to.is_some_and(|asked| part.bytes.start > asked);
+            if skips && stream.follows(stream.piece_at(part.bytes.start)) {
+                let Part { track, bytes } = part;
+                let next = Next { track: *track, offset: bytes.start, end: bytes.end };
+                let _kept_as_it_was = self.rebook(now, session, next);
+            }
+            let id = self.stream_of(session, part.track).expect("replaced at most");
+            let stream = self.streams.get_mut(&id).expect("live");
+            stream.asked_to = stream.asked_to.max(Some(part.bytes.end));
+        }
     }
 
     fn is_sound(&self, session: SessionId, parts: &[Part]) -> bool {
@@ -176,6 +196,7 @@ impl Engine {
                 }
                 Found::Elsewhere => {
                     if let Err(refusal) = self.rebook(now, session, next) {
+                        self.count_refusal(refusal.resource);
                         self.over(request);
                         self.actions.push(Action::Refused { request, refusal });
                         self.end_if_over(request);

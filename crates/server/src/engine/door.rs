@@ -91,7 +91,7 @@ impl Engine {
         Refusal { resource: Resource::Disk, retry_after, detail }
     }
 
-    fn count_refusal(&mut self, resource: Resource) {
+    pub(super) fn count_refusal(&mut self, resource: Resource) {
         match resource {
             Resource::Disk => self.counters.refused_disk += 1,
             Resource::Memory => self.counters.refused_memory += 1,
@@ -303,7 +303,6 @@ impl Engine {
             let refusal = self.refusal(now, booking, shortage);
             self.disks[disk].books.reserve(old_reserve);
             aside.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
-            self.count_refusal(refusal.resource);
             return Err(refusal);
         }
         self.disks[disk].books.reserve(booking.reserve);

@@ -124,6 +124,12 @@ impl Engine {
         self.use_leftovers(now);
     }
 
+    /// Forgets the piece that nobody has needed for longest, at once and without an action, for a
+    /// driver whose memory has room but not in one piece. `None`: all that is there is needed.
+    pub fn give_up_oldest(&mut self) -> Option<ReadId> {
+        self.buffers.give_up_oldest()
+    }
+
     /// From now on nobody is let in; running sessions go on.
     pub fn stop_admitting(&mut self) {
         self.admitting = false;

@@ -52,6 +52,8 @@ pub(super) struct Stream {
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
     pub(super) position: u32,
+    /// One past the last byte that the player has asked for, once it has.
+    pub(super) asked_to: Option<u64>,
     /// What the policies that look at nothing else have booked for it.
     pub(super) summary: Summary,
     /// When the player last asked for, or took, something of this track.
@@ -80,6 +82,7 @@ impl Stream {
             cursor: first,
             end,
             position: first,
+            asked_to: None,
             summary: Summary::default(),
             holds: VecDeque::new(),
             base: first,
