@@ -149,3 +149,18 @@ const STARTUP: &str = "For each time, the share of viewers whose first picture w
 
 const STALLED: &str = "For each time, the share of viewers who were stalled for at most so long \
     in all. Straight up at zero is how it should be.";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_page_tells_the_story_and_needs_nothing_else() {
+        let html = super::page(&super::super::summary::tests::story()).unwrap();
+        for words in ["9 viewers came", "6 (disk 6)", "Start-up times", "tenuto serve a.store"] {
+            assert!(html.contains(words), "{words} is missing");
+        }
+        assert_eq!(html.matches("<svg").count(), 6);
+        for outside in ["src=", "href=", "@import", "<script"] {
+            assert!(!html.contains(outside), "{outside} points outside the page");
+        }
+    }
+}

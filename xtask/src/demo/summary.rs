@@ -237,8 +237,79 @@ fn seconds(millis: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use meter::viewer::{Distribution, Parameters};
+
+    /// Nine viewers on a disk for three: six refused, or all let in and stalled.
+    pub(crate) fn story() -> Story {
+        let round = |name: &str, totals: Totals, startups: &[f64]| Round {
+            name: name.to_owned(),
+            report: PlayReport {
+                parameters: Parameters {
+                    urls: vec!["http://127.0.0.1:8080".to_owned()],
+                    titles: 30,
+                    viewers: 9,
+                    arrivals: "poisson:370ms".to_owned(),
+                    seed: 1,
+                    duration_s: Some(25.0),
+                    start_s: 2.0,
+                    buffer_s: 30.0,
+                    dead_band_ms: 10.0,
+                    retry: false,
+                },
+                complete: true,
+                seconds: 25.0,
+                totals,
+                startup_ms: Distribution::of(startups.iter().copied()),
+                answer_ms: Distribution::default(),
+                stalled_ms: Distribution::default(),
+                drift_ms: Distribution::default(),
+                viewers: Vec::new(),
+                samples: Vec::new(),
+                saved: Vec::new(),
+            },
+            watch: Watch { slots: [(4, (6, 3)), (5, (3, 3))].into(), ..Watch::default() },
+        };
+        let refused_by = [("disk".to_owned(), 6)].into();
+        let arrived = 9;
+        let with = Totals { arrived, admitted: 3, refused: 6, refused_by, ..Totals::default() };
+        let (glitches, viewers_with_glitches) = (20, 9);
+        let without = Totals {
+            arrived,
+            admitted: 9,
+            glitches,
+            viewers_with_glitches,
+            stall_ratio: 0.25,
+            ..Totals::default()
+        };
+        Story {
+            origin: "30 titles made with FFmpeg".to_owned(),
+            disk: "a disk".to_owned(),
+            calibration: Value::Null,
+            capacity: Capacity::of(&Value::Null, &Value::Null, 1 << 26),
+            with: round("with admission", with, &[300.0, 500.0, 700.0]),
+            without: round("without admission", without, &[4000.0]),
+            commands: vec!["tenuto serve a.store".to_owned()],
+        }
+    }
+
+    #[test]
+    fn the_two_rounds_stand_side_by_side() {
+        let text = story().text();
+        let line = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
+        };
+        assert_eq!(line("refused"), ["refused", "6 (disk 6)", "0"]);
+        assert_eq!(line("glitches"), ["glitches", "0", "20"]);
+        assert_eq!(line("time stalled"), ["time stalled", "0.0 %", "25.0 %"]);
+        assert_eq!(line("start-up, half"), ["start-up, half within", "0.50 s", "4.00 s"]);
+        assert_eq!(line("reads,"), ["reads, of those guaranteed", "150 %", "150 %"]);
+        let json = story().json();
+        assert_eq!(json["with_admission"]["totals"]["refused_by"]["disk"], 6);
+        assert_eq!(json["without_admission"]["disk_use"]["slots"][0]["reads"], 6);
+    }
 
     #[test]
     fn capacity_is_the_disks_rate_over_the_titles() {
