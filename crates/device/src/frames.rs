@@ -8,9 +8,11 @@
 //!  └───────────────┴──┴──┴──┴──┴──┴──┴──┴──┴───────────────┘
 //! ```
 //!
-//! A frame is lent whole, or cut into equal parts (powers of two from 4 KiB to an eighth of a
-//! frame) until the last of them is back. So no mixture of sizes can leave the pool in crumbs: at
-//! any time, all but one partly used frame per size are either full or free for anything.
+//! A frame is lent whole, or cut into equal parts (powers of two from 4 KiB to half a frame) until
+//! the last of them is back. Parts come from the lowest frame that has one free, so that the others
+//! become whole again; but parts that are kept for long can hold on to frames that are otherwise
+//! empty, so that a buffer may not be had although as many bytes are free. Whoever must have it
+//! gives back something else first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +71,7 @@ impl Frames {
 
     /// Room for `len` bytes, 0 < `len` <= the frame.
     pub(crate) fn take(&mut self, len: usize) -> Option<Place> {
-        if len * SMALL_PARTS > self.frame_size {
+        if len.next_power_of_two() * 2 > self.frame_size {
             return self.take_frame().map(|frame| Place { frame, part: None });
         }
         let size = len.next_power_of_two().max(SMALLEST_PART);
@@ -133,10 +135,6 @@ pub(crate) fn index(number: u32) -> usize {
     usize::try_from(number).expect("a machine with 32 bits or more")
 }
 
-/// Buffers of at most this part of a frame share one. Larger ones would leave too little over for
-/// sharing to be worth it.
-const SMALL_PARTS: usize = 8;
-
 /// A page: what direct I/O and registered memory like.
 const SMALLEST_PART: usize = 4096;
 
@@ -157,8 +155,8 @@ mod tests {
             [FRAME, 100 << 10, 128 << 10, 4096].map(|len| frames.take(len).unwrap()).into();
         assert_eq!(offsets(&places), [0, FRAME, FRAME + (128 << 10), 2 * FRAME]);
         assert_eq!(frames.lent(), 3);
-        let last = frames.take(256 << 10).unwrap();
-        assert_eq!(last.frame(), 3, "more than an eighth takes a frame of its own");
+        let last = frames.take((512 << 10) + 4096).unwrap();
+        assert_eq!(last.frame(), 3, "more than half takes a frame of its own");
         assert_eq!(frames.take(FRAME), None);
         assert_eq!(frames.take(64 << 10), None, "no frame is left for another size");
         assert!(frames.take(4096).is_some(), "but this size has one with room");
@@ -176,6 +174,15 @@ mod tests {
         frames.give(parts[0]);
         assert_eq!(frames.lent(), 0);
         assert!(frames.take(FRAME).is_some());
+    }
+
+    #[test]
+    fn buffers_of_half_a_frame_and_less_leave_nothing_over() {
+        for len in [512 << 10, 256 << 10, 64 << 10] {
+            let mut frames = Frames::new(FRAME, 3);
+            let lent = std::iter::from_fn(|| frames.take(len)).count();
+            assert_eq!(lent * len, 3 * FRAME);
+        }
     }
 
     /// Against the obvious oracle: a list of lent ranges, none of which may overlap.

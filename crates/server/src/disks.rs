@@ -2,7 +2,7 @@
 //! back, and hands it on.
 //!
 //! ```text
-//!   core ──Job──▶ waiting ──take a buffer, submit──▶ device (at most `depth`)
+//!   core ──Job──▶ waiting ──submit──▶ device (at most `depth`)
 //!   core ◀──ReadDone(SharedBuffer)── CRC-32C of each 64 KiB ◀── completion
 //! ```
 
@@ -11,7 +11,7 @@ use crate::engine::{ReadId, ReadOutcome};
 use crate::library::OpenTitle;
 use crate::log::Log;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
-use device::{Completion, Pool, Queue, SharedBuffer};
+use device::{Buffer, Completion, Queue, SharedBuffer};
 use media::CHECKSUM_SPAN;
 use serde_json::json;
 use std::collections::{HashMap, VecDeque};
@@ -36,13 +36,13 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) struct Disk {
     // Not bounded here: the engine has at most a batch of reads out at once.
-    jobs: Sender<Job>,
+    jobs: Sender<(Job, Buffer)>,
 }
 
 impl Disk {
-    /// Starts reading. Never waits.
-    pub(crate) fn start(&self, job: Job) {
-        self.jobs.send(job).expect("the disk thread lives as long as its face");
+    /// Starts reading into `buffer`, which is as long as the job says. Never waits.
+    pub(crate) fn start(&self, job: Job, buffer: Buffer) {
+        self.jobs.send((job, buffer)).expect("the disk thread lives as long as its face");
     }
 
     /// A thread for a device's queue.
@@ -50,7 +50,6 @@ impl Disk {
         name: String,
         queue: Box<dyn Queue>,
         depth: u32,
-        pool: Pool,
         core: CoreHandle,
         log: Log,
     ) -> io::Result<(Self, JoinHandle<()>)> {
@@ -58,7 +57,6 @@ impl Disk {
         let reader = Reader {
             queue,
             depth,
-            pool,
             core,
             log,
             waiting: VecDeque::new(),
@@ -73,16 +71,15 @@ impl Disk {
 struct Reader {
     queue: Box<dyn Queue>,
     depth: u32,
-    pool: Pool,
     core: CoreHandle,
     log: Log,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<(Job, Buffer)>,
     reading: HashMap<u64, Job>,
     done: Vec<Completion>,
 }
 
 impl Reader {
-    fn run(mut self, incoming: &Receiver<Job>) {
+    fn run(mut self, incoming: &Receiver<(Job, Buffer)>) {
         loop {
             if !self.fetch(incoming) {
                 return;
@@ -91,9 +88,10 @@ impl Reader {
             let full = self.queue.in_flight() >= self.depth;
             let wait = if full { WHILE_FULL } else { WHILE_ROOM };
             if self.queue.in_flight() == 0 {
-                // No buffer is free: what holds them is on its way to viewers.
-                thread::sleep(WHILE_ROOM);
-            } else if let Err(error) = self.queue.wait(wait, &mut self.done) {
+                // What was submitted last was refused.
+                continue;
+            }
+            if let Err(error) = self.queue.wait(wait, &mut self.done) {
                 self.log.line(|| json!({ "event": "disk-wait", "error": error.to_string() }));
                 thread::sleep(WHILE_FULL);
             }
@@ -104,7 +102,7 @@ impl Reader {
     }
 
     /// Takes over new jobs; waits for one if there is nothing else to do. False: all is done.
-    fn fetch(&mut self, incoming: &Receiver<Job>) -> bool {
+    fn fetch(&mut self, incoming: &Receiver<(Job, Buffer)>) -> bool {
         if self.waiting.is_empty() && self.reading.is_empty() {
             match incoming.recv_timeout(FOR_EVER) {
                 Ok(job) => self.waiting.push_back(job),
@@ -123,11 +121,7 @@ impl Reader {
 
     fn submit(&mut self) {
         while self.queue.in_flight() < self.depth {
-            let Some(job) = self.waiting.pop_front() else { return };
-            let Some(buffer) = self.pool.take(job.len as usize) else {
-                self.waiting.push_front(job);
-                return;
-            };
+            let Some((job, buffer)) = self.waiting.pop_front() else { return };
             let tag = job.read.0;
             match self.queue.submit(tag, job.offset, buffer) {
                 Ok(()) => {

@@ -112,7 +112,8 @@ impl Server {
         );
         let control = control(&config, &shared, &core)?;
         let engine = Engine::new(engine_config(&config, &opened));
-        let the_core = Core::new(engine, config.slot, Arc::clone(&shared), events, handles, disks);
+        let the_core =
+            Core::new(engine, config.slot, Arc::clone(&shared), events, handles, disks, pool);
         for worker in workers {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
             threads.push(worker.begin(shared, core, opener, patience(&config)));
@@ -244,9 +245,8 @@ fn disks(
         let queue = queue.map_err(|e| failed("queue reads", io::Error::other(e.to_string())))?;
         methods.push(queue.method());
         let name = format!("disk-{number}");
-        let (disk, thread) =
-            Disk::spawn(name, queue, depth, pool.clone(), core.clone(), log.clone())
-                .map_err(|e| failed("start a thread", e))?;
+        let (disk, thread) = Disk::spawn(name, queue, depth, core.clone(), log.clone())
+            .map_err(|e| failed("start a thread", e))?;
         disks.push(disk);
         threads.push(thread);
     }

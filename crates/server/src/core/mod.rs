@@ -25,14 +25,14 @@ use crate::sessions::Session;
 use crate::shared::Shared;
 use crate::wire::Watched;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use device::SharedBuffer;
 use device::sockets::{ConnectionId, Waker};
+use device::{Buffer, Pool, SharedBuffer};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::{ByteCount, Moment, SlotIndex};
 
 /// Where events go in.
 #[derive(Clone, Debug)]
@@ -78,6 +78,7 @@ pub(crate) struct Core {
     events: Receiver<Event>,
     workers: Vec<WorkerHandle>,
     disks: Vec<Disk>,
+    pool: Pool,
     sessions: HashMap<SessionId, Seat>,
     requests: HashMap<RequestId, Asked>,
     buffers: HashMap<ReadId, SharedBuffer>,
@@ -117,6 +118,7 @@ impl Core {
         events: Receiver<Event>,
         workers: Vec<WorkerHandle>,
         disks: Vec<Disk>,
+        pool: Pool,
     ) -> Self {
         Self {
             engine,
@@ -126,6 +128,7 @@ impl Core {
             events,
             workers,
             disks,
+            pool,
             sessions: HashMap::new(),
             requests: HashMap::new(),
             buffers: HashMap::new(),
@@ -309,8 +312,9 @@ impl Core {
                     return;
                 };
                 let title = Arc::clone(&played.title);
+                let buffer = self.buffer(len as usize);
                 let job = Job { read, offset: device_offset, len, title, track, piece };
-                self.disks[usize::from(disk.0)].start(job);
+                self.disks[usize::from(disk.0)].start(job, buffer);
             }
             Action::Deliver { request, read, bytes } => {
                 let Some(asked) = self.requests.get(&request) else {
@@ -358,6 +362,22 @@ impl Core {
             }
             Action::TitleIdle { title } => self.release(title),
         }
+    }
+
+    /// Memory for a read. The engine says that there is room; where pieces of other sizes have left
+    /// it in crumbs, what nobody needs any more makes way, and in the end memory beyond the pool
+    /// is used until the read is forgotten: a read on schedule never waits for memory.
+    fn buffer(&mut self, len: usize) -> Buffer {
+        loop {
+            if let Some(buffer) = self.pool.take(len) {
+                return buffer;
+            }
+            let Some(read) = self.engine.give_up_oldest() else { break };
+            self.buffers.remove(&read);
+        }
+        self.shared.log.line(|| json!({ "event": "memory-in-crumbs", "length": len }));
+        let len_in_bytes = ByteCount(len as u64);
+        Pool::new(len_in_bytes, len_in_bytes).take(len).expect("a pool of its own")
     }
 
     /// A session is over: its token dies, its open requests are answered.

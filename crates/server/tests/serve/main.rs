@@ -14,6 +14,7 @@ mod commands;
 mod faults;
 mod hostile;
 mod lifecycle;
+mod memory;
 mod playing;
 mod ranges;
 mod refusals;

@@ -72,18 +72,25 @@ impl Stage {
         let path = directory.join("a.store");
         let options = FormatOptions { size: Some(ByteCount::mib(128)), ..FormatOptions::default() };
         Store::format(&path, &options).unwrap();
-        let store = Store::open(&path).unwrap();
+        let stage = Self { directory, path };
+        stage.add(files);
+        let store = Store::open(&stage.path).unwrap();
+        let disk = disk::DiskModel::preset("ssd-sata").unwrap();
+        let sizes = [ByteCount::kib(256), ByteCount::MIB];
+        let slot = ServerConfig::default().slot;
+        store.set_calibration(&disk::Calibration::from_model(&disk, slot, &sizes)).unwrap();
+        stage
+    }
+
+    /// Takes in more, while nobody serves it.
+    pub(crate) fn add(&self, files: &[&Path]) {
+        let store = Store::open(&self.path).unwrap();
         let files: Vec<PathBuf> = files.iter().map(|file| (*file).to_owned()).collect();
         let options = IngestOptions::default();
         let never = AtomicBool::new(false);
         for outcome in store::ingest(&store, &files, &options, &FreePace, &mut |_| {}, &never) {
             outcome.result.unwrap();
         }
-        let disk = disk::DiskModel::preset("ssd-sata").unwrap();
-        let sizes = [ByteCount::kib(256), ByteCount::MIB];
-        let slot = ServerConfig::default().slot;
-        store.set_calibration(&disk::Calibration::from_model(&disk, slot, &sizes)).unwrap();
-        Self { directory, path }
     }
 
     pub(crate) fn config(&self) -> ServerConfig {
