@@ -55,10 +55,12 @@ impl Client {
     ) -> Result<Reply, ControlError> {
         let mut line = serde_json::to_string(request).map_err(protocol)?;
         line.push('\n');
-        self.stream.get_mut().write_all(line.as_bytes())?;
+        // A server with too many clients says so and hangs up before it is asked.
+        let sent = self.stream.get_mut().write_all(line.as_bytes());
         loop {
             line.clear();
             if self.stream.read_line(&mut line)? == 0 {
+                sent?;
                 return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
             }
             match serde_json::from_str(&line).map_err(protocol)? {
