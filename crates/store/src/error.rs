@@ -104,7 +104,7 @@ pub enum StoreError {
         name: String,
     },
     /// A name that cannot be.
-    #[error("'{}' cannot be a title's name: {reason}; choose another", name.escape_debug())]
+    #[error("'{}' cannot be a title's name: {reason}; choose another name", name.escape_debug())]
     BadName {
         /// As asked.
         name: String,

@@ -61,12 +61,18 @@ impl Failure {
     pub(crate) fn of(text: &str) -> Self {
         match text.rsplit_once("; ") {
             // A quote left open before it: the semicolon belongs to a name.
-            Some((sentence, hint)) if sentence.matches('\'').count() % 2 == 0 => {
-                Self::new(sentence).hint(hint)
-            }
+            Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => Self::new(sentence).hint(hint),
             _ => Self::new(text),
         }
     }
+}
+
+/// Quotes around names, without the apostrophes in words.
+fn quotes(text: &str) -> usize {
+    let ends_word = |before: &str| before.ends_with(char::is_alphanumeric);
+    let starts_word = |after: &str| after.starts_with(char::is_alphanumeric);
+    let quote = |at: &usize| !(ends_word(&text[..*at]) && starts_word(&text[at + 1..]));
+    text.match_indices('\'').map(|(at, _)| at).filter(quote).count()
 }
 
 impl From<StoreError> for Failure {
@@ -101,6 +107,10 @@ mod tests {
         let failure = Failure::from(StoreError::NoTitle { name: "a; b".to_owned() });
         assert_eq!(failure.sentence, "there is no title 'a; b'");
         assert_eq!(failure.hint, None);
+
+        let failure = Failure::from(StoreError::BadName { name: "..".to_owned(), reason: "no" });
+        assert_eq!(failure.sentence, "'..' cannot be a title's name: no");
+        assert_eq!(failure.hint.as_deref(), Some("choose another name"));
 
         let failure = Failure::from(StoreError::Damaged { what: "no superblock".to_owned() });
         assert_eq!(failure.code, Code::Damage);
