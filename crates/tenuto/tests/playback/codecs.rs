@@ -202,7 +202,11 @@ fn encode(film: &Film) -> Vec<&'static str> {
 fn by_kind(streams: &[Frames], film: &Film) -> Vec<Frames> {
     let mut sorted: Vec<Frames> = streams
         .iter()
-        .map(|stream| Frames { kind: stream.kind.clone(), frames: stream.frames.clone() })
+        .map(|stream| Frames {
+            kind: stream.kind.clone(),
+            frames: stream.frames.clone(),
+            ..*stream
+        })
         .collect();
     sorted.sort_by(|a, b| b.kind.cmp(&a.kind));
     sorted.retain(|stream| !(film.regrouped && stream.kind == "audio"));

@@ -10,6 +10,8 @@ pub(crate) struct Frames {
     pub(crate) kind: String,
     /// Milliseconds from the first frame of this stream, and the MD5 of the decoded frame.
     pub(crate) frames: Vec<(i64, String)>,
+    /// Milliseconds from the start of the file to this stream's first frame.
+    pub(crate) start: i64,
 }
 
 impl Frames {
@@ -22,6 +24,7 @@ impl Frames {
     fn rebase(&mut self) {
         let first = self.frames.first().map_or(0, |frame| frame.0);
         self.frames.iter_mut().for_each(|frame| frame.0 -= first);
+        self.start += first;
     }
 }
 
@@ -31,7 +34,7 @@ impl Frames {
 pub(crate) fn decode(input: &str) -> Vec<Frames> {
     let output = Command::new("ffmpeg")
         .args(["-nostdin", "-v", "warning", "-i", input, "-map", "0:v?", "-map", "0:a?"])
-        .args(["-fps_mode", "passthrough", "-f", "framemd5", "-"])
+        .args(["-fps_mode", "passthrough", "-enc_time_base:v", "-1", "-f", "framemd5", "-"])
         .output()
         .expect("ffmpeg runs (apt-get install ffmpeg)");
     let complaints = String::from_utf8_lossy(&output.stderr);
@@ -73,15 +76,19 @@ pub(crate) fn packets(input: &str) -> BTreeMap<String, (usize, String)> {
 }
 
 /// Asserts that two inputs decode to the same frames: same streams, count, order, content, and
-/// times within `tolerance_ms` once both start at zero.
+/// times within `tolerance_ms` once both files start at zero.
 pub(crate) fn assert_same(what: &str, wanted: &[Frames], got: &[Frames], tolerance_ms: i64) {
     let kinds = |frames: &[Frames]| frames.iter().map(|f| f.kind.clone()).collect::<Vec<_>>();
     assert_eq!(kinds(wanted), kinds(got), "{what}: streams differ");
+    let together = |all: &[Frames]| all.first().map_or(0, |first| first.start);
+    let (wanted_start, got_start) = (together(wanted), together(got));
     for (number, (wanted, got)) in wanted.iter().zip(got).enumerate() {
         let stream = format!("{what}: stream {number} ({})", wanted.kind);
         let first = wanted.frames.iter().zip(&got.frames).position(|(a, b)| a.1 != b.1);
         assert_eq!(first, None, "{stream}: the decoded frame of this number differs");
         assert_eq!(wanted.frames.len(), got.frames.len(), "{stream}: number of frames");
+        let (should, is) = (wanted.start - wanted_start, got.start - got_start);
+        assert!((should - is).abs() <= tolerance_ms, "{stream} begins {is} ms, not {should} ms in");
         let late = wanted
             .frames
             .iter()
@@ -120,7 +127,7 @@ fn read(text: &str) -> Vec<Frames> {
             timebase.insert(number.parse().expect("number"), seconds);
         } else if let Some(rest) = line.strip_prefix("#media_type ") {
             let (number, kind) = rest.split_once(": ").expect("#media_type N: kind");
-            let frames = Frames { kind: kind.to_owned(), frames: Vec::new() };
+            let frames = Frames { kind: kind.to_owned(), frames: Vec::new(), start: 0 };
             streams.insert(number.parse().expect("number"), frames);
         } else if !line.starts_with('#') {
             let fields: Vec<&str> = line.split(',').map(str::trim).collect();
