@@ -90,7 +90,12 @@ impl Room {
 
     /// Serves `a.store` until the guard is dropped.
     pub(crate) fn serve(&self, words: &str) -> Served {
-        let mut child = program(&self.dir)
+        self.serve_by(program(&self.dir), words)
+    }
+
+    /// As [`Room::serve`], with a command that may have been given an environment.
+    pub(crate) fn serve_by(&self, mut command: Command, words: &str) -> Served {
+        let mut child = command
             .args("serve a.store --listen 127.0.0.1:0".split(' '))
             .args(words.split_whitespace())
             .stdin(Stdio::null())
@@ -120,7 +125,7 @@ impl From<Output> for Run {
 
 /// A running server.
 pub(crate) struct Served {
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) origin: String,
 }
 

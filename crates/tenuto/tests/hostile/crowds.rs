@@ -1,0 +1,161 @@
+//! Ten times the load, the slow, the rude, and two who watch what is being removed.
+
+use crate::client::Client;
+use crate::program::{Room, Served};
+use crate::stage::{connect, eventually, fetch_all};
+use serde_json::json;
+use std::io::{BufRead, Write};
+
+/// A served store with a film.
+fn stage(words: &str) -> (Room, Served) {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    let server = room.serve(words);
+    (room, server)
+}
+
+#[test]
+fn a_thousand_who_ask_at_once_are_let_in_or_told_when_to_come() {
+    let (room, server) = stage("--throttle 40Mbps --memory 64MiB");
+    let mut crowd: Vec<Client> = (0..1000).map(|_| connect(&server)).collect();
+    for client in &mut crowd {
+        client.send(b"GET /t/film/master.m3u8 HTTP/1.1\r\nHost: test\r\n\r\n");
+    }
+    let (mut admitted, mut refused) = (0, 0);
+    for client in &mut crowd {
+        let answer = client.answer(true).expect("an answer for each");
+        match answer.status {
+            200 => admitted += 1,
+            503 => {
+                assert_eq!(answer.error(), "refused");
+                let seconds: u64 = answer.field("retry-after").unwrap().parse().unwrap();
+                assert!(seconds >= 1 && answer.json()["resource"].is_string(), "{answer:?}");
+                refused += 1;
+            }
+            other => panic!("{other}: {}", answer.text()),
+        }
+    }
+    assert!(admitted > 0 && refused > 0, "{admitted} admitted, {refused} refused");
+    let bound = 64 * 1024 + 1000 * 1024 + PROGRAM_KIB;
+    assert!(peak_kib(&server) < bound, "{} KiB", peak_kib(&server));
+    drop(crowd);
+    // The books are laid open once in a slot.
+    eventually("all refusals are counted", || {
+        let status = connect(&server).get("/status").json();
+        assert_eq!(status["glitches"], json!(0));
+        let counts =
+            ["disk", "memory", "network"].map(|it| status["refused"][it].as_u64().unwrap());
+        counts.iter().sum::<u64>() == refused
+    });
+    drop(server);
+    let server = room.serve("");
+    assert!(fetch_all(&mut connect(&server), "/t/film/master.m3u8").len() > 2);
+}
+
+/// The program itself, its libraries, and a title's index.
+const PROGRAM_KIB: u64 = 64 * 1024;
+
+/// The most memory that a server has had, in KiB.
+fn peak_kib(server: &Served) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone() {
+    let (_room, server) = stage("--max-connections 100");
+    let mut flood: Vec<Client> = (0..1000).map(|_| connect(&server)).collect();
+    let (mut served, mut told) = (0, 0);
+    for client in &mut flood {
+        client.send(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n");
+        match client.answer(true) {
+            Some(answer) if answer.status == 200 => served += 1,
+            Some(answer) => {
+                assert_eq!((answer.status, &*answer.error()), (503, "connections"));
+                assert!(answer.field("retry-after").is_some());
+                told += 1;
+            }
+            // Closed before what we sent had arrived: the answer may be lost on the way.
+            None => told += 1,
+        }
+    }
+    assert_eq!((served, told), (100, 900));
+    drop(flood);
+    eventually("there is room again", || {
+        let mut client = connect(&server);
+        client.send(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n");
+        client.answer(true).is_some_and(|answer| answer.status == 200)
+    });
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn the_slow_and_the_rude_cost_the_others_nothing() {
+    let (room, server) = stage("");
+    let (address, whole) = connect(&server).get_following("/t/film.mp4");
+    let ask = format!("GET {address} HTTP/1.1\r\nHost: test\r\n\r\n");
+    let mut slow: Vec<Client> = (0..40).map(|_| connect(&server)).collect();
+    for (number, client) in slow.iter_mut().enumerate() {
+        match number % 4 {
+            // Asks and does not read.
+            0 => client.send(ask.as_bytes()),
+            // Does not come to the end of its question.
+            1 => client.send(&ask.as_bytes()[..30]),
+            // Says nothing.
+            2 => {}
+            // Asks for more than it will ever take.
+            _ => client.send(ask.repeat(20).as_bytes()),
+        }
+    }
+    let report = room.json(&format!("play {}/t/film/master.m3u8 --viewers 4", server.origin));
+    let totals = &report["totals"];
+    assert_eq!((&totals["finished"], &totals["failed"]), (&json!(4), &json!(0)), "{totals}");
+    // Byte for byte, a while later.
+    let mut late = slow.swap_remove(0);
+    let answer = late.answer(true).expect("its answer has waited");
+    assert!(answer.status == 200 && answer.body == whole.body);
+    // Who resets in the middle.
+    for client in &mut slow {
+        let _ = client.stream.get_mut().write_all(ask.as_bytes());
+        if client.stream.fill_buf().is_err() {
+            break;
+        }
+    }
+    drop(slow);
+    let (_, again) = connect(&server).get_following("/t/film.mp4");
+    assert!(again.status == 200 && again.body == whole.body);
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn two_watch_a_title_that_is_removed_and_replaced_to_its_end() {
+    let (room, server) = stage("");
+    room.write("film.bin", vec![7; 4 << 20]);
+    let mut first = connect(&server);
+    let whole = fetch_all(&mut first, "/t/film/master.m3u8");
+    let (address, file) = first.get_following("/t/film.mp4");
+    // The second has its playlists only.
+    let mut second = connect(&server);
+    let master = second.get("/t/film/master.m3u8");
+    let token = master.text().split("?s=").nth(1).unwrap().split(['"', '\n']).next().unwrap();
+
+    let said = room.ok("rm a.store film");
+    assert!(said.contains("free when its last viewer has left"), "{said}");
+    assert_eq!(connect(&server).get("/t/film/master.m3u8").error(), "no-title");
+    room.fails("rm a.store film", 1, "there is no title 'film'");
+    // Its name and whatever space is free are another's now.
+    room.ok("ingest a.store film.bin --as file --title film");
+
+    assert!(first.get(&address).body == file.body, "the first sees the old film");
+    for (place, status, body) in whole {
+        let answer = second.get(&format!("{place}?s={token}"));
+        assert!(answer.status == status && answer.body == body, "the second, too: {place}");
+    }
+    assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
+    assert_eq!(server.stop(), Some(0));
+    assert_eq!(room.ok("ls a.store"), "film\n");
+    room.ok("export a.store film back.bin");
+    assert!(room.read("back.bin") == room.read("film.bin"));
+}

@@ -1,0 +1,183 @@
+//! Files that are unusual are played as they are; files that are bad are refused by name.
+
+use crate::framemd5::{Frames, assert_same, decode};
+use crate::program::Room;
+use crate::stage::{assert_unchanged, ffmpeg, holdings};
+use serde_json::{Value, json};
+
+const PICTURES: &str = "-f lavfi -i testsrc2=s=160x90:r=25:d=3";
+const SOUND: &str = "-f lavfi -i sine=440:d=3:r=48000";
+const X264: &str = "-c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -g 12 -pix_fmt yuv420p";
+
+#[test]
+fn unusual_films_play_as_in_their_files() {
+    let room = Room::with_store();
+    let both = format!("{PICTURES} {SOUND} {X264} -c:a aac");
+    ffmpeg(&room, &both, "plain.mp4");
+    room.write("words.srt", "1\n00:00:00,000 --> 00:00:01,000\nWords\n");
+    let table: &[(&str, &str, &str)] = &[
+        ("video-only.mp4", &format!("{PICTURES} {X264}"), ""),
+        ("audio-only.m4a", &format!("{SOUND} -c:a aac"), ""),
+        ("rotated.mp4", "-i plain.mp4 -c copy -metadata:s:v rotate=90", ""),
+        ("variable-rate.mkv", &format!("{PICTURES} -vf {SOME} -fps_mode vfr {X264}"), ""),
+        ("edited.mp4", "-ss 0.7 -i plain.mp4 -c copy", ""),
+        (
+            "late-sound.mp4",
+            "-i plain.mp4 -itsoffset 0.6 -i plain.mp4 -map 0:v -map 1:a -c copy",
+            "",
+        ),
+        (
+            "late-pictures.mp4",
+            "-itsoffset 0.6 -i plain.mp4 -i plain.mp4 -map 0:v -map 1:a -c copy",
+            "",
+        ),
+        (
+            "subtitled.mkv",
+            "-i plain.mp4 -i words.srt -map 0 -map 1 -c copy -c:s srt",
+            "subtitle stream 2 (subrip)",
+        ),
+    ];
+    for (name, arguments, left_out) in table {
+        ffmpeg(&room, arguments, name);
+        let report = room.json(&format!("ingest a.store {name} --title {name}"));
+        let told = report["files"][0]["left_out"].as_array().unwrap();
+        assert_eq!(told.first().unwrap_or(&json!("")), &json!(left_out), "{name}");
+    }
+    let server = room.serve("");
+    for (name, ..) in table {
+        let source = room.path(name).display().to_string();
+        room.ok(&format!("export a.store {name} out-{name}.mp4"));
+        for (way, place) in [
+            ("export", room.path(&format!("out-{name}.mp4")).display().to_string()),
+            ("mp4", format!("{}/t/{name}.mp4", server.origin)),
+            ("hls", format!("{}/t/{name}/master.m3u8", server.origin)),
+        ] {
+            let (mut source, mut played) = (streams(&source), streams(&place));
+            if (*name, way) == ("edited.mp4", "hls") {
+                from_the_edit_on(&mut source, &mut played);
+            }
+            assert_same(&format!("{name} by {way}"), &source, &played, 2);
+        }
+    }
+    assert_eq!(server.stop(), Some(0));
+}
+
+/// FFmpeg heeds no edit list in fragments: it shows what only decoding needs, before the rest. The
+/// first frame of sound is cut short by the edit.
+fn from_the_edit_on(source: &mut [Frames], played: &mut [Frames]) {
+    for (source, played) in source.iter_mut().zip(played) {
+        while played.frames.len() > source.frames.len() {
+            played.behead();
+        }
+        source.behead();
+        played.behead();
+    }
+}
+
+/// Pictures at uneven times.
+const SOME: &str = "select='not(mod(n\\,3))+not(mod(n\\,7))'";
+
+/// Pictures before sound, as containers order them as they like.
+fn streams(place: &str) -> Vec<Frames> {
+    let mut streams = decode(place);
+    streams.sort_by(|a, b| b.kind.cmp(&a.kind));
+    streams
+}
+
+#[test]
+fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
+    let room = Room::with_store();
+    let both = format!("{PICTURES} {SOUND} {X264} -c:a aac");
+    let whole = ffmpeg(&room, &format!("{both} -movflags +faststart"), "good.mp4");
+    let whole = std::fs::read(whole).unwrap();
+    room.write("truncated.mp4", &whole[..whole.len() / 2]);
+    room.write("empty.mp4", "");
+    room.write("noise.mp4", vec![0xa5; 100_000]);
+    let mut huge = b"\0\0\0\x18ftypisom\0\0\x02\0isomiso2\x7f\xff\xff\xffmoov".to_vec();
+    huge.extend([0; 5000]);
+    room.write("huge-header.mp4", huge);
+    room.write("words.srt", "1\n00:00:00,000 --> 00:00:01,000\nWords\n");
+    ffmpeg(&room, "-i words.srt -c:s srt", "words.mkv");
+    ffmpeg(&room, &format!("-i good.mp4 {ENCRYPT}"), "locked.mp4");
+    let table = [
+        ("empty.mp4", "it is empty", ""),
+        ("truncated.mp4", "it is damaged or cut short", "--allow-damaged"),
+        ("noise.mp4", "FFmpeg cannot read it", "--as file"),
+        ("huge-header.mp4", "neither pictures nor sound in it", "--as file"),
+        ("words.mkv", "but subtitle stream 0 (subrip)", "--as file"),
+        ("locked.mp4", "it is encrypted", "decrypt it first"),
+        (".", "it is no regular file", "name one that is"),
+    ];
+    let before = holdings(&room);
+    for serving in [false, true] {
+        let server = serving.then(|| room.serve(""));
+        for (name, reason, hint) in table {
+            let run = room.run(&format!("ingest a.store {name}"));
+            let (error, advice) = run.err.split_once("\nhint: ").unwrap_or((&run.err, ""));
+            assert_eq!((run.code, &*run.out), (Some(1), ""), "{name}: {}", run.err);
+            let told = error.starts_with("error: ") && error.contains(reason);
+            assert!(told && advice.contains(hint), "{name}, served: {serving}: {}", run.err);
+        }
+        assert_unchanged(&room, &before, &format!("served: {serving}"));
+        drop(server);
+    }
+    let names = table.map(|(name, ..)| name).join(" ");
+    let run = room.run(&format!("ingest a.store {names} good.mp4"));
+    assert_eq!((run.code, run.err.matches("error: ").count()), (Some(1), table.len()));
+    assert_eq!(room.ok("ls a.store"), "good\n", "one bad file does not stop the others");
+}
+
+const ENCRYPT: &str = "-c copy -encryption_scheme cenc-aes-ctr \
+     -encryption_key 76a6c65c5ea762046bd749a2e632ccbb -encryption_kid a7e61c373e219033c21091fa607bf3b8";
+
+#[test]
+fn corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason() {
+    let room = Room::with_store();
+    let h264 = format!("{PICTURES} {SOUND} {X264} -c:a aac");
+    let mpeg = format!("{PICTURES} {SOUND} -c:v mpeg2video -g 12 -bf 2 -c:a pcm_s16le");
+    let sources = ["mp4", "mkv", "ts", "mxf"].map(|kind| {
+        let arguments = if kind == "mxf" { &mpeg } else { &h264 };
+        (kind, std::fs::read(ffmpeg(&room, arguments, &format!("whole.{kind}"))).unwrap())
+    });
+    let before = holdings(&room);
+    let (mut taken, mut refused) = (0, 0);
+    for seed in 0..CORRUPT {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (kind, whole) = &sources[random.usize(..sources.len())];
+        let mut bytes = whole.clone();
+        // Headers are where it hurts: at the front, in MP4 at the end.
+        let near = [0..1500, bytes.len() - 3000..bytes.len(), 0..bytes.len()];
+        for _ in 0..random.choice([1, 5, 50]).unwrap() {
+            let place = random.choice(&near).unwrap().clone();
+            let at = random.usize(place);
+            let any = random.u8(..);
+            bytes[at] = random.choice([0, 0xff, any, bytes[at] ^ 1 << (any % 8)]).unwrap();
+        }
+        room.write(&format!("bad.{kind}"), bytes);
+        let run = room.run(&format!("ingest a.store bad.{kind} --json"));
+        let report: Value = serde_json::from_str(&run.out).unwrap_or_default();
+        let file = &report["files"][0];
+        let context = format!("seed {seed}, {kind}: {}{}", run.out, run.err);
+        if run.code == Some(0) {
+            taken += 1;
+            room.ok("export a.store bad out.mov --destroy");
+            room.ok("rm a.store bad");
+        } else {
+            refused += 1;
+            assert_eq!(
+                (run.code, &file["error"]["code"]),
+                (Some(1), &json!("refused")),
+                "{context}"
+            );
+            let message = file["error"]["message"].as_str().unwrap();
+            assert!(message.contains(&format!("bad.{kind} is not taken in: ")), "{context}");
+            assert!(message.contains("; "), "what to do about it: {context}");
+        }
+        assert_eq!(holdings(&room), before, "{context}");
+    }
+    assert!(taken >= 5 && refused >= 5, "{taken} taken in, {refused} refused: no test of either");
+    assert_unchanged(&room, &before, "after all of them");
+}
+
+/// Some seconds' worth.
+const CORRUPT: u64 = 30;

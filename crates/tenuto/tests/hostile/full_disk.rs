@@ -1,0 +1,81 @@
+//! A file system without room: what does not fit is refused or fails with what to do, and nothing
+//! half is left behind.
+
+use crate::program::Room;
+use crate::stage::{connect, fetch_all};
+use std::process::Command;
+
+/// On a file system of 8 MiB: a line for the shell, its exit code, words that it says.
+const ON_A_SMALL_DISK: &[(&str, i32, &str)] = &[
+    (
+        "$T format new --size 64MiB",
+        1,
+        "has 8 MiB free and 64 MiB more are needed for 64 MiB\nhint: free some",
+    ),
+    ("test ! -e new", 0, ""),
+    ("truncate -s 64M s && $T format s", 0, "sparse: writes may find the file system full"),
+    ("$T ingest s ../film.mkv", 0, "'film' is in the store"),
+    (
+        "$T ingest s ../large.bin --as file",
+        1,
+        "No space left on device (os error 28)\nhint: free some space there",
+    ),
+    ("$T ls s", 0, "film\n"),
+    ("$T check s --scrub", 0, "nothing to repair in 1 titles"),
+    ("$T export s film out.mp4", 1, "cannot write"),
+    (
+        "$T export s film out.mp4",
+        1,
+        "out.mp4: No space left on device (os error 28)\nhint: free some",
+    ),
+    ("test \"$(ls -A)\" = s", 0, ""),
+    ("$T export s film ../out.mp4 && cmp ../whole.mp4 ../out.mp4", 0, ""),
+];
+
+#[test]
+fn a_full_file_system_loses_nothing() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    room.ok("export a.store film whole.mp4");
+    room.write("large.bin", vec![1; 20 << 20]);
+    std::fs::create_dir(room.path("small")).unwrap();
+    let mut script = "mount -t tmpfs -o size=8m none small && cd small || exit 77\n".to_owned();
+    for (line, ..) in ON_A_SMALL_DISK {
+        script += &format!("{line} 2>&1; printf '\\0%d\\0' $?\n");
+    }
+    // A mount that nobody else sees and that goes with the shell.
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .current_dir(room.path("."))
+        .env("T", env!("CARGO_BIN_EXE_tenuto"))
+        .env("XDG_RUNTIME_DIR", room.path("."))
+        .output()
+        .expect("unshare runs (apt-get install util-linux)");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let fields: Vec<&str> = text.split('\0').collect();
+    if output.status.code() != Some(0) {
+        // Some containers allow no mounts; `crates/store/tests/power_cut.rs` fails writes, too.
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(text.is_empty(), "{text}{said}");
+        return;
+    }
+    for ((line, code, words), said) in ON_A_SMALL_DISK.iter().zip(fields.chunks(2)) {
+        assert_eq!(said[1], code.to_string(), "{line}: {}", said[0]);
+        assert!(said[0].contains(words), "{line}: {}", said[0]);
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_stops_no_viewer() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    let server = room.serve("--access-log /dev/full");
+    let mut client = connect(&server);
+    for _ in 0..20 {
+        let parts = fetch_all(&mut client, "/t/film/master.m3u8");
+        assert!(parts.iter().all(|(_, status, _)| *status == 200));
+    }
+    assert_eq!(server.stop(), Some(0));
+}

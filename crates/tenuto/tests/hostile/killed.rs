@@ -1,0 +1,146 @@
+//! Processes that are killed in the middle of their work: what was in the store is there, what was
+//! not finished is not, and nobody they started lives on.
+
+use crate::program::{Room, program};
+use crate::stage::{assert_unchanged, connect, eventually, ffmpeg, holdings};
+use std::fs::Permissions;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A room with a title in its store, and an `ffmpeg` that remuxes half of a film and then hangs.
+struct Halfway {
+    room: Room,
+}
+
+impl Halfway {
+    fn new() -> Self {
+        let room = Room::with_store();
+        room.film("old.mkv");
+        room.ok("ingest a.store old.mkv");
+        room.film("new.mkv");
+        let whole = ffmpeg(
+            &room,
+            "-i new.mkv -c copy -movflags +empty_moov+default_base_moof+frag_keyframe",
+            "whole.mp4",
+        );
+        let whole = std::fs::read(whole).unwrap();
+        std::fs::create_dir(room.path("bin")).unwrap();
+        room.write("bin/half.mp4", &whole[..whole.len() / 2]);
+        room.write("bin/ffmpeg", HANGS);
+        std::fs::set_permissions(room.path("bin/ffmpeg"), Permissions::from_mode(0o755)).unwrap();
+        Self { room }
+    }
+
+    /// `tenuto`, which finds the `ffmpeg` that hangs.
+    fn program(&self) -> Command {
+        let mut command = program(&self.room.path("."));
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.room.path("bin").display()));
+        command
+    }
+
+    /// Begins to take a film in.
+    fn ingest(&self) -> Child {
+        let mut command = self.program();
+        command.args(["ingest", "a.store", "new.mkv"]).stderr(Stdio::piped()).stdout(Stdio::null());
+        command.spawn().expect("tenuto runs")
+    }
+
+    /// Waits until the film is half-way in; the process that hangs.
+    fn wait_for_half(&self) -> String {
+        let mut found = None;
+        eventually("half of the film is in", || {
+            let names = std::fs::read_dir(self.room.path("bin")).unwrap();
+            let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            found = names.find_map(|name| Some(name.strip_prefix("half-way.")?.to_owned()));
+            found.is_some()
+        });
+        found.expect("just found")
+    }
+}
+
+/// It may write no files, but make folders. `exec`, so that who hangs is who was started.
+const HANGS: &str = "#!/bin/sh\n\
+    here=$(dirname \"$0\")\n\
+    cat \"$here/half.mp4\"\n\
+    mkdir \"$here/half-way.$$\"\n\
+    exec sleep 120\n";
+
+#[test]
+fn an_ingest_that_is_killed_leaves_nothing() {
+    let scene = Halfway::new();
+    let before = holdings(&scene.room);
+    let mut ingest = scene.ingest();
+    let ffmpeg = scene.wait_for_half();
+    ingest.kill().unwrap();
+    ingest.wait().unwrap();
+    eventually("FFmpeg is gone, too", || !Path::new("/proc").join(&ffmpeg).exists());
+    assert_unchanged(&scene.room, &before, "killed half-way");
+    scene.room.ok("ingest a.store new.mkv");
+}
+
+#[test]
+fn an_ingest_that_is_killed_at_any_moment_is_done_or_was_never_begun() {
+    let room = Room::with_store();
+    room.write("data.bin", vec![1; 24 << 20]);
+    let before = holdings(&room);
+    for ms in [0, 3, 6, 10, 15, 22, 30, 40, 60] {
+        let mut command = program(&room.path("."));
+        command.args(["ingest", "a.store", "data.bin", "--as", "file"]).stdout(Stdio::null());
+        let mut ingest = command.spawn().expect("tenuto runs");
+        std::thread::sleep(Duration::from_millis(ms));
+        ingest.kill().unwrap();
+        ingest.wait().unwrap();
+        assert_eq!(room.json("check a.store --scrub")["clean"], true, "after {ms} ms");
+        if !room.ok("ls a.store").is_empty() {
+            room.ok("export a.store data back.bin --destroy");
+            assert!(room.read("back.bin") == room.read("data.bin"), "after {ms} ms");
+            room.ok("rm a.store data");
+        }
+        assert_eq!(holdings(&room), before, "after {ms} ms");
+    }
+}
+
+#[test]
+fn a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was() {
+    let scene = Halfway::new();
+    let room = &scene.room;
+    let before = holdings(room);
+    let server = room.serve_by(scene.program(), "");
+    let mut viewer = connect(&server);
+    let (address, whole) = viewer.get_following("/t/old.mp4");
+    viewer.send(format!("GET {address} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes());
+    let mut client = scene.ingest();
+    let ffmpeg = scene.wait_for_half();
+    // Dropping it is SIGKILL.
+    drop(server);
+    assert_eq!(client.wait().unwrap().code(), Some(1));
+    let mut said = String::new();
+    client.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("error: the server that owns the store went away"), "{said}");
+    assert!(said.ends_with("hint: ask again when it is back\n"), "{said}");
+    eventually("FFmpeg is gone, too", || !Path::new("/proc").join(&ffmpeg).exists());
+    assert_unchanged(room, &before, "killed half-way");
+    let server = room.serve("");
+    let (_, again) = connect(&server).get_following("/t/old.mp4");
+    assert!(again.status == 200 && again.body == whole.body, "it plays as before");
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
+fn a_client_that_is_killed_calls_off_what_the_server_does_for_it() {
+    let scene = Halfway::new();
+    let before = holdings(&scene.room);
+    let server = scene.room.serve_by(scene.program(), "");
+    let mut client = scene.ingest();
+    let ffmpeg = scene.wait_for_half();
+    client.kill().unwrap();
+    client.wait().unwrap();
+    eventually("the server has called it off", || !Path::new("/proc").join(&ffmpeg).exists());
+    eventually("its space is free again", || holdings(&scene.room) == before);
+    assert_unchanged(&scene.room, &before, "called off");
+    assert_eq!(server.stop(), Some(0));
+}

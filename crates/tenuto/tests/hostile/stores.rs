@@ -1,0 +1,141 @@
+//! Stores that are full, of another version, no stores at all, or gone under their server.
+
+use crate::program::Room;
+use crate::stage::{assert_unchanged, connect, eventually, holdings};
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::time::Duration;
+
+#[test]
+fn a_full_store_says_what_is_missing_and_takes_more_in_once_there_is_room() {
+    let room = Room::with_store();
+    room.write("much.bin", vec![1; 40 << 20]);
+    room.ok("ingest a.store much.bin --as file");
+    let before = holdings(&room);
+    for server in [None, Some(room.serve(""))] {
+        let line = "ingest a.store much.bin --as file --title more";
+        room.fails(line, 1, "error: the store is full: 20 MiB more are needed, 20 MiB are free");
+        room.fails(line, 1, "hint: remove titles first");
+        assert_unchanged(&room, &before, if server.is_some() { "served" } else { "not served" });
+    }
+    room.ok("rm a.store much");
+    room.ok("ingest a.store much.bin --as file --title more");
+    assert_eq!(room.ok("ls a.store"), "more\n");
+}
+
+#[test]
+fn a_store_of_another_version_is_named_and_left_alone() {
+    let room = Room::with_store();
+    let file = OpenOptions::new().write(true).open(room.path("a.store")).unwrap();
+    for copy in [0, 64 << 10, 32 << 20, (64 << 20) - (64 << 10)] {
+        file.write_all_at(&2u32.to_le_bytes(), copy + VERSION_AT).unwrap();
+    }
+    room.write("a.bin", "a");
+    let before = room.read("a.store");
+    let words = "format version 2, this program knows version 1";
+    for line in [
+        "ls a.store",
+        "info a.store",
+        "ingest a.store a.bin --as file",
+        "rm a.store x",
+        "check a.store",
+        "calibrate a.store",
+        "serve a.store --listen 127.0.0.1:0",
+    ] {
+        room.fails(line, 1, words);
+        room.fails(line, 1, "hint: use the version of Tenuto that made it");
+    }
+    room.fails("format a.store", 1, "would be overwritten");
+    assert!(room.read("a.store") == before, "not a byte is changed");
+}
+
+/// In a superblock: behind the magic.
+const VERSION_AT: u64 = 8;
+
+#[test]
+fn what_cannot_be_a_store_is_named_without_waiting_for_it() {
+    let room = Room::new();
+    room.write("empty", "");
+    let made = Command::new("mkfifo").arg(room.path("pipe")).status().expect("mkfifo runs");
+    assert!(made.success());
+    for (name, words) in [
+        ("empty", "empty is not a Tenuto store\nhint: `tenuto format` makes one"),
+        ("pipe", "it is no file and no block device\nhint: name a regular file"),
+        (".", "it is a directory\nhint: name a regular file"),
+        ("/dev/zero", "it is no file and no block device\nhint: name a regular file"),
+    ] {
+        room.fails(&format!("ls {name}"), 1, words);
+        let reason =
+            words.split_once("is ").expect("a sentence").1.split('\n').next().expect("one");
+        room.fails(&format!("serve {name} --listen 127.0.0.1:0"), 1, reason);
+    }
+}
+
+#[test]
+fn a_store_that_vanishes_under_its_server_fails_requests_by_name_and_nothing_else() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    let server = room.serve("");
+    let mut client = connect(&server);
+    assert_eq!(client.get("/t/film/master.m3u8").status, 200);
+    let file = OpenOptions::new().write(true).open(room.path("a.store")).unwrap();
+    file.set_len(4096).unwrap();
+    let (_, answer) = client.get_following("/t/film.mp4");
+    assert!(answer.status == 500 && answer.error() == "bytes-lost" || !answer.whole, "{answer:?}");
+    assert_eq!(connect(&server).get("/healthz").status, 200);
+    let run = room.run("check a.store --scrub");
+    assert_eq!(run.code, Some(4), "what it served is not there any more: {}{}", run.out, run.err);
+    assert!(run.err.starts_with("error: the store is damaged: "), "{}", run.err);
+    assert_eq!(server.stop(), Some(0), "and stops well");
+    file.set_len(64 << 20).unwrap();
+    let run = room.run("ls a.store");
+    assert_eq!(run.code, Some(4), "three of four superblocks are gone: {}", run.err);
+}
+
+#[test]
+fn a_store_cut_short_says_what_is_missing() {
+    let room = Room::with_store();
+    let file = OpenOptions::new().write(true).open(room.path("a.store")).unwrap();
+    file.set_len(48 << 20).unwrap();
+    let words = "the store was made 64 MiB long but only 48 MiB are left\nhint: give the device or";
+    room.fails("ls a.store", 1, words);
+    room.fails("serve a.store --listen 127.0.0.1:0", 1, "made 64 MiB long but only 48 MiB");
+}
+
+#[test]
+fn garbage_on_the_control_socket_is_answered_and_the_next_command_is_served() {
+    let room = Room::with_store();
+    room.write("a.bin", "a");
+    room.ok("ingest a.store a.bin --as file");
+    let before = holdings(&room);
+    let uuid = room.json("info a.store")["uuid"].as_str().unwrap().to_owned();
+    let server = room.serve("");
+    let path = room.path(&format!("tenuto/{uuid}.sock"));
+    let deep = "[".repeat(100_000);
+    for sent in ["nonsense", "{\"ls\":1}", "{\"format\":null}", "\u{0}", "null", &deep] {
+        let mut socket = UnixStream::connect(&path).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        socket.write_all(format!("{sent}\n").as_bytes()).unwrap();
+        let mut answer = [0; 4096];
+        let got = socket.read(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer[..got]);
+        assert!(answer.contains("this is not a request"), "{sent:.20}: {answer}");
+    }
+    // More at once than are served, who say nothing at all.
+    let mut crowd = Vec::new();
+    eventually("there are too many", || {
+        crowd.extend((0..16).map(|_| UnixStream::connect(&path).unwrap()));
+        let run = room.run("ls a.store");
+        let told = run.err.starts_with("error: too many commands at once for one store\nhint: ");
+        assert!(run.code == Some(0) || told, "{}", run.err);
+        told
+    });
+    drop(crowd);
+    eventually("there is room again", || room.run("ls a.store").code == Some(0));
+    assert_unchanged(&room, &before, "after the garbage");
+    assert_eq!(server.stop(), Some(0));
+}
