@@ -220,6 +220,7 @@ mod tests {
                 origin: Moment::from_millis(random.u64(0..5000)),
                 startup: Duration::from_secs(2),
                 from_ms: 0,
+                kept_from_ms: 0,
                 slot: Duration::from_millis(500),
             };
             let mut books = DiskBooks::default();

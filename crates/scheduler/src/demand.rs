@@ -75,8 +75,10 @@ pub struct Timing {
     pub origin: Moment,
     /// From there until the first piece must be in memory.
     pub startup: Duration,
-    /// Where it starts, in milliseconds of media time.
+    /// Where it starts, in milliseconds of media time, at the latest: pieces are due as if here.
     pub from_ms: u32,
+    /// Where it starts at the earliest: buffers are kept as if here. Not above `from_ms`.
+    pub kept_from_ms: u32,
     /// The scheduling period.
     pub slot: Duration,
 }
@@ -98,20 +100,23 @@ impl Timing {
     /// At the end of which slot the buffer of `piece` is let go if nobody came for it.
     pub fn release_slot(&self, curve: &Curve<'_>, piece: u32) -> SlotIndex {
         let next = piece.saturating_add(1).min(curve.pieces().saturating_sub(1)).max(piece);
-        self.due_slot(curve.due(next)) + HOLD_SLOTS
+        self.kept().due_slot(curve.due(next)) + HOLD_SLOTS
+    }
+
+    // The same play-out if it starts as early as it may.
+    fn kept(&self) -> Self {
+        Self { from_ms: self.kept_from_ms.min(self.from_ms), ..*self }
     }
 
     /// All pieces from `first` on with their slots, in order. The same numbers as the methods
     /// above, without a division per piece.
     pub fn pieces<'a>(&self, curve: Curve<'a>, first: u32) -> impl Iterator<Item = PieceDue> + 'a {
-        let mut walk = SlotWalk::new(*self);
+        let (mut walk, mut kept) = (SlotWalk::new(*self), SlotWalk::new(self.kept()));
         let end = curve.pieces();
-        let mut next = (first < end).then(|| walk.slot(curve.due(first)));
         (first..end).map(move |piece| {
-            let due = next.expect("there is a piece");
-            let following = if piece + 1 < end { walk.slot(curve.due(piece + 1)) } else { due };
-            next = Some(following);
-            PieceDue { piece, due, release: following + HOLD_SLOTS, len: curve.len(piece) }
+            let due = walk.slot(curve.due(piece));
+            let next = kept.slot(curve.due((piece + 1).min(end - 1)));
+            PieceDue { piece, due, release: next + HOLD_SLOTS, len: curve.len(piece) }
         })
     }
 
@@ -305,6 +310,7 @@ mod tests {
             origin: Moment::from_millis(origin_ms),
             startup: Duration::from_secs(2),
             from_ms,
+            kept_from_ms: from_ms,
             slot: SLOT,
         }
     }
@@ -343,7 +349,11 @@ mod tests {
                 })
                 .collect();
             let curve = Curve { due: &due, piece: 64, bytes: 64 * due.len() as u64 - 7 };
-            let timing = timing(random.u64(0..9999), random.u32(0..20_000));
+            let from_ms = random.u32(0..20_000);
+            let timing = Timing {
+                kept_from_ms: random.u32(0..=from_ms),
+                ..timing(random.u64(0..9999), from_ms)
+            };
             let first = random.u32(0..curve.pieces());
             for piece in timing.pieces(curve, first) {
                 assert_eq!(piece.due, timing.due_slot(curve.due(piece.piece)), "seed {seed}");
@@ -354,6 +364,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn where_the_start_is_not_known_pieces_come_early_and_stay_late() {
+        let due = [0, 4000, 8000, 12_000];
+        let curve = Curve { due: &due, piece: 100, bytes: 400 };
+        let slots = |from_ms, kept_from_ms| -> Vec<_> {
+            let timing = Timing { kept_from_ms, ..timing(0, from_ms) };
+            timing.pieces(curve, 0).map(|p| (p.due.0, p.release.0)).collect()
+        };
+        assert_eq!(slots(0, 0), [(3, 8), (6, 16), (14, 24), (22, 24)]);
+        assert_eq!(slots(4000, 4000), [(3, 5), (3, 8), (6, 16), (14, 16)]);
+        assert_eq!(slots(4000, 0), [(3, 8), (3, 16), (6, 24), (14, 24)]);
     }
 
     #[test]

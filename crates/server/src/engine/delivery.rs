@@ -100,8 +100,14 @@ impl Engine {
     /// The player has hung up on `request`, or its connection failed: nothing of it is in use.
     pub fn cancel(&mut self, now: Moment, request: RequestId) {
         self.advance(now);
-        let Some(session) = self.requests.get(&request).map(|state| state.session) else { return };
+        let Some(state) = self.requests.get(&request) else { return };
+        let (session, unserved) = (state.session, state.unserved());
         self.drop_request(now, request);
+        for (track, from) in unserved {
+            let Some(id) = self.stream_of(session, track) else { continue };
+            let stream = self.streams.get_mut(&id).expect("live");
+            stream.asked_to = stream.asked_to.map(|asked| asked.min(from));
+        }
         self.serve_session(now, session);
         self.use_leftovers(now);
     }

@@ -1,12 +1,10 @@
-//! The door: new viewers, and viewers who jump. Both are the same question, put to the same
-//! policy: does this demand fit beside what is booked?
+//! The door: does this demand fit beside what is booked? If not: what is short, and when would it
+//! fit? New viewers are let in here; those who jump (`jump`) pass through the same test.
 //!
-//! A jump (seek, another track, coming back after having given everything back) is decided on the
-//! books without the old booking; refused, the old booking is as it was. Where memory stands in
-//! the way, what was read far ahead is given back first: it stays in the cache, and on the books
-//! as reads to come.
+//! Where memory stands in the way, what was read far ahead is given back first: it stays in the
+//! cache, and on the books as reads to come.
 
-use super::sessions::{Next, Session};
+use super::sessions::Session;
 use super::streams::{Stream, StreamId, unsound};
 use super::{
     AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary, TrackNumber,
@@ -18,10 +16,10 @@ use std::time::Duration;
 use units::Moment;
 
 // What one offer comes to: the streams it would have.
-struct Booking {
-    layout: Arc<Layout>,
-    streams: Vec<Stream>,
-    reserve: u64,
+pub(super) struct Booking {
+    pub(super) layout: Arc<Layout>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) reserve: u64,
 }
 
 impl Engine {
@@ -86,7 +84,7 @@ impl Engine {
         None
     }
 
-    fn never(&self, detail: String) -> Refusal {
+    pub(super) fn never(&self, detail: String) -> Refusal {
         let retry_after = self.config.slot * SEARCH_SLOTS;
         Refusal { resource: Resource::Disk, retry_after, detail }
     }
@@ -129,12 +127,13 @@ impl Engine {
         Ok(Booking { layout: layout.clone(), streams, reserve })
     }
 
-    fn timing(&self, origin: Moment, from_ms: u32) -> Timing {
-        Timing { origin, startup: self.config.startup, from_ms, slot: self.config.slot }
+    pub(super) fn timing(&self, origin: Moment, from_ms: u32) -> Timing {
+        let (startup, slot) = (self.config.startup, self.config.slot);
+        Timing { origin, startup, from_ms, kept_from_ms: from_ms, slot }
     }
 
     // Fits? Fills in what the simpler policies want to know of each stream.
-    fn decide(&mut self, now: Moment, booking: &mut Booking) -> Result<(), Shortage> {
+    pub(super) fn decide(&mut self, now: Moment, booking: &mut Booking) -> Result<(), Shortage> {
         let disk = usize::from(booking.layout.disk.0);
         self.demand.begin(self.slot);
         self.demand.reserve = booking.reserve;
@@ -249,92 +248,13 @@ impl Engine {
         stream
     }
 
-    /// The player goes on where nothing is booked for it: asks anew for that track from there.
-    pub(super) fn rebook(&mut self, now: Moment, id: SessionId, next: Next) -> Result<(), Refusal> {
-        let session = &self.sessions[&id];
-        let layout = session.layout.clone();
-        let track = &layout.tracks[usize::from(next.track)];
-        if let Some(reason) = self.cannot_serve(&layout, next.track) {
-            return Err(self.never(reason));
-        }
-        let curve = super::streams::curve(track);
-        let piece = u32::try_from(next.offset / u64::from(track.piece)).unwrap_or(u32::MAX);
-        // Only pieces' first bytes have times. Going on in the middle of one, the time is not
-        // before that of the next: taken too late, it would make all deadlines too late as well.
-        let inside = !next.offset.is_multiple_of(u64::from(track.piece));
-        let timing =
-            self.timing(now, curve.due(if inside { piece.saturating_add(1) } else { piece }));
-        let tracks = tracks_after(session, next.track);
-        let stream = Stream::new(id, layout.clone(), next.track, timing, piece);
-        let reserve = reserve_for(&layout, &tracks);
-        let mut booking = Booking { layout, streams: vec![stream], reserve };
-        self.exchange(now, id, tracks, &mut booking)
-    }
-
-    fn cannot_serve(&self, layout: &Layout, track: TrackNumber) -> Option<String> {
-        let read_size = self.disks[usize::from(layout.disk.0)].guarantee.read_size.0;
-        let reason = unsound(&layout.tracks[usize::from(track)], read_size)?;
-        Some(format!("track {track} cannot be served: {reason}"))
-    }
-
-    // Old booking out, new one in, or everything as it was.
-    fn exchange(
+    // Says what is short and finds out when it would not be.
+    pub(super) fn refusal(
         &mut self,
         now: Moment,
-        id: SessionId,
-        tracks: Vec<TrackNumber>,
-        booking: &mut Booking,
-    ) -> Result<(), Refusal> {
-        let disk = usize::from(booking.layout.disk.0);
-        let asked = booking.streams[0].track;
-        let session = &self.sessions[&id];
-        let gone = |stream: &StreamId| {
-            let track = self.streams[stream].track;
-            track == asked || !tracks.contains(&track)
-        };
-        let old: Vec<StreamId> = session.streams.iter().copied().filter(gone).collect();
-        let old_reserve = session.reserve;
-        let aside: Vec<(StreamId, Stream)> =
-            old.iter().map(|id| (*id, self.remove_stream(*id))).collect();
-        self.disks[disk].books.unreserve(old_reserve);
-        // What its sockets hold stays kept aside, whatever tracks it goes on with.
-        booking.reserve = booking.reserve.max(self.sessions[&id].unsent);
-        if let Err(shortage) = self.decide(now, booking) {
-            let refusal = self.refusal(now, booking, shortage);
-            self.disks[disk].books.reserve(old_reserve);
-            aside.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
-            return Err(refusal);
-        }
-        self.disks[disk].books.reserve(booking.reserve);
-        let session = self.sessions.get_mut(&id).expect("live");
-        session.reserve = booking.reserve;
-        session.tracks = tracks;
-        session.streams.retain(|stream| !old.contains(stream));
-        aside.into_iter().for_each(|(_, stream)| self.settle(now, stream));
-        for stream in booking.streams.drain(..) {
-            self.add_stream(stream);
-        }
-        // Its other requests may have waited for what is no longer on the books.
-        self.to_serve.push(id);
-        Ok(())
-    }
-
-    /// Counts what a stream that is off the books still owed, and lets go of its buffers.
-    pub(super) fn settle(&mut self, now: Moment, stream: Stream) {
-        let mut owed: Vec<Moment> = stream.uncounted().collect();
-        owed.extend(
-            (stream.cursor..stream.end).map(|p| stream.deadline(p)).take_while(|d| *d < now),
-        );
-        for deadline in owed.into_iter().filter(|deadline| *deadline < now) {
-            self.count_for(now, stream.session, deadline);
-        }
-        for (read, _) in stream.held() {
-            self.buffers.unpin(read);
-        }
-    }
-
-    // Says what is short and finds out when it would not be.
-    fn refusal(&mut self, now: Moment, booking: &Booking, shortage: Shortage) -> Refusal {
+        booking: &Booking,
+        shortage: Shortage,
+    ) -> Refusal {
         let slot = self.config.slot;
         let when = shortage.slot.next().start(slot).since(now).as_secs_f64();
         let Shortage { resource, missing, .. } = shortage;
@@ -376,28 +296,8 @@ impl Engine {
     }
 }
 
-fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
+pub(super) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
     sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
-}
-
-// The tracks of a session that goes on with `track`: it replaces those it was never offered
-// together with (another rendition of the picture), and joins the others.
-fn tracks_after(session: &Session, track: TrackNumber) -> Vec<TrackNumber> {
-    let current = &session.tracks;
-    if current.contains(&track) {
-        return current.clone();
-    }
-    let together = |offer: &&Vec<TrackNumber>| current.iter().filter(|t| offer.contains(t)).count();
-    let offers = session.offers.iter().filter(|offer| offer.contains(&track));
-    match offers.max_by_key(together) {
-        Some(offer) => {
-            let mut tracks: Vec<_> =
-                current.iter().copied().filter(|t| offer.contains(t)).collect();
-            tracks.push(track);
-            tracks
-        }
-        None => current.iter().copied().chain([track]).collect(),
-    }
 }
 
 /// How far ahead the earliest start is looked for: ten minutes of 500 ms slots.

@@ -21,6 +21,7 @@ mod clock;
 mod delivery;
 mod disks;
 mod door;
+mod jump;
 mod reading;
 mod sessions;
 mod streams;

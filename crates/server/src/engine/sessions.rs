@@ -83,6 +83,18 @@ impl Request {
         }
     }
 
+    /// Per track, from where on it has not been served.
+    pub(super) fn unserved(&self) -> Vec<(TrackNumber, u64)> {
+        let mut unserved: Vec<(TrackNumber, u64)> = Vec::new();
+        for (number, part) in self.parts.iter().enumerate().skip(self.at) {
+            let from = if number == self.at { self.offset } else { part.bytes.start };
+            if unserved.iter().all(|(track, _)| *track != part.track) {
+                unserved.push((part.track, from));
+            }
+        }
+        unserved
+    }
+
     /// Whether it waits for the engine rather than for its socket.
     pub(super) fn waits_for_us(&self) -> bool {
         !self.over && self.unsent.is_empty()
@@ -104,5 +116,17 @@ mod tests {
             request.advance(bytes);
         }
         assert_eq!(walk, [(0, 5, 20), (0, 25, 5), (1, 0, 10)]);
+        assert_eq!(request.unserved(), []);
+    }
+
+    #[test]
+    fn what_was_not_served_starts_where_serving_stopped() {
+        let part = |track, bytes| Part { track, bytes };
+        let parts = vec![part(0, 5..30), part(1, 0..10), part(0, 30..60)];
+        let mut request = Request::new(SessionId(1), parts);
+        request.advance(20);
+        assert_eq!(request.unserved(), [(0, 25), (1, 0)]);
+        request.advance(5);
+        assert_eq!(request.unserved(), [(1, 0), (0, 30)]);
     }
 }

@@ -125,7 +125,7 @@ impl Stream {
         self.holds.clear();
         (self.cursor, self.base) = (from, from);
         let from_ms = self.curve().due(from);
-        self.timing = Timing { origin: now, from_ms, ..self.timing };
+        self.timing = Timing { origin: now, from_ms, kept_from_ms: from_ms, ..self.timing };
         held
     }
 
