@@ -139,7 +139,8 @@ mod tests {
             ssd-nvme: 3000 reads of 1 MiB guaranteed, 3000.6 usual, longest 0.2 ms
             ssd-nvme: 750 reads of 4 MiB guaranteed, 750.2 usual, longest 0.7 ms
             depth 16, r0 50.34 Gb/s, t0 0.00ns, computed from the model ssd-nvme
-        "#]].assert_eq(&shown);
+        "#]]
+        .assert_eq(&shown);
     }
 
     #[test]

@@ -166,9 +166,8 @@ mod tests {
             .map(|n| ByteCount(n).to_string())
             .into();
         assert_eq!(shown, ["0 B", "1023 B", "1 KiB", "1.5 KiB", "1 MiB", "1.5 GiB", "16 EiB"]);
-        let shown: Vec<String> = [999, 1_500, 8_500_000, 10_000_000_000]
-            .map(|n| BitRate(n).to_string())
-            .into();
+        let shown: Vec<String> =
+            [999, 1_500, 8_500_000, 10_000_000_000].map(|n| BitRate(n).to_string()).into();
         assert_eq!(shown, ["999 b/s", "1.5 kb/s", "8.5 Mb/s", "10 Gb/s"]);
     }
 

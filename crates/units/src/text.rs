@@ -60,14 +60,8 @@ impl FromStr for BitRate {
 
 /// `500ms`, `2s`, `1.5min`, `1h`. A unit is required.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
-    const UNITS: &[(&str, f64)] = &[
-        ("ns", 1.0),
-        ("us", 1e3),
-        ("ms", 1e6),
-        ("s", 1e9),
-        ("min", 60e9),
-        ("h", 3600e9),
-    ];
+    const UNITS: &[(&str, f64)] =
+        &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
     parse(text, UNITS, "a time such as 500ms, 2s or 1h").map(Duration::from_nanos)
 }
 
@@ -142,7 +136,8 @@ mod tests {
 
     #[test]
     fn durations_as_shown() {
-        let shown = [500, 2_000, 2_500, 3_600_000].map(|ms| show_duration(Duration::from_millis(ms)));
+        let shown =
+            [500, 2_000, 2_500, 3_600_000].map(|ms| show_duration(Duration::from_millis(ms)));
         assert_eq!(shown, ["500ms", "2s", "2.50s", "1h"]);
     }
 }
