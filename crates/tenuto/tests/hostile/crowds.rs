@@ -1,13 +1,15 @@
 //! Ten times the load, the slow, the rude, and two who watch what is being removed.
 
 use crate::client::Client;
+use crate::limits::raise_open_files;
 use crate::program::{Room, Served};
 use crate::stage::{connect, eventually, fetch_all};
 use serde_json::json;
 use std::io::{BufRead, Write};
 
-/// A served store with a film.
+/// A served store with a film, and as many open files as a crowd needs.
 fn stage(words: &str) -> (Room, Served) {
+    raise_open_files();
     let room = Room::with_store();
     room.film("film.mkv");
     room.ok("ingest a.store film.mkv");

@@ -22,5 +22,7 @@ mod client;
 #[path = "../playback/framemd5.rs"]
 #[expect(dead_code, reason = "the playback tests use more of it")]
 mod framemd5;
+#[path = "../../src/limits.rs"]
+mod limits;
 #[path = "../cli/program.rs"]
 mod program;
