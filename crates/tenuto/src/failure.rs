@@ -61,7 +61,9 @@ impl Failure {
     pub(crate) fn of(text: &str) -> Self {
         match text.rsplit_once("; ") {
             // A quote left open before it: the semicolon belongs to a name.
-            Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => Self::new(sentence).hint(hint),
+            Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => {
+                Self::new(sentence).hint(hint)
+            }
             _ => Self::new(text),
         }
     }

@@ -211,10 +211,11 @@ fn by_kind(streams: &[Frames], film: &Film) -> Vec<Frames> {
     sorted.sort_by(|a, b| b.kind.cmp(&a.kind));
     sorted.retain(|stream| !(film.regrouped && stream.kind == "audio"));
     for stream in &mut sorted {
-        if film.trimmed_end && stream.kind == "audio" {
-            if let Some(last) = stream.frames.last_mut() {
-                last.1 = "trimmed".to_owned();
-            }
+        if film.trimmed_end
+            && stream.kind == "audio"
+            && let Some(last) = stream.frames.last_mut()
+        {
+            last.1 = "trimmed".to_owned();
         }
     }
     sorted
