@@ -27,8 +27,6 @@ mod sessions;
 mod streams;
 mod titles;
 
-#[cfg(test)]
-mod tests;
 
 use buffers::Buffers;
 use disks::Disk;
