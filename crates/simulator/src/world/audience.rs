@@ -178,8 +178,8 @@ impl World<'_> {
         // A seek within what the player holds: it goes on where it was, only sooner. Nobody else
         // can know that it is in a hurry now.
         let goes_on = last == fetch.piece || last == fetch.piece + 1;
-        let hurries = std::mem::take(&mut viewer.sought) && goes_on;
-        viewer.wronged |= hurries;
+        let sought = std::mem::take(&mut viewer.sought);
+        viewer.wronged |= sought && goes_on;
         let place = (fetch.track, fetch.piece);
         let mut request = Request::new(number, session, place, ends, self.now);
         (request.over, request.jumps) = (parts.is_empty(), jumps);
@@ -198,8 +198,8 @@ impl World<'_> {
         for part in &parts {
             self.deadlines.asked(self.now, session, part.track, part.bytes.start);
         }
-        if hurries {
-            // It may have left something out: then the engine has promised anew.
+        if sought {
+            // Any of its tracks may leave something out: then the engine promises anew.
             let tracks = &self.viewers[number].tracks;
             tracks.iter().for_each(|track| self.deadlines.give_up(session, *track));
         }
