@@ -27,7 +27,6 @@ mod sessions;
 mod streams;
 mod titles;
 
-
 use buffers::Buffers;
 use disks::Disk;
 use scheduler::{Demand, NetworkBooks, shares};
