@@ -5,7 +5,7 @@
 
 use crate::failure::{Code, Failure};
 use crate::out::Bar;
-use device::{CalibrateOptions, CalibrateProgress, DeviceError, Pool};
+use device::{CalibrateOptions, CalibrateProgress, Pool};
 use disk::Calibration;
 use media::TitleKind;
 use server::control::{Client, ControlError, Reply, Request};
@@ -133,15 +133,7 @@ fn measure(store: &Store, bar: &Bar) -> Result<Calibration, Failure> {
     let depth = options.depths.iter().copied().max().unwrap_or(1);
     let pool = Pool::new(ByteCount(LARGEST_READ.0 * u64::from(depth)), LARGEST_READ);
     let show = &mut |p: CalibrateProgress| bar.percent(p.stage, p.done);
-    loop {
-        match device::calibrate(store.device().as_ref(), &pool, &options, show) {
-            // Nothing that long has been written yet: without the largest reads, then.
-            Err(DeviceError::Unusable { .. }) if options.read_sizes.len() > 1 => {
-                options.read_sizes.pop();
-            }
-            result => return Ok(result?),
-        }
-    }
+    Ok(device::calibrate(store.device().as_ref(), &pool, &options, show)?)
 }
 
 /// Long enough for each size of read to meet its worst placements a few times over.

@@ -67,9 +67,12 @@ pub struct CalibrateProgress {
 /// where a round is one sweep of about minRead reads and starts with the arm at the far end. The
 /// longest read is taken off as a margin: what is under way when a slot begins must end first.
 ///
+/// Sizes of which no whole read was ever written in the area are left out: reading what was never
+/// written does not reach the disk.
+///
 /// # Errors
-/// When a read fails; when nothing in the area was ever written, so that reads of it would not
-/// reach the disk; when the pool has no buffer of the sizes asked for.
+/// When a read fails; when of no size enough was written; when the pool has no buffer of the
+/// sizes asked for.
 pub fn calibrate(
     device: &dyn BlockDevice,
     pool: &Pool,
@@ -78,7 +81,7 @@ pub fn calibrate(
 ) -> Result<Calibration, DeviceError> {
     let depth = options.depths.iter().copied().max().unwrap_or(1).max(1);
     let queue = device.queue(depth, pool)?;
-    let places = places_of(device, options)?;
+    let (places, options) = measurable(device, options)?;
     let method = format!("{}{}", queue.method(), places.remark());
     let mut bench = Reads { queue, pool: pool.clone(), start: Instant::now(), done: Vec::new() };
     // Wakes a sleeping disk, and touches the buffers.
@@ -88,13 +91,29 @@ pub fn calibrate(
         2,
     )?;
     bench.start = Instant::now();
-    let calibration = Course::new(&mut bench, &places, options, progress).run()?;
+    let calibration = Course::new(&mut bench, &places, &options, progress).run()?;
     let measured_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Ok(Calibration {
         method: format!("{method}; {}", calibration.method),
         measured_at: measured_at.map_or(0, |since| since.as_secs()),
         ..calibration
     })
+}
+
+fn measurable(
+    device: &dyn BlockDevice,
+    options: &CalibrateOptions,
+) -> Result<(Places, CalibrateOptions), DeviceError> {
+    let mut options = options.clone();
+    options.read_sizes.sort_unstable();
+    loop {
+        match places_of(device, &options) {
+            Err(DeviceError::Unusable { .. }) if options.read_sizes.len() > 1 => {
+                options.read_sizes.pop();
+            }
+            places => return Ok((places?, options)),
+        }
+    }
 }
 
 fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Places, DeviceError> {
