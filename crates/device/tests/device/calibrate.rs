@@ -55,7 +55,12 @@ fn a_file_is_measured_where_it_was_written_and_says_so() {
     let options = OpenOptions { direct: true, write: true, exclusive: false };
     let device = FileDevice::open(&path, options).unwrap();
     let error = said(&device, &quick());
-    assert!(error.contains("nothing was ever written there in a piece of 256 KiB"), "{error}");
+    assert!(error.contains("nothing was ever written there in a piece of 64 KiB"), "{error}");
+    device.write_at(40 << 20, &vec![1; 128 << 10]).unwrap();
+    device.flush().unwrap();
+    let sizes: Vec<ByteCount> =
+        run(&device, &quick()).unwrap().guarantees.iter().map(|g| g.read_size).collect();
+    assert_eq!(sizes, [ByteCount::kib(64)], "of 256 KiB nothing was written");
     device.write_at(16 << 20, &vec![1; 8 << 20]).unwrap();
     device.flush().unwrap();
     let calibration = run(&device, &quick()).unwrap();
