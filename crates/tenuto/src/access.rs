@@ -137,7 +137,7 @@ fn measure(store: &Store, bar: &Bar) -> Result<Calibration, Failure> {
 }
 
 /// Long enough for each size of read to meet its worst placements a few times over.
-const CALIBRATION: Duration = Duration::from_secs(30);
+const CALIBRATION: Duration = Duration::from_secs(15);
 /// What a hard disk of today wants, and more than any server will buffer by the thousand.
 const LARGEST_READ: ByteCount = ByteCount::mib(16);
 

@@ -18,7 +18,7 @@ const CALIBRATE: Command = Command {
     name: "calibrate",
     about: "Measure what a store's disk is guaranteed to read",
     long: "\
-Reads for about half a minute from the worst places it can think of and keeps with the store how many \
+Reads for a quarter of a minute from the worst places it can think of and keeps with the store how many \
 reads the disk completed in every slot: the number that admission stands on. Nothing is written \
 but the result. Calibrate while nobody watches: what others read meanwhile makes the disk look \
 slower than it is.
