@@ -62,6 +62,12 @@ impl DiskBooks {
         self.held -= u64::from(piece.len);
     }
 
+    /// A piece that was taken up is let go at the end of `slot` instead.
+    pub fn keep_until(&mut self, piece: PieceDue, slot: SlotIndex) {
+        self.ledger.sub(piece.release, freed(piece.len));
+        self.ledger.add(slot, freed(piece.len));
+    }
+
     /// Memory beside the schedule that a session takes: see
     /// [`sending_reserve`](crate::sending_reserve).
     pub fn reserve(&mut self, bytes: u64) {

@@ -111,11 +111,15 @@ impl Timing {
     /// All pieces from `first` on with their slots, in order. The same numbers as the methods
     /// above, without a division per piece.
     pub fn pieces<'a>(&self, curve: Curve<'a>, first: u32) -> impl Iterator<Item = PieceDue> + 'a {
-        let (mut walk, mut kept) = (SlotWalk::new(*self), SlotWalk::new(self.kept()));
+        let mut walk = SlotWalk::new(*self);
+        // Usually the same walk.
+        let mut kept = (self.kept() != *self).then(|| SlotWalk::new(self.kept()));
         let end = curve.pieces();
+        let mut next_due = walk.slot(curve.due(first));
         (first..end).map(move |piece| {
-            let due = walk.slot(curve.due(piece));
-            let next = kept.slot(curve.due((piece + 1).min(end - 1)));
+            let next_ms = curve.due((piece + 1).min(end - 1));
+            let due = std::mem::replace(&mut next_due, walk.slot(next_ms));
+            let next = kept.as_mut().map_or(next_due, |kept| kept.slot(next_ms));
             PieceDue { piece, due, release: next + HOLD_SLOTS, len: curve.len(piece) }
         })
     }
@@ -138,23 +142,43 @@ pub struct PieceDue {
     pub len: u32,
 }
 
-// Finds the slots of a never decreasing sequence of due times by walking forward.
+// Finds the slots of a never decreasing sequence of due times by walking forward. The same numbers
+// as `Timing`'s methods, in plain nanoseconds: an hour's title has thousands of pieces, and whoever
+// decides on it asks for all of them several times.
 struct SlotWalk {
-    timing: Timing,
+    from_ms: u32,
+    origin: u64,
+    slot_nanos: u64,
+    startup: u64,
+    horizon: u64,
     slot: SlotIndex,
     next_start: u64,
-    slot_nanos: u64,
 }
 
 impl SlotWalk {
     fn new(timing: Timing) -> Self {
-        let slot_nanos = u64::try_from(timing.slot.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let slot_nanos = nanos(timing.slot);
         let slot = timing.due_slot(timing.from_ms);
-        Self { timing, slot, next_start: (slot.0 + 2).saturating_mul(slot_nanos), slot_nanos }
+        Self {
+            from_ms: timing.from_ms,
+            origin: timing.origin.0,
+            slot_nanos,
+            startup: nanos(timing.startup),
+            horizon: nanos(timing.horizon()),
+            slot,
+            next_start: (slot.0 + 2).saturating_mul(slot_nanos),
+        }
+    }
+
+    fn deadline(&self, due_ms: u32) -> u64 {
+        let ahead = u64::from(due_ms.saturating_sub(self.from_ms)) * 1_000_000;
+        let wait = ahead.saturating_sub(self.slot_nanos).max(self.startup);
+        self.origin.saturating_add(wait.min(self.horizon))
     }
 
     fn slot(&mut self, due_ms: u32) -> SlotIndex {
-        let deadline = self.timing.deadline(due_ms).0;
+        let deadline = self.deadline(due_ms);
         while deadline >= self.next_start && self.next_start != u64::MAX {
             self.slot = self.slot.next();
             self.next_start = self.next_start.saturating_add(self.slot_nanos);

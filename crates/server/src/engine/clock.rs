@@ -2,9 +2,9 @@
 //! what they hold and in the end leave.
 
 use super::buffers::State;
-use super::sessions::{Request, Session};
+use super::sessions::Session;
 use super::streams::{Stream, StreamId};
-use super::{Action, Engine, ReadId, SessionId};
+use super::{Action, Engine, ReadId, RequestId, SessionId};
 use scheduler::{PieceDue, PolicyKind};
 use units::{Moment, SlotIndex};
 
@@ -122,10 +122,11 @@ impl Engine {
         took && recently || self.is_waited_for(&self.sessions[&stream.session])
     }
 
-    // Whether a request of the session waits for the engine.
+    // Whether a request of the session waits for the engine: not while its sockets have something
+    // to take.
     fn is_waited_for(&self, session: &Session) -> bool {
-        let waits = |request| self.requests.get(request).is_some_and(Request::waits_for_us);
-        session.requests.iter().any(waits)
+        let open = |request: &RequestId| !self.requests[request].over;
+        session.unsent == 0 && session.requests.iter().any(open)
     }
 
     // Moves the rest of a stream's schedule later, if that fits. It always does as far as the disk

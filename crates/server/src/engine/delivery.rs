@@ -181,13 +181,16 @@ impl Engine {
     /// Hands over as much of a request as is in memory and its socket may hold.
     pub(super) fn serve(&mut self, now: Moment, request: RequestId) {
         while let Some(state) = self.requests.get(&request) {
-            if state.over || state.unsent.len() as u64 >= SEND_WINDOW {
+            if state.over {
                 return;
             }
             let (session, Some(next)) = (state.session, state.next()) else {
                 self.complete(request);
                 return;
             };
+            if state.unsent.len() as u64 >= SEND_WINDOW {
+                return;
+            }
             match self.find(session, next) {
                 Found::Ready(read) => {
                     if !self.hand_over(now, request, next, read) {

@@ -27,6 +27,9 @@ mod sessions;
 mod streams;
 mod titles;
 
+#[cfg(test)]
+mod tests;
+
 use buffers::Buffers;
 use disks::Disk;
 use scheduler::{Demand, NetworkBooks, shares};

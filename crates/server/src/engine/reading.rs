@@ -12,7 +12,7 @@
 use super::buffers::{Interest, Place, State};
 use super::streams::{Hold, Lateness, StreamId};
 use super::{Action, DiskNumber, Engine, ReadId, ReadOutcome, SessionId};
-use scheduler::{Batch, PieceDue, PolicyKind};
+use scheduler::{Batch, HOLD_SLOTS, PieceDue, PolicyKind};
 use units::{Moment, SlotIndex};
 
 impl Engine {
@@ -211,16 +211,23 @@ impl Engine {
         }
     }
 
-    /// Notes whether a piece that `id` holds is in memory in time.
+    /// Notes whether a piece that `id` holds is in memory in time. A late one is kept as long as
+    /// one that came in time would have been.
     pub(super) fn count(&mut self, now: Moment, id: StreamId, piece: u32) {
         let stream = self.streams.get_mut(&id).expect("live");
-        let session = stream.session;
-        let Some(Hold::Held { deadline, counted: counted @ None, .. }) = stream.hold_mut(piece)
+        let (session, disk) = (stream.session, usize::from(stream.layout.disk.0));
+        let Some(Hold::Held { deadline, counted: counted @ None, piece, .. }) =
+            stream.hold_mut(piece)
         else {
             return;
         };
         let deadline = *deadline;
         *counted = Some(if now <= deadline { Lateness::OnTime } else { Lateness::Late });
+        let release = piece.release.max(self.slot + HOLD_SLOTS);
+        if now > deadline && release > piece.release {
+            self.disks[disk].books.keep_until(*piece, release);
+            piece.release = release;
+        }
         self.count_for(now, session, deadline);
     }
 
@@ -283,7 +290,8 @@ impl Engine {
     }
 
     /// Reads ahead that need not be in memory before the end of slot `keep` are given back: the
-    /// buffers become cache, the reads are booked again. Says whose and how many.
+    /// buffers become cache (those still being read when they come, which is before the next slot),
+    /// the reads are booked again. Says whose and how many.
     pub(super) fn give_back_ahead(&mut self, disk: usize, keep: SlotIndex) -> Vec<(StreamId, u32)> {
         let mut given = Vec::new();
         for (id, stream) in &mut self.streams {
@@ -293,8 +301,7 @@ impl Engine {
             let next = stream.next_read();
             let mut count = 0;
             while let Some((read, piece)) = stream.last_held() {
-                let ready = self.buffers.get(read).expect("held").state == State::Ready;
-                if piece.due <= keep || !ready {
+                if piece.due <= keep {
                     break;
                 }
                 let (_, _, counted) = stream.put_back_last().expect("held");

@@ -94,11 +94,6 @@ impl Request {
         }
         unserved
     }
-
-    /// Whether it waits for the engine rather than for its socket.
-    pub(super) fn waits_for_us(&self) -> bool {
-        !self.over && self.unsent.is_empty()
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,465 @@
+//! The engine, driven by hand: what is asked goes in, what it says comes out as text.
+//!
+//! The house: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms, so
+//! that a viewer needs one read per slot, and six in the first three to start within 2 s.
+
+use super::*;
+use scheduler::PolicyKind;
+use units::{BitRate, ByteCount};
+
+const PIECE: u32 = 4096;
+const PIECES: u32 = 40;
+
+struct House {
+    engine: Engine,
+    now: Moment,
+    reads: Vec<ReadId>,
+    unsent: Vec<(RequestId, ReadId)>,
+    said: Vec<String>,
+    next_request: u64,
+}
+
+fn config(min_read: u32, buffers: u64) -> EngineConfig {
+    EngineConfig {
+        slot: Duration::from_millis(500),
+        policy: PolicyKind::VbrSim,
+        startup: Duration::from_secs(2),
+        buffers: ByteCount(buffers * u64::from(PIECE)),
+        network: None,
+        reservation_hold: Duration::from_secs(5),
+        idle_after: Duration::from_secs(5),
+        ended_after: Duration::from_secs(30),
+        disks: vec![DiskGuarantee {
+            min_read,
+            read_size: ByteCount(u64::from(PIECE)),
+            longest_read: Duration::from_millis(100),
+            queue_depth: 1,
+        }],
+    }
+}
+
+fn track(pieces: u32) -> TrackLayout {
+    TrackLayout {
+        bytes: u64::from(pieces * PIECE),
+        piece: PIECE,
+        runs: vec![0..u64::from(pieces * PIECE)],
+        due: (0..pieces).map(|piece| piece * 500).collect(),
+    }
+}
+
+fn layout(title: u64) -> Arc<Layout> {
+    Arc::new(Layout {
+        title: TitleKey(title),
+        disk: DiskNumber(0),
+        duration: Duration::from_secs(20),
+        tracks: vec![track(PIECES)],
+    })
+}
+
+fn request(layout: Arc<Layout>) -> AdmitRequest {
+    AdmitRequest { layout, offers: vec![vec![0]], from: Duration::ZERO }
+}
+
+impl House {
+    fn new(config: EngineConfig) -> Self {
+        Self {
+            engine: Engine::new(config),
+            now: Moment::ZERO,
+            reads: Vec::new(),
+            unsent: Vec::new(),
+            said: Vec::new(),
+            next_request: 0,
+        }
+    }
+
+    fn admit(&mut self, title: u64) -> Result<SessionId, Refusal> {
+        let answer = self.engine.admit(self.now, request(layout(title)));
+        self.hear();
+        match answer {
+            Answer::Admitted { session, .. } => Ok(session),
+            Answer::Refused(refusal) => Err(refusal),
+        }
+    }
+
+    fn want(&mut self, session: SessionId, pieces: std::ops::Range<u32>) -> RequestId {
+        self.next_request += 1;
+        let request = RequestId(self.next_request);
+        let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
+        self.engine
+            .want(self.now, Want { request, session, parts: vec![Part { track: 0, bytes }] });
+        self.hear();
+        request
+    }
+
+    /// Time passes: reads end within their slot, sockets take what they are given.
+    fn pass(&mut self, millis: u64) {
+        let end = self.now + Duration::from_millis(millis);
+        while self.now < end {
+            self.read_all(ReadOutcome::Good);
+            self.send_all();
+            self.now = self.engine.next_wakeup().min(end);
+            self.engine.tick(self.now);
+            self.hear();
+        }
+    }
+
+    fn read_all(&mut self, outcome: ReadOutcome) {
+        while !self.reads.is_empty() {
+            let read = self.reads.remove(0);
+            self.engine.read_done(self.now, read, outcome);
+            self.hear();
+        }
+    }
+
+    fn send_all(&mut self) {
+        while !self.unsent.is_empty() {
+            let (request, read) = self.unsent.remove(0);
+            self.engine.sent(self.now, request, read);
+            self.hear();
+        }
+    }
+
+    fn hear(&mut self) {
+        for action in self.engine.take_actions() {
+            let text = match &action {
+                Action::Read { read, title, piece, .. } => {
+                    self.reads.push(*read);
+                    format!("read {}:{piece}", title.0)
+                }
+                Action::Deliver { request, read, bytes } => {
+                    self.unsent.push((*request, *read));
+                    format!("deliver {} {}", request.0, bytes.end - bytes.start)
+                }
+                Action::Complete { request } => format!("complete {}", request.0),
+                Action::Forget { .. } => "forget".to_owned(),
+                Action::Refused { request, refusal } => {
+                    format!("refused {} {:?}", request.0, refusal.resource)
+                }
+                Action::Failed { request, outcome } => format!("failed {} {outcome:?}", request.0),
+                Action::Ended { session, summary } => {
+                    format!(
+                        "ended {} {} on time {} late",
+                        session.0, summary.on_time, summary.glitches
+                    )
+                }
+                Action::Granted { ticket } => format!("granted {}", ticket.0),
+                Action::TitleIdle { title } => format!("idle {}", title.0),
+            };
+            self.said.push(text);
+        }
+        self.engine.audit().expect("the books agree after every event");
+    }
+
+    /// What was said since the last time, all of a kind together.
+    fn said(&mut self, kind: &str) -> Vec<String> {
+        let said = std::mem::take(&mut self.said);
+        said.into_iter().filter(|text| text.starts_with(kind)).collect()
+    }
+}
+
+#[test]
+fn a_viewer_gets_what_it_asks_for_and_all_of_it_on_time() {
+    let mut house = House::new(config(2, 20));
+    let viewer = house.admit(1).unwrap();
+    house.want(viewer, 0..2);
+    house.pass(0);
+    assert_eq!(house.said(""), ["read 1:0"], "the disk is free: at once, one at a time");
+    house.pass(500);
+    assert_eq!(house.said("")[..4], ["deliver 1 4096", "read 1:1", "deliver 1 4096", "complete 1"]);
+    for piece in 2..PIECES {
+        house.want(viewer, piece..piece + 1);
+        house.pass(500);
+    }
+    house.said.clear();
+    house.engine.close(house.now, viewer);
+    house.hear();
+    assert_eq!(house.said("ended"), ["ended 1 40 on time 0 late"]);
+    assert!(house.engine.is_empty(), "nothing is booked when all have left");
+}
+
+#[test]
+fn two_viewers_of_a_title_share_its_reads() {
+    let mut house = House::new(config(4, 100));
+    let viewers = [house.admit(1).unwrap(), house.admit(1).unwrap()];
+    for piece in 0..PIECES {
+        viewers.iter().for_each(|viewer| {
+            house.want(*viewer, piece..piece + 1);
+        });
+        house.pass(500);
+    }
+    assert_eq!(house.said("read").len(), PIECES as usize, "each piece is read once");
+    assert_eq!(house.engine.status(house.now).cache_hits, u64::from(PIECES));
+}
+
+#[test]
+fn one_too_many_is_told_what_is_short_and_when_to_come_back() {
+    let mut house = House::new(config(4, 1000));
+    house.now = Moment::from_secs(100);
+    let viewers: Vec<SessionId> = (0..2).map(|title| house.admit(title).unwrap()).collect();
+    let refusal = house.admit(9).unwrap_err();
+    assert_eq!(refusal.resource, Resource::Disk);
+    assert!(refusal.retry_after < Duration::from_secs(20), "{refusal:?}");
+    // As was said: nobody leaves, but what is booked has been read by then.
+    for piece in 0..PIECES {
+        viewers.iter().for_each(|viewer| {
+            house.want(*viewer, piece..piece + 1);
+        });
+        house.pass(500);
+        if house.now >= Moment::from_secs(100) + refusal.retry_after {
+            break;
+        }
+    }
+    assert!(house.admit(9).is_ok());
+}
+
+#[test]
+fn memory_and_network_run_out_too() {
+    let mut house = House::new(config(50, 10));
+    let admitted = (0..9).map_while(|title| house.admit(title).ok()).count();
+    assert_eq!(admitted, 1, "two for its socket, eight for its schedule");
+    assert_eq!(house.admit(9).unwrap_err().resource, Resource::Memory);
+
+    let network = Some(BitRate(u64::from(PIECE) * 8 * 2 * 3));
+    let mut house = House::new(EngineConfig { network, ..config(50, 10_000) });
+    let admitted = (0..9).map_while(|title| house.admit(title).ok()).count();
+    assert_eq!(admitted, 2, "six each to start with, three per slot");
+    assert_eq!(house.admit(9).unwrap_err().resource, Resource::Network);
+}
+
+#[test]
+fn read_ahead_makes_room_for_newcomers() {
+    let mut house = House::new(config(4, 30));
+    let first = house.admit(1).unwrap();
+    house.want(first, 0..1);
+    house.pass(3000);
+    assert!(house.engine.status(house.now).buffers_used > 20 * u64::from(PIECE), "read far ahead");
+    assert_eq!(house.admit(2).map(|_| ()), Ok(()), "what is far ahead can be read again");
+    house.pass(500);
+    assert_eq!(house.engine.status(house.now).glitches, 0);
+}
+
+#[test]
+fn a_seek_that_does_not_fit_leaves_everything_as_it_was() {
+    let mut house = House::new(config(4, 1000));
+    let viewers = [house.admit(1).unwrap(), house.admit(2).unwrap()];
+    house.want(viewers[0], 0..1);
+    house.pass(1000);
+    // As many as are let in; then the first viewer seeks back and to the end and back.
+    while house.admit(3).is_ok() {}
+    house.said.clear();
+    let seek = house.want(viewers[0], 35..36);
+    let answer = house.said("");
+    assert!(
+        answer.iter().all(|text| *text != format!("failed {} Failed", seek.0)),
+        "a seek is let in or refused: {answer:?}"
+    );
+    for piece in 1..10 {
+        house.want(viewers[1], piece - 1..piece);
+        house.pass(500);
+    }
+    assert_eq!(house.engine.status(house.now).glitches, 0, "nobody pays for it");
+}
+
+#[test]
+fn who_asks_for_nothing_gives_back_what_it_holds_and_is_asked_anew() {
+    let mut house = House::new(config(2, 100));
+    let viewer = house.admit(1).unwrap();
+    house.want(viewer, 0..1);
+    house.pass(9000);
+    assert_eq!(house.engine.status(house.now).active, 0);
+    assert!(house.engine.is_empty(), "a pause holds nothing");
+    house.want(viewer, 1..2);
+    house.pass(500);
+    assert_eq!(house.engine.status(house.now).active, 1);
+    house.pass(60_000);
+    assert_eq!(house.said("ended").len(), 1, "and in the end it has left");
+    let unheard = house.admit(1).unwrap();
+    house.pass(5500);
+    assert_eq!(house.said("ended").len(), 1, "a reservation is held for five seconds");
+    assert!(house.engine.session_layout(unheard).is_none());
+}
+
+#[test]
+fn a_failed_read_is_tried_once_more_and_the_stream_goes_on() {
+    let mut house = House::new(config(2, 100));
+    let viewer = house.admit(1).unwrap();
+    let request = house.want(viewer, 0..1);
+    house.engine.read_done(house.now, house.reads[0], ReadOutcome::Damaged);
+    house.reads.clear();
+    house.hear();
+    assert_eq!(house.said(""), ["read 1:0", "forget", "read 1:0"]);
+    house.engine.read_done(house.now, house.reads[0], ReadOutcome::Failed);
+    house.reads.clear();
+    house.hear();
+    let failed = format!("failed {} Failed", request.0);
+    assert_eq!(house.said("")[..2], ["forget".to_owned(), failed]);
+    house.want(viewer, 1..2);
+    house.pass(1000);
+    assert_eq!(house.said("complete").len(), 1);
+    assert_eq!(house.engine.status(house.now).disks[0].failures, 2);
+}
+
+#[test]
+fn a_removed_title_plays_on_for_those_who_are_in() {
+    let mut house = House::new(config(4, 100));
+    let viewer = house.admit(1).unwrap();
+    assert!(house.engine.withdraw_title(house.now, TitleKey(1)), "in use");
+    assert!(house.admit(1).unwrap_err().detail.contains("removed"));
+    house.want(viewer, 0..3);
+    house.pass(1000);
+    assert_eq!(house.said("complete").len(), 1);
+    house.engine.close(house.now, viewer);
+    house.hear();
+    house.read_all(ReadOutcome::Good);
+    let said = house.said("");
+    assert_eq!(said.last().unwrap(), "idle 1", "when its last read is in: {said:?}");
+    assert_eq!(house.engine.status(house.now).buffers_used, 0, "nothing of it is in memory");
+    assert!(!house.engine.withdraw_title(house.now, TitleKey(2)), "never used");
+}
+
+#[test]
+fn a_socket_that_takes_nothing_holds_two_pieces_and_no_more() {
+    let mut house = House::new(config(4, 100));
+    let viewer = house.admit(1).unwrap();
+    let request = house.want(viewer, 0..20);
+    for _ in 0..10 {
+        house.read_all(ReadOutcome::Good);
+        house.now = house.engine.next_wakeup();
+        house.engine.tick(house.now);
+        house.hear();
+    }
+    assert_eq!(house.said("deliver").len(), 2);
+    house.pass(0);
+    // Its session ends; what the socket holds stays until the connection is closed.
+    house.now = house.now + Duration::from_secs(60);
+    house.engine.tick(house.now);
+    house.hear();
+    house.now = house.now + Duration::from_secs(60);
+    house.engine.tick(house.now);
+    house.hear();
+    assert_eq!(house.said("ended").len(), 1);
+    assert!(!house.engine.is_empty());
+    house.engine.cancel(house.now, request);
+    house.hear();
+    assert!(house.engine.is_empty());
+}
+
+#[test]
+fn work_without_deadlines_gets_what_is_left() {
+    let mut house = House::new(config(2, 1000));
+    let free = house.engine.ask_best_effort(house.now, DiskNumber(0), ByteCount(1));
+    house.hear();
+    assert_eq!(house.said(""), [format!("granted {}", free.0)], "an idle disk");
+    house.engine.best_effort_done(house.now, free);
+    house.hear();
+    let viewer = house.admit(1).unwrap();
+    house.want(viewer, 0..1);
+    house.read_all(ReadOutcome::Good);
+    for _ in 0..20 {
+        house.engine.ask_best_effort(house.now, DiskNumber(0), ByteCount(1));
+    }
+    house.hear();
+    for _ in 0..40 {
+        house.now = house.engine.next_wakeup();
+        house.engine.tick(house.now);
+        house.hear();
+        house.read_all(ReadOutcome::Good);
+        let granted = house.said("granted");
+        for text in granted {
+            let ticket = Ticket(text["granted ".len()..].parse().unwrap());
+            house.engine.best_effort_done(house.now, ticket);
+            house.hear();
+        }
+    }
+    assert_eq!(house.engine.status(house.now).glitches, 0, "never at a viewer's cost");
+    house.engine.ask_best_effort(house.now, DiskNumber(7), ByteCount(1));
+    house.hear();
+    assert_eq!(house.said("granted").len(), 1, "nothing protects a disk that is not there");
+}
+
+#[test]
+fn a_disk_that_slows_down_promises_less_at_once() {
+    let mut house = House::new(config(8, 1000));
+    (1..5).for_each(|title| {
+        house.admit(title).unwrap();
+    });
+    for _ in 0..4 {
+        house.now = house.engine.next_wakeup();
+        house.engine.tick(house.now);
+        house.hear();
+    }
+    let status = house.engine.status(house.now);
+    assert!(status.disks[0].min_read < 8, "{status:?}");
+    assert!(status.disks[0].in_flight <= 8, "and is not given more than it takes");
+    let better = DiskGuarantee { min_read: 20, ..config(8, 0).disks[0] };
+    house.engine.set_guarantee(house.now, DiskNumber(0), better);
+    assert_eq!(house.engine.status(house.now).disks[0].min_read, 20, "until it is calibrated anew");
+}
+
+#[test]
+fn absurd_requests_get_defined_answers() {
+    let mut house = House::new(config(4, 100));
+    let viewer = house.admit(1).unwrap();
+    house.pass(1000);
+    let size = u64::from(PIECES * PIECE);
+    let part = |track, bytes| Part { track, bytes };
+    let absurd = [
+        (viewer, vec![]),
+        (viewer, vec![part(0, 5..5)]),
+        (viewer, vec![part(0, 0..size + 1)]),
+        (viewer, vec![part(7, 0..1)]),
+        (viewer, vec![part(0, 0..1), part(0, u64::MAX - 1..u64::MAX)]),
+        (SessionId(99), vec![part(0, 0..1)]),
+    ];
+    house.said.clear();
+    for (number, (session, parts)) in absurd.into_iter().enumerate() {
+        let request = RequestId(1000 + number as u64);
+        house.engine.want(house.now, Want { request, session, parts });
+        house.hear();
+        assert_eq!(house.said(""), [format!("failed {} Failed", request.0)]);
+    }
+    house.engine.sent(house.now, RequestId(5), ReadId(5));
+    house.engine.cancel(house.now, RequestId(5));
+    house.engine.close(house.now, SessionId(99));
+    house.engine.read_done(house.now, ReadId(99), ReadOutcome::Good);
+    house.engine.best_effort_done(house.now, Ticket(99));
+    house.engine.set_guarantee(house.now, DiskNumber(9), config(1, 1).disks[0]);
+    house.hear();
+    assert_eq!(house.said(""), [""; 0]);
+    let requests = (0..20).map(|_| house.want(viewer, 0..20)).count();
+    assert_eq!(requests - house.said("refused").len(), 16, "so many at once and no more");
+}
+
+#[test]
+fn absurd_titles_are_turned_away_by_name() {
+    let mut house = House::new(config(4, 100));
+    let absurd: [(&str, TrackLayout); 6] = [
+        ("not whole blocks", TrackLayout { piece: 0, ..track(4) }),
+        ("not whole blocks", TrackLayout { piece: 1000, ..track(4) }),
+        ("calibrated", TrackLayout { piece: 8192, ..track(4) }),
+        ("go back", TrackLayout { due: vec![5, 4, 3, 2], ..track(4) }),
+        ("no place", TrackLayout { runs: vec![0..4096], ..track(4) }),
+        ("no place", TrackLayout { bytes: u64::MAX, ..track(4) }),
+    ];
+    for (reason, track) in absurd {
+        let layout = Layout { tracks: vec![track], ..Arc::into_inner(layout(1)).unwrap() };
+        let Answer::Refused(refusal) = house.engine.admit(house.now, request(Arc::new(layout)))
+        else {
+            panic!("{reason}: let in");
+        };
+        assert!(refusal.detail.contains(reason) || reason == "no place", "{}", refusal.detail);
+    }
+    let empty = Layout { tracks: vec![track(0)], ..Arc::into_inner(layout(1)).unwrap() };
+    let far = AdmitRequest { from: Duration::from_secs(1 << 40), ..request(layout(1)) };
+    let none = AdmitRequest { offers: vec![], ..request(layout(1)) };
+    let nothing = AdmitRequest { offers: vec![vec![], vec![9]], ..request(layout(1)) };
+    let mut admit =
+        |request| matches!(house.engine.admit(house.now, request), Answer::Admitted { .. });
+    assert!(admit(request(Arc::new(empty))), "an empty track asks for nothing");
+    assert!(admit(far), "beyond the end is at the end");
+    assert!(!admit(none) && !admit(nothing));
+    assert_eq!(
+        Engine::new(EngineConfig { disks: vec![], ..config(1, 1) }).next_wakeup(),
+        Moment::MAX
+    );
+}
