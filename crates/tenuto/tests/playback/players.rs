@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn gstreamer_plays_hls_and_progressive() {
-    let (house, titles) = house_of_films();
+    let films = [IN_A_BROWSER, ELSEWHERE].concat();
+    let house = house_of(&films);
     let server = house.serve(&[]);
-    for title in titles {
+    for (title, _) in films {
         for path in [format!("/t/{title}/master.m3u8"), format!("/t/{title}.mp4")] {
             let output = Command::new("timeout")
                 .args(["60", "gst-launch-1.0", "-m", "playbin"])
@@ -36,8 +37,9 @@ fn gstreamer_plays_hls_and_progressive() {
 
 #[test]
 fn hls_js_plays_in_chromium() {
-    let (house, titles) = house_of_films();
+    let house = house_of(IN_A_BROWSER);
     let server = house.serve(&[]);
+    let titles: Vec<&str> = IN_A_BROWSER.iter().map(|film| film.0).collect();
     let verdicts = play_in_chromium(&house, &server, &titles);
     for title in titles {
         let wanted = format!("{title}: ended, 50 frames, errors []");
@@ -45,20 +47,36 @@ fn hls_js_plays_in_chromium() {
     }
 }
 
-// Codecs that Debian's Chromium plays: H.264, AV1, AAC (not HEVC, ProRes or MPEG-2).
-fn house_of_films() -> (House, [&'static str; 2]) {
-    let house = House::new(32);
-    let picture = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=2"];
-    let sound = ["-f", "lavfi", "-i", "sine=440:d=2:r=48000"];
-    let h264 = ["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-b_strategy", "0"];
-    let av1 = ["-c:v", "libsvtav1", "-preset", "12"];
-    let rest = ["-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest"];
-    for (title, video) in [("h264", &h264[..]), ("av1", &av1[..])] {
-        let args = [&picture[..], &sound[..], video, &rest[..]].concat();
-        let path = house.film(&format!("{title}.mp4"), &args);
+/// A film of 50 frames by FFmpeg's arguments: title, and what to encode pictures and sound with.
+type Film = (&'static str, &'static str);
+
+/// What Debian's Chromium plays.
+const IN_A_BROWSER: &[Film] = &[
+    ("h264-aac", "-c:v libx264 -preset ultrafast -bf 2 -b_strategy 0 -c:a aac"),
+    ("av1-aac", "-c:v libsvtav1 -preset 12 -c:a aac"),
+    ("av1-opus", "-c:v libsvtav1 -preset 12 -c:a libopus"),
+    ("vp9-opus", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a libopus"),
+    ("h264-flac", "-c:v libx264 -preset ultrafast -c:a flac"),
+];
+
+/// What only other players play.
+const ELSEWHERE: &[Film] = &[
+    ("h264-mp3", "-c:v libx264 -preset ultrafast -c:a libmp3lame"),
+    ("hevc-aac", "-c:v libx265 -preset ultrafast -x265-params log-level=none -c:a aac"),
+    ("mpeg2-ac3", "-c:v mpeg2video -bf 2 -c:a ac3"),
+    ("mpeg4-mp3", "-c:v mpeg4 -c:a libmp3lame"),
+];
+
+fn house_of(films: &[Film]) -> House {
+    let house = House::new(96);
+    let made_of = "-f lavfi -i testsrc2=s=320x180:r=25:d=2 -f lavfi -i sine=440:d=2:r=48000";
+    for (title, encode) in films {
+        let words = format!("{made_of} {encode} -g 25 -pix_fmt yuv420p -strict -2 -shortest");
+        let args: Vec<&str> = words.split_whitespace().collect();
+        let path = house.film(&format!("{title}.mkv"), &args);
         house.tenuto(&["ingest", &house.store(), &path, "--title", title]);
     }
-    (house, ["h264", "av1"])
+    house
 }
 
 fn play_in_chromium(house: &House, server: &Served, titles: &[&str]) -> String {
