@@ -210,7 +210,8 @@ impl Request {
 
     /// The player now also wants `fetch`, if this request brings it as its next.
     pub(crate) fn goes_on_with(&mut self, fetch: Fetch) -> bool {
-        let next = !self.over
+        // Also when all of it has been handed over: it is on its way then.
+        let next = !self.abandoned
             && fetch.track == self.row
             && fetch.piece == self.first + self.allowed
             && self.allowed < self.ends.len();
