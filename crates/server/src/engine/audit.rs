@@ -75,6 +75,10 @@ impl Engine {
         if pins != holds + unsent {
             return Err(format!("{pins} pins for {holds} held and {unsent} unsent pieces"));
         }
+        let awaiting = self.requests.values().filter(|request| request.awaits.is_some()).count();
+        if awaiting != self.awaited.len() {
+            return Err(format!("{awaiting} requests wait for {:?}", self.awaited));
+        }
         if self.buffers.used() > self.buffers.total() {
             return Err(format!("{} bytes of buffers in use", self.buffers.used()));
         }

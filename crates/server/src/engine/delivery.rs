@@ -114,6 +114,7 @@ impl Engine {
 
     /// Forgets a request with everything its socket has not taken.
     pub(super) fn drop_request(&mut self, now: Moment, request: RequestId) {
+        self.await_nothing(request);
         let Some(state) = self.requests.get_mut(&request) else { return };
         state.over = true;
         let session = state.session;
@@ -145,6 +146,7 @@ impl Engine {
         if !state.over || !state.unsent.is_empty() {
             return;
         }
+        self.await_nothing(request);
         let state = self.requests.remove(&request).expect("looked up just now");
         match self.sessions.get_mut(&state.session) {
             Some(session) => session.requests.retain(|other| *other != request),
@@ -154,6 +156,7 @@ impl Engine {
 
     /// The session of a request has ended; what its socket holds stays until it is done with it.
     pub(super) fn orphan(&mut self, request: RequestId, disk: usize, title: TitleKey) {
+        self.await_nothing(request);
         let Some(state) = self.requests.get_mut(&request) else { return };
         state.over = true;
         let len = |read: &ReadId| u64::from(self.buffers.get(*read).expect("pinned").place.len);
@@ -180,6 +183,7 @@ impl Engine {
 
     /// Hands over as much of a request as is in memory and its socket may hold.
     pub(super) fn serve(&mut self, now: Moment, request: RequestId) {
+        self.await_nothing(request);
         while let Some(state) = self.requests.get(&request) {
             if state.over {
                 return;
@@ -201,6 +205,7 @@ impl Engine {
                     if let Some(read) = read {
                         self.buffers.tell(read, Interest::Request(request));
                     }
+                    self.await_piece(request, next);
                     return;
                 }
                 Found::Elsewhere => {
@@ -275,6 +280,8 @@ impl Engine {
         stream.last_sign = now;
         stream.delivered(piece, whole);
         if whole {
+            // It may have come this moment, and this request been told first.
+            self.count(now, id, piece);
             self.let_go(id, piece);
         }
     }
@@ -295,30 +302,37 @@ impl Engine {
     }
 
     pub(super) fn fail(&mut self, request: RequestId, outcome: ReadOutcome) {
-        if self.requests.get(&request).is_none_or(|state| state.over) {
-            return;
-        }
         self.over(request);
         self.actions.push(Action::Failed { request, outcome });
         self.end_if_over(request);
     }
 
     fn over(&mut self, request: RequestId) {
+        self.await_nothing(request);
         self.requests.get_mut(&request).expect("live").over = true;
     }
 
-    /// Requests whose next bytes are in a piece.
+    fn await_piece(&mut self, request: RequestId, next: Next) {
+        let state = self.requests.get_mut(&request).expect("live");
+        let layout = &self.sessions[&state.session].layout;
+        let piece = next.offset / u64::from(layout.tracks[usize::from(next.track)].piece);
+        let piece = u32::try_from(piece).expect("within a sound track");
+        let key = PieceKey { title: layout.title, track: next.track, piece };
+        state.awaits = Some(key);
+        self.awaited.insert((key, request));
+    }
+
+    fn await_nothing(&mut self, request: RequestId) {
+        let awaits = self.requests.get_mut(&request).and_then(|state| state.awaits.take());
+        if let Some(key) = awaits {
+            self.awaited.remove(&(key, request));
+        }
+    }
+
+    /// Requests that wait for a piece, whoever reads it.
     pub(super) fn waiting_for(&self, key: PieceKey) -> Vec<RequestId> {
-        let waits = |state: &Request| {
-            let Some(session) = self.sessions.get(&state.session) else { return false };
-            let Some(next) = state.next() else { return false };
-            let track = &session.layout.tracks[usize::from(next.track)];
-            !state.over
-                && session.layout.title == key.title
-                && next.track == key.track
-                && next.offset / u64::from(track.piece) == u64::from(key.piece)
-        };
-        self.requests.iter().filter(|(_, state)| waits(state)).map(|(id, _)| *id).collect()
+        let all = (key, RequestId(0))..=(key, RequestId(u64::MAX));
+        self.awaited.range(all).map(|(_, request)| *request).collect()
     }
 }
 

@@ -30,11 +30,11 @@ mod titles;
 #[cfg(test)]
 mod tests;
 
-use buffers::Buffers;
+use buffers::{Buffers, PieceKey};
 use disks::Disk;
 use scheduler::{Demand, NetworkBooks, shares};
 use sessions::{Request, Session};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use streams::{Stream, StreamId};
@@ -61,6 +61,8 @@ pub struct Engine {
     sessions: BTreeMap<SessionId, Session>,
     streams: BTreeMap<StreamId, Stream>,
     requests: BTreeMap<RequestId, Request>,
+    // Pieces that requests wait for.
+    awaited: BTreeSet<(PieceKey, RequestId)>,
     titles: Titles,
     admitting: bool,
     counters: Counters,
@@ -103,6 +105,7 @@ impl Engine {
             sessions: BTreeMap::new(),
             streams: BTreeMap::new(),
             requests: BTreeMap::new(),
+            awaited: BTreeSet::new(),
             titles: Titles::default(),
             admitting: true,
             counters: Counters::default(),

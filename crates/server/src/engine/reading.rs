@@ -130,6 +130,9 @@ impl Engine {
         let key = self.streams[&id].key(piece.piece);
         let read = self.buffers.start(key, place, false);
         self.buffers.tell(read, Interest::Stream(id));
+        for request in self.waiting_for(key) {
+            self.buffers.tell(read, Interest::Request(request));
+        }
         self.take_up(id, piece, read);
         Some(read)
     }

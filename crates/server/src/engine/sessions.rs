@@ -1,6 +1,7 @@
 //! Sessions and their requests: what a player asked for and how much of it has been handed over.
 //! Nothing here decides; see `delivery` and `door`.
 
+use super::buffers::PieceKey;
 use super::streams::StreamId;
 use super::{Layout, Part, ReadId, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber};
 use std::collections::VecDeque;
@@ -38,6 +39,8 @@ pub(super) struct Request {
     pub(super) unsent: VecDeque<ReadId>,
     /// Refused, failed, complete or its session ended: nothing more will be handed over.
     pub(super) over: bool,
+    /// The piece that it waits for.
+    pub(super) awaits: Option<PieceKey>,
     /// What it still takes, once its session has ended.
     pub(super) orphan: Option<Orphan>,
 }
@@ -65,7 +68,7 @@ impl Request {
     pub(super) fn new(session: SessionId, parts: Vec<Part>) -> Self {
         let offset = parts[0].bytes.start;
         let unsent = VecDeque::new();
-        Self { session, parts, at: 0, offset, unsent, over: false, orphan: None }
+        Self { session, parts, at: 0, offset, unsent, over: false, awaits: None, orphan: None }
     }
 
     /// What is to be handed over next; `None` when all has been.
