@@ -430,7 +430,11 @@ impl World<'_> {
             let startup = report.startup.unwrap_or_default();
             self.outcome.longest_startup = self.outcome.longest_startup.max(startup);
         }
-        let broken = steady && stalls > 0 && self.scenario.promises();
+        // Who seeks into the middle of a segment needs the next one so much sooner; the engine
+        // cannot see that, and promises it only where there is room.
+        let seeks = u32::try_from(report.seeks.len()).expect("few seeks");
+        let unseen = self.scenario.titles.segment * seeks;
+        let broken = steady && report.glitches.total > unseen && self.scenario.promises();
         self.findings.require(!broken, "a good player sees no stall", || {
             format!("viewer {number}: {stalls} stalls, {:?} in all", report.glitches.total)
         });
