@@ -99,7 +99,7 @@ fn hour(title: u64) -> Layout {
 
 fn track(start: u64, piece: u32, due: Vec<u32>) -> TrackLayout {
     let bytes = due.len() as u64 * u64::from(piece);
-    TrackLayout { bytes, piece, runs: [start..start + bytes].into(), due }
+    TrackLayout { bytes, piece, runs: std::iter::once(start..start + bytes).collect(), due }
 }
 
 fn config(min_read: u32) -> EngineConfig {

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""What a gigabit costs: Tenuto and nginx serve the same HLS segments to the same players.
+
+    benches/serving.py STORE [--rounds 5] [--viewers 40] [--tenuto target/release/tenuto]
+
+Mirrors the store's titles, as a Tenuto server serves them, into files beside this run; then, in
+turn and several times over, lets `tenuto play` fetch them as fast as it can (a buffer longer than
+the titles) from:
+
+    warm   tenuto with all titles in its memory        nginx, sendfile, all in the page cache
+    cold   tenuto with memory for few reads            nginx, directio with a thread pool
+
+Processor time is the server's own (utime + stime of its processes while the players ran). Loopback:
+receiving is partly charged to the server; ratios within a run mean something, Gb/s little. In the
+cold rounds each viewer has a title of its own as far as there are titles. Needs nginx; nothing
+outside the run's directory is touched, and all that was started is stopped.
+"""
+import argparse, json, os, re, signal, statistics, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+
+NGINX = """
+worker_processes 2; pid {run}/nginx.pid; error_log {run}/error.log warn; daemon off; {user}
+thread_pool default threads=32 max_queue=65536;
+events {{ worker_connections 16384; multi_accept on; }}
+http {{
+  client_body_temp_path {run}/t1; proxy_temp_path {run}/t2; fastcgi_temp_path {run}/t3;
+  uwsgi_temp_path {run}/t4; scgi_temp_path {run}/t5;
+  types {{ application/vnd.apple.mpegurl m3u8; video/mp4 mp4 m4s; }}
+  access_log off; keepalive_requests 1000000; tcp_nopush on; tcp_nodelay on; {cache}
+  server {{ listen 127.0.0.1:{port} backlog=4096; root {root}; location / {{ {how} }} }}
+}}
+"""
+HOW = {
+    "sendfile": ("open_file_cache max=10000 inactive=600s;", "sendfile on;"),
+    # With open_file_cache, requests share a descriptor whose O_DIRECT is taken away for tails.
+    "directio": ("", "sendfile off; aio threads; directio 512; directio_alignment 4k; output_buffers 2 512k;"),
+}
+
+
+def get(url):
+    with urllib.request.urlopen(url) as answer:
+        return answer.read()
+
+
+def wait_for(url):
+    for _ in range(200):
+        try:
+            return get(url)
+        except OSError:
+            time.sleep(0.1)
+    sys.exit(f"{url} does not answer")
+
+
+def processor_time(pids):
+    total = 0
+    for pid in pids:
+        fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+class Server:
+    def __init__(self, command, port, ready):
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.url = f"http://127.0.0.1:{port}"
+        wait_for(self.url + ready)
+
+    def pids(self):
+        children = open(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read().split()
+        return [self.process.pid, *children]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+
+def mirror(url, root):
+    """All titles as files, their playlists without sessions."""
+    masters = []
+    for title in json.loads(get(url + "/titles"))["titles"]:
+        path = title["hls"]
+        folder = os.path.join(root, urllib.parse.unquote(os.path.dirname(path)).lstrip("/"))
+        os.makedirs(folder, exist_ok=True)
+        todo, seen = [os.path.basename(path)], set()
+        while todo:
+            name = todo.pop()
+            plain = name.split("?")[0]
+            if plain in seen:
+                continue
+            seen.add(plain)
+            body = get(f"{url}{os.path.dirname(path)}/{name}")
+            if plain.endswith(".m3u8"):
+                text = body.decode()
+                todo += re.findall(r'URI="([^"]+)"', text)
+                todo += [line for line in text.splitlines() if line and not line.startswith("#")]
+                body = re.sub(r"\?s=[^\"\s]+", "", text).encode()
+            target = os.path.join(folder, plain)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as file:
+                file.write(body)
+        masters.append(path)
+    os.sync()
+    return masters
+
+
+def loopback():
+    line = next(l for l in open("/proc/net/dev") if l.strip().startswith("lo:"))
+    return int(line.split(":")[1].split()[0])
+
+
+def play(args, server, urls, viewers):
+    """What the server spent on it, and how long the bytes took."""
+    command = [args.tenuto, "play", *(server.url + u for u in urls), "--viewers", str(viewers)]
+    command += ["--buffer", "1h", "--duration", f"{SECONDS}s", "--json"]
+    cpu, first = processor_time(server.pids()), loopback()
+    with tempfile.TemporaryFile() as out:
+        process, seen = subprocess.Popen(command, stdout=out), [(time.monotonic(), first)]
+        while process.poll() is None:
+            seen.append((time.monotonic(), loopback()))
+            time.sleep(0.01)
+        cpu = processor_time(server.pids()) - cpu
+        out.seek(0)
+        totals = json.load(out)["totals"]
+    if totals["admitted"] != viewers or totals["failed"]:
+        sys.exit(f"not everybody was served: {totals}")
+    start = next(t for t, n in seen if n > first + 1_000_000)
+    end = next(t for t, n in seen if n - first > 0.99 * totals["bytes"])
+    if end - seen[0][0] > SECONDS - 1:
+        sys.exit("the bytes had not all come when the viewers left; take fewer viewers")
+    gigabits = totals["bytes"] * 8e-9
+    return {"cpu": cpu / gigabits, "rate": gigabits / (end - start), "gigabits": gigabits}
+
+
+def drop_from_page_cache(root):
+    for folder, _, names in os.walk(root):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def tenuto(args, memory, more=()):
+    command = [args.tenuto, "serve", args.store, "--listen", f"127.0.0.1:{args.port}"]
+    return Server([*command, "--memory", memory, "--admission", "none", "--grace", "1s", *more], args.port, "/healthz")
+
+
+def nginx(args, run, root, how):
+    cache, location = HOW[how]
+    user = "user root;" if os.geteuid() == 0 else ""
+    config = os.path.join(run, f"{how}.conf")
+    with open(config, "w") as file:
+        file.write(NGINX.format(run=run, root=root, port=args.port, cache=cache, how=location, user=user))
+    return Server(["nginx", "-p", run, "-c", config], args.port, "/ready")
+
+
+def reads_and_sends(server):
+    metrics = get(server.url + "/metrics").decode()
+    return {name: float(value) for name, value in re.findall(r"^(tenuto_\w+)(?:{[^}]*})? (\S+)$", metrics, re.M)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--viewers", type=int, default=20)
+    parser.add_argument("--tenuto", default="target/release/tenuto")
+    parser.add_argument("--port", type=int, default=8470)
+    parser.add_argument("--memory", default="1GiB", help="of the tenuto servers")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="serving-", dir=os.path.dirname(os.path.abspath(args.store))) as run:
+        os.chmod(run, 0o755)
+        root = os.path.join(run, "files")
+        server = tenuto(args, args.memory)
+        titles = mirror(server.url, root)
+        open(os.path.join(root, "ready"), "w").close()
+        server.stop()
+        measure(args, run, root, titles)
+
+
+def measure(args, run, root, titles):
+    n = args.viewers
+    if len(titles) < 3 * n:
+        sys.exit(f"{len(titles)} titles are not enough: {n} each to warm up on, to be cold, and to be warm")
+    before, cold, warm = titles[:n], titles[n : 2 * n], titles[2 * n : 2 * n + max(1, n // 4)]
+    results = {}
+
+    def note(name, result):
+        results.setdefault(name, []).append(result)
+        print(f"{name:16} {result['cpu']:.4f} core-s/Gb  {result['rate']:6.2f} Gb/s  load {os.getloadavg()[0]:.1f}", flush=True)
+
+    for _ in range(args.rounds):
+        server = tenuto(args, args.memory)
+        play(args, server, before, n)  # memory touched for the first time costs once
+        note("cold tenuto", play(args, server, cold, n))
+        play(args, server, warm, n)
+        note("warm tenuto", play(args, server, warm, n))
+        server.stop()
+        server = nginx(args, run, root, "directio")
+        drop_from_page_cache(root)
+        play(args, server, before, n)
+        note("cold directio", play(args, server, cold, n))
+        server.stop()
+        server = nginx(args, run, root, "sendfile")
+        play(args, server, warm, n)
+        note("warm sendfile", play(args, server, warm, n))
+        server.stop()
+    for one, other in [("cold tenuto", "cold directio"), ("warm tenuto", "warm sendfile")]:
+        ratio = [a["cpu"] / b["cpu"] for a, b in zip(results[one], results[other])]
+        cpu = [statistics.median(r["cpu"] for r in results[name]) for name in (one, other)]
+        print(f"{one}: {cpu[0]:.4f}, {other}: {cpu[1]:.4f} core-s/Gb; ratio round by round, "
+              f"median {statistics.median(ratio):.2f} ({min(ratio):.2f} to {max(ratio):.2f})")
+
+
+# Of a play: the bytes come in the first of them.
+SECONDS = 12
+
+main()
