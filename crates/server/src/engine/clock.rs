@@ -39,6 +39,7 @@ impl Engine {
         }
         // Decided like all else on the slots after this one, so only now.
         self.wait_for_the_late(now);
+        self.hurry(now);
     }
 
     // Buffers whose time was up when the last slot ended.
@@ -101,6 +102,24 @@ impl Engine {
         let open = session.requests.iter().filter_map(|request| self.requests[request].next());
         let open = open.filter(|next| next.track == stream.track);
         open.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
+    }
+
+    // A viewer who needs its next bytes sooner than is booked, and waits for them, gets an earlier
+    // schedule once that fits.
+    fn hurry(&mut self, now: Moment) {
+        let wait = |stream: &Stream| {
+            let waiting = |request: &RequestId| {
+                let state = &self.requests[request];
+                let next = state.next().filter(|next| next.track == stream.track)?;
+                state.awaits.map(|_| (stream.session, next))
+            };
+            self.sessions[&stream.session].requests.iter().find_map(waiting)
+        };
+        let hurried = self.streams.values().filter(|stream| stream.hurried);
+        let waiting: Vec<_> = hurried.filter_map(wait).take(MAX_HURRIES).collect();
+        for (session, next) in waiting {
+            let _to_be_tried_again = self.rebook(now, session, next);
+        }
     }
 
     fn streams_with(&self, is: impl Fn(&Stream) -> bool) -> Vec<StreamId> {
@@ -229,6 +248,9 @@ impl Engine {
         self.title_use_ended(title);
     }
 }
+
+/// Attempts per slot: each costs a decision or two.
+const MAX_HURRIES: usize = 8;
 
 /// A viewer who took something within these last slots is fetching, not away.
 const FETCHING_SLOTS: u32 = 8;

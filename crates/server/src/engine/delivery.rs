@@ -56,19 +56,21 @@ impl Engine {
     }
 
     // A player that leaves something out plays on sooner than it was to: it gets an earlier
-    // schedule, if that fits. (If what it asks for is not on the books at all, `serve` asks.)
+    // schedule, now or as soon as that fits. (If what it asks for is not on the books at all,
+    // `serve` asks.)
     fn note_asked(&mut self, now: Moment, session: SessionId, parts: &[Part]) {
         for part in parts {
             let Some(id) = self.stream_of(session, part.track) else { continue };
             let stream = &self.streams[&id];
             let skips = stream.asked_to.is_some_and(|asked| part.bytes.start > asked);
-            if skips && stream.follows(stream.piece_at(part.bytes.start)) {
+            let hurried = skips && stream.follows(stream.piece_at(part.bytes.start)) && {
                 let Part { track, bytes } = part;
                 let next = Next { track: *track, offset: bytes.start, end: bytes.end };
-                let _kept_as_it_was = self.rebook(now, session, next);
-            }
+                self.rebook(now, session, next).is_err()
+            };
             let id = self.stream_of(session, part.track).expect("replaced at most");
             let stream = self.streams.get_mut(&id).expect("live");
+            stream.hurried |= hurried;
             stream.asked_to = stream.asked_to.max(Some(part.bytes.end));
         }
     }

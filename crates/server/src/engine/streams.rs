@@ -52,6 +52,8 @@ pub(super) struct Stream {
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
     pub(super) position: u32,
+    /// The player needs it sooner than is booked, and there was no room for that yet.
+    pub(super) hurried: bool,
     /// One past the last byte that the player has asked for, once it has.
     pub(super) asked_to: Option<u64>,
     /// What the policies that look at nothing else have booked for it.
@@ -82,6 +84,7 @@ impl Stream {
             cursor: first,
             end,
             position: first,
+            hurried: false,
             asked_to: None,
             summary: Summary::default(),
             holds: VecDeque::new(),
