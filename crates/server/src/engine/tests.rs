@@ -42,7 +42,7 @@ fn track(pieces: u32) -> TrackLayout {
     TrackLayout {
         bytes: u64::from(pieces * PIECE),
         piece: PIECE,
-        runs: vec![0..u64::from(pieces * PIECE)],
+        runs: std::iter::once(0..u64::from(pieces * PIECE)).collect(),
         due: (0..pieces).map(|piece| piece * 500).collect(),
     }
 }
@@ -438,7 +438,7 @@ fn absurd_titles_are_turned_away_by_name() {
         ("not whole blocks", TrackLayout { piece: 1000, ..track(4) }),
         ("calibrated", TrackLayout { piece: 8192, ..track(4) }),
         ("go back", TrackLayout { due: vec![5, 4, 3, 2], ..track(4) }),
-        ("no place", TrackLayout { runs: vec![0..4096], ..track(4) }),
+        ("no place", TrackLayout { runs: std::iter::once(0..4096).collect(), ..track(4) }),
         ("no place", TrackLayout { bytes: u64::MAX, ..track(4) }),
     ];
     for (reason, track) in absurd {
