@@ -13,6 +13,8 @@ use units::SlotIndex;
 #[derive(Clone, Debug, Default)]
 pub struct DiskBooks {
     ledger: Ledger<Load>,
+    // Bytes of the ledger's unread pieces, kept so that no decision has to add them up.
+    unread: u64,
     held: u64,
     reserved: u64,
     summary: Summary,
@@ -29,29 +31,37 @@ impl DiskBooks {
         self.ledger.current()
     }
 
+    /// Books a demand that was just decided on, whole. The same as booking each of its pieces.
+    pub fn book_demand(&mut self, demand: &Demand) {
+        self.ledger.add_all(demand.first(), demand.slots().iter().copied());
+        self.unread += demand.bytes();
+    }
+
     /// Books an unread piece.
     pub fn book(&mut self, piece: PieceDue) {
-        self.ledger.add(piece.due, unread(piece));
+        self.ledger.add(piece.due, Load { planned: 1, ..unread(piece) });
+        self.unread += u64::from(piece.len);
         self.ledger.add(piece.release, freed(piece.len));
-        self.ledger.add(piece.due, planned());
     }
 
     /// Takes an unread piece off.
     pub fn unbook(&mut self, piece: PieceDue) {
-        self.ledger.sub(piece.due, unread(piece));
+        self.ledger.sub(piece.due, Load { planned: 1, ..unread(piece) });
+        self.unread -= u64::from(piece.len);
         self.ledger.sub(piece.release, freed(piece.len));
-        self.ledger.sub(piece.due, planned());
     }
 
     /// The piece is being read, or was found in memory: it now holds a buffer.
     pub fn take_up(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.due, unread(piece));
+        self.unread -= u64::from(piece.len);
         self.held += u64::from(piece.len);
     }
 
     /// The reverse of [`DiskBooks::take_up`]: the buffer may go, the piece is to be read again.
     pub fn put_back(&mut self, piece: PieceDue) {
         self.ledger.add(piece.due, unread(piece));
+        self.unread += u64::from(piece.len);
         self.held -= u64::from(piece.len);
     }
 
@@ -101,6 +111,11 @@ impl DiskBooks {
         self.ledger.past()
     }
 
+    /// Bytes of all pieces that have not been issued.
+    pub fn unread(&self) -> u64 {
+        self.unread
+    }
+
     /// Bytes of buffers that streams hold.
     pub fn held(&self) -> u64 {
         self.held
@@ -124,7 +139,7 @@ impl DiskBooks {
     /// Whether nothing at all is booked.
     pub fn is_empty(&self) -> bool {
         self.total() == Load::default()
-            && (self.held, self.reserved) == (0, 0)
+            && (self.unread, self.held, self.reserved) == (0, 0, 0)
             && self.summary == Summary::default()
     }
 }
@@ -140,6 +155,11 @@ impl NetworkBooks {
     pub fn advance(&mut self, current: SlotIndex) {
         self.ledger.advance(current);
         self.ledger.forget_past();
+    }
+
+    /// Books a demand that was just decided on, whole. The same as booking each of its pieces.
+    pub fn book_demand(&mut self, demand: &Demand) {
+        self.ledger.add_all(demand.first(), demand.slots().iter().map(|load| load.bytes));
     }
 
     /// Books a piece's bytes.
@@ -252,6 +272,7 @@ mod tests {
                 }
                 assert_eq!(books.held(), held.iter().map(|p| u64::from(p.len)).sum::<u64>());
                 assert_eq!(books.total().reads, unread.len() as u64, "seed {seed}");
+                assert_eq!(books.total().bytes, books.unread(), "seed {seed}");
             }
             held.into_iter().for_each(|piece| books.let_go(piece));
             unread.into_iter().for_each(|piece| books.unbook(piece));

@@ -71,6 +71,22 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
         self.slots[at] += amount;
     }
 
+    /// Puts `amounts` on the slots from `first` on; none of them is past.
+    pub fn add_all(&mut self, first: SlotIndex, amounts: impl ExactSizeIterator<Item = T>) {
+        if amounts.len() == 0 {
+            return;
+        }
+        let from = self.start + self.ahead(first).expect("only slots to come");
+        let end = from + amounts.len();
+        if end > self.slots.len() {
+            self.slots.resize(end, T::default());
+        }
+        for (sum, amount) in self.slots[from..end].iter_mut().zip(amounts) {
+            *sum += amount;
+        }
+        self.trim();
+    }
+
     /// Takes off what [`Ledger::add`] put on, whenever that was.
     pub fn sub(&mut self, slot: SlotIndex, amount: T) {
         if amount == T::default() {
@@ -81,6 +97,10 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
             return;
         };
         self.slots[self.start + ahead] -= amount;
+        self.trim();
+    }
+
+    fn trim(&mut self) {
         while self.slots.len() > self.start && self.slots.last() == Some(&T::default()) {
             self.slots.pop();
         }
@@ -153,7 +173,16 @@ mod tests {
             let mut booked = Vec::new();
             let mut now = 0;
             for _ in 0..200 {
-                match random.u8(0..4) {
+                match random.u8(0..5) {
+                    4 => {
+                        let amounts: Vec<u64> =
+                            (0..random.usize(0..9)).map(|_| random.u64(0..3)).collect();
+                        ledger.add_all(SlotIndex(now + 2), amounts.iter().copied());
+                        for (slot, amount) in (now + 2..).zip(amounts) {
+                            *oracle.entry(slot).or_default() += amount;
+                            booked.push((slot, amount));
+                        }
+                    }
                     0 | 1 => {
                         let entry = (now + random.u64(0..50), random.u64(1..9));
                         ledger.add(SlotIndex(entry.0), entry.1);

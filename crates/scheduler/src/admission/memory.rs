@@ -50,18 +50,27 @@ impl<'a> Merged<'a> {
     /// The sum `ahead` slots from the current one.
     #[inline]
     pub(super) fn at(&self, ahead: u64) -> Load {
-        let mut load = usize::try_from(ahead)
-            .ok()
-            .and_then(|i| self.booked.get(i))
-            .copied()
-            .unwrap_or_default();
-        if let Some(ours) = ahead
-            .checked_sub(self.lead)
-            .and_then(|i| usize::try_from(i).ok())
-            .and_then(|i| self.ours.get(i))
-        {
+        let mut load = self.theirs(ahead).copied().unwrap_or_default();
+        if let Some(ours) = self.ours(ahead) {
             load += *ours;
         }
         load
+    }
+
+    /// The reads of that sum.
+    #[inline]
+    pub(super) fn reads(&self, ahead: u64) -> u64 {
+        let reads = |load: Option<&Load>| load.map_or(0, |load| load.reads);
+        reads(self.theirs(ahead)) + reads(self.ours(ahead))
+    }
+
+    #[inline]
+    fn theirs(&self, ahead: u64) -> Option<&Load> {
+        self.booked.get(usize::try_from(ahead).ok()?)
+    }
+
+    #[inline]
+    fn ours(&self, ahead: u64) -> Option<&Load> {
+        self.ours.get(usize::try_from(ahead.checked_sub(self.lead)?).ok()?)
     }
 }

@@ -66,7 +66,7 @@ fn simulate(books: &DiskBooks, supply: &Supply, demand: &Demand, first: u32) -> 
     let verdict = disk_only(&slots, books, supply.min_read, first);
     let Verdict::Admit { slack } = verdict else { return verdict };
     let reserved = books.reserved() + demand.reserve;
-    let unread = books.total().bytes + demand.bytes();
+    let unread = books.unread() + demand.bytes();
     if reserved + books.held() + demand.held() + unread <= supply.memory {
         return verdict; // memory for everything at once: it never binds
     }
@@ -78,11 +78,11 @@ fn simulate(books: &DiskBooks, supply: &Supply, demand: &Demand, first: u32) -> 
 
 // With memory for everything the simulation is one comparison per slot.
 fn disk_only(slots: &Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -> Verdict {
-    let mut due = books.overdue().reads + slots.at(0).reads;
+    let mut due = books.overdue().reads + slots.reads(0);
     let mut can = u64::from(first);
     let mut slack = u64::MAX;
     for ahead in 1..slots.len().max(2) {
-        let reads = slots.at(ahead).reads;
+        let reads = slots.reads(ahead);
         due += reads;
         if due > can {
             return Verdict::refuse(Resource::Disk, books.current() + ahead, due - can);
@@ -131,7 +131,7 @@ fn run(books: &DiskBooks, supply: &Supply, demand: &Demand, from: u64, first: u3
         }
         // Slots up to `next - 1` are taken up whole but for what is left in `group`.
         if next <= ahead || (group.reads > 0 && next == ahead + 1) {
-            let late: u64 = group.reads + (next..=ahead).map(|i| slots.at(i).reads).sum::<u64>();
+            let late: u64 = group.reads + (next..=ahead).map(|i| slots.reads(i)).sum::<u64>();
             if late > 0 {
                 return Verdict::refuse(short_of, books.current() + ahead, late);
             }

@@ -212,15 +212,25 @@ impl Engine {
             summary,
         };
         self.sessions.insert(id, session);
-        streams.into_iter().for_each(|stream| self.add_stream(stream));
+        self.add_decided(streams);
     }
 
-    /// Books a stream and queues its reads.
-    pub(super) fn add_stream(&mut self, stream: Stream) {
-        let id = StreamId(self.next_stream);
-        self.next_stream += 1;
-        self.sessions.get_mut(&stream.session).expect("live").streams.push(id);
-        self.insert_stream(id, stream);
+    /// Books the demand that was just decided on, and queues the reads of its streams.
+    pub(super) fn add_decided(&mut self, streams: Vec<Stream>) {
+        let Some(first) = streams.first() else { return };
+        let disk = usize::from(first.layout.disk.0);
+        self.disks[disk].books.book_demand(&self.demand);
+        self.network.book_demand(&self.demand);
+        for stream in streams {
+            let id = StreamId(self.next_stream);
+            self.next_stream += 1;
+            self.disks[disk].books.book_summary(stream.summary);
+            if let Some(next) = stream.next_read() {
+                self.disks[disk].queue.insert(next.due, id);
+            }
+            self.sessions.get_mut(&stream.session).expect("live").streams.push(id);
+            self.streams.insert(id, stream);
+        }
     }
 
     /// Puts a stream on the books, under its own id.

@@ -81,7 +81,7 @@ impl Engine {
             (session.reserve, session.tracks) = (booking.reserve, tracks);
             session.streams.retain(|stream| !old.contains(stream));
             aside.into_iter().for_each(|(_, stream)| self.settle(now, stream));
-            booking.streams.into_iter().for_each(|stream| self.add_stream(stream));
+            self.add_decided(booking.streams);
             // Its other requests may have waited for what is no longer on the books.
             self.to_serve.push(id);
             return Ok(());
