@@ -24,6 +24,10 @@ new_enough() { # cargo on the PATH works and is at least $needed
     [ "$lowest" = "$needed" ]
 }
 
+fetch() { # rustup's installer from $1; the same script lies at both its addresses
+    curl --proto '=https' --tlsv1.2 -sSf "$1" -o "$script"
+}
+
 run() {
     RUST_TESTED=$tested
     export RUST_TESTED PATH
@@ -45,7 +49,7 @@ trap 'rm -f "$script"' EXIT
 if command -v rustup >/dev/null 2>&1; then
     rustup toolchain install "$tested" --profile minimal --component rustfmt --component clippy \
         --no-self-update </dev/null || true
-elif curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o "$script"; then
+elif fetch https://sh.rustup.rs || fetch https://static.rust-lang.org/rustup/rustup-init.sh; then
     sh "$script" -y --no-modify-path --profile minimal --default-toolchain "$tested" \
         --component rustfmt --component clippy </dev/null || true
 fi
