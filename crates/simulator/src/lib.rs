@@ -14,6 +14,8 @@
 //! chance is one seed. What is real is [`server::engine`], so that what holds here holds there.
 //! The same scenario gives the same trace on every machine.
 //!
+//! [`reproduce`] has what others published, made again on the same disks.
+//!
 //! It deliberately knows neither HTTP nor the store: those have tests of their own.
 
 #![warn(missing_docs)]
@@ -22,6 +24,7 @@ mod checks;
 mod disks;
 mod draw;
 mod outcome;
+pub mod reproduce;
 mod scenario;
 mod titles;
 mod trace;

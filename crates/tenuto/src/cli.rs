@@ -25,7 +25,7 @@ pub(crate) fn command() -> clap::Command {
 }
 
 /// Reads in any terminal.
-const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 /// How far clap indents what an option is for.
 const INDENT: usize = 10;
 
@@ -57,7 +57,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 refused by admission, 4 damage found, 5
 
 /// `text` with each paragraph broken into lines of at most `width` characters. (clap would ask the
 /// terminal for its width, with one more dependency.)
-fn wrapped(text: &str, width: usize) -> String {
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
     text.split("\n\n").map(|paragraph| broken(paragraph, width)).collect::<Vec<_>>().join("\n\n")
 }
 

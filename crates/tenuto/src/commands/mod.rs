@@ -2,6 +2,7 @@
 
 mod disks;
 mod play;
+mod reproduce;
 mod serve;
 mod shell;
 mod stores;
@@ -31,6 +32,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("show", inner) => disks::show(&Args(inner)),
             (other, _) => unreachable!("the table has no command disk {other}"),
         },
+        "reproduce" => reproduce::reproduce(&args),
         "completions" => shell::completions(&args),
         "man" => shell::man(&args),
         other => unreachable!("the table has no command {other}"),

@@ -1,0 +1,60 @@
+//! What others have published of media storage, made again on simulated disks in virtual time: our
+//! row beside theirs.
+//!
+//! To add one: a file with its `run`, a line in [`ALL`]. A reproduction reads no clock and draws
+//! its chance from seeds it names, so that it says the same on every machine; it takes well under a
+//! minute. How a [`Report`] is shown or written is up to the caller.
+
+mod alderman_bounds;
+mod report;
+
+pub use report::{Cell, Figure, Report, Table};
+
+/// Something that can be reproduced.
+#[derive(Clone, Copy, Debug)]
+pub struct Reproduction {
+    /// As typed: `alderman-bounds`.
+    pub name: &'static str,
+    /// One line for lists.
+    pub about: &'static str,
+    /// Makes it; is told what to call with the part that is done, from 0 to 1.
+    pub run: fn(progress: &mut dyn FnMut(f64)) -> Report,
+}
+
+/// All there are, by paper.
+pub const ALL: &[Reproduction] = &[Reproduction {
+    name: "alderman-bounds",
+    about: "Streams a disk holds by arithmetic: 70, 68 and 44",
+    run: alderman_bounds::run,
+}];
+
+/// Name and line of each, for a command line's list of words.
+pub const WORDS: [(&str, &str); ALL.len()] = {
+    let mut words = [("", ""); ALL.len()];
+    let mut i = 0;
+    while i < ALL.len() {
+        words[i] = (ALL[i].name, ALL[i].about);
+        i += 1;
+    }
+    words
+};
+
+/// The reproduction of this name.
+pub fn named(name: &str) -> Option<&'static Reproduction> {
+    ALL.iter().find(|reproduction| reproduction.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words_and_told_apart() {
+        for (i, one) in ALL.iter().enumerate() {
+            assert!(one.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{one:?}");
+            assert!(ALL[..i].iter().all(|other| other.name != one.name), "{one:?} comes twice");
+            assert_eq!(named(one.name).map(|found| found.about), Some(one.about));
+        }
+        assert!(named("alderman").is_none());
+    }
+}

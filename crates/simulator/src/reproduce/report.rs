@@ -1,0 +1,266 @@
+//! What comes out of a reproduction: tables with the paper's figures beside ours, figures to draw,
+//! and what must be said with them. Values only; nothing is printed or written here.
+
+use meter::report::{Block, Page, Plot, PlotError};
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// What came out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Of what: paper and table or figure.
+    pub source: &'static str,
+    /// How ours was made, in one paragraph.
+    pub method: String,
+    /// What is compared.
+    pub tables: Vec<Table>,
+    /// What a reader must know to compare.
+    pub notes: Vec<String>,
+    /// What to draw.
+    pub figures: Vec<Figure>,
+}
+
+/// Rows under named columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// One word for programs: `streams`.
+    pub name: &'static str,
+    /// Above it, for people.
+    pub title: &'static str,
+    /// (name for programs, title for people); a title that starts with `>` is set to the right.
+    pub columns: &'static [(&'static str, &'static str)],
+    /// A cell for each column.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Words.
+    Text(String),
+    /// A whole number.
+    Count(u64),
+    /// A number, shown with so many decimals.
+    Number(f64, usize),
+    /// The paper or we have none.
+    Missing,
+}
+
+/// A picture, drawn from numbers.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// One word for files: `rounds-raw`.
+    pub name: &'static str,
+    /// The numbers.
+    pub plot: Plot,
+    /// What is seen, and how to read it.
+    pub explanation: String,
+}
+
+impl Report {
+    /// All of it as one HTML page under this title.
+    pub fn page(&self, title: &str) -> Result<Page, PlotError> {
+        let mut blocks = Vec::new();
+        for table in &self.tables {
+            blocks.push(Block::Heading(table.title.to_owned()));
+            blocks.push(Block::Table {
+                head: table.titles().map(str::to_owned).collect(),
+                rows: table.shown(),
+            });
+        }
+        for figure in &self.figures {
+            let (svg, explanation) = (figure.plot.svg()?, figure.explanation.clone());
+            blocks.push(Block::Plot { svg, explanation });
+        }
+        blocks.extend(self.notes.iter().cloned().map(Block::Text));
+        let summary = format!("{}. {}", self.source, self.method);
+        Ok(Page { title: title.to_owned(), summary, blocks })
+    }
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(
+        name: &'static str,
+        title: &'static str,
+        columns: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        Self { name, title, columns, rows: Vec::new() }
+    }
+
+    /// Adds a row: a cell for each column.
+    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        assert_eq!(N, self.columns.len(), "a cell for each column of {}", self.name);
+        self.rows.push(cells.into());
+    }
+
+    /// The columns' titles, without marks.
+    pub fn titles(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().map(|(_, title)| title.trim_start_matches('>'))
+    }
+
+    /// The rows as people see them.
+    pub fn shown(&self) -> Vec<Vec<String>> {
+        self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect()).collect()
+    }
+
+    /// The cell in the row that starts with these words, under the column of this name.
+    pub fn cell(&self, row: &str, column: &str) -> Option<&Cell> {
+        let place = self.columns.iter().position(|(name, _)| *name == column)?;
+        let row = self.rows.iter().find(|cells| cells[0].to_string() == row)?;
+        row.get(place)
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Number(number, decimals) => write!(f, "{number:.decimals$}"),
+            Self::Missing => f.write_str("-"),
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(count: u64) -> Self {
+        Self::Count(count)
+    }
+}
+
+impl From<Option<u64>> for Cell {
+    fn from(count: Option<u64>) -> Self {
+        count.map_or(Self::Missing, Self::Count)
+    }
+}
+
+/// `{"name", "title", "rows": [{column: value}]}`.
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rows: Vec<Row<'_>> = self.rows.iter().map(|cells| Row(self.columns, cells)).collect();
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("name", self.name)?;
+        map.serialize_entry("title", self.title)?;
+        map.serialize_entry("rows", &rows)?;
+        map.end()
+    }
+}
+
+struct Row<'a>(&'a [(&'static str, &'static str)], &'a [Cell]);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, _)| name).zip(self.1))
+    }
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Count(count) => serializer.serialize_u64(*count),
+            Self::Number(number, _) => serializer.serialize_f64(*number),
+            Self::Missing => serializer.serialize_none(),
+        }
+    }
+}
+
+/// `{"name", "title", "x", "y", "series": [{"name", "points": [[x, y]]}], "explanation"}`.
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(6))?;
+        map.serialize_entry("name", self.name)?;
+        map.serialize_entry("title", &self.plot.title)?;
+        map.serialize_entry("x", &self.plot.x_label)?;
+        map.serialize_entry("y", &self.plot.y_label)?;
+        map.serialize_entry("series", &AllSeries(&self.plot))?;
+        map.serialize_entry("explanation", &self.explanation)?;
+        map.end()
+    }
+}
+
+struct AllSeries<'a>(&'a Plot);
+
+impl Serialize for AllSeries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct One<'a> {
+            name: &'a str,
+            points: &'a [(f64, f64)],
+        }
+        let mut list = serializer.serialize_seq(Some(self.0.series.len()))?;
+        for series in &self.0.series {
+            list.serialize_element(&One { name: &series.name, points: &series.points })?;
+        }
+        list.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn a_report_is_a_page_and_an_object() {
+        let mut table = Table::new("streams", "Streams", &[("by", "by"), ("ours", ">ours")]);
+        table.row(["bound".into(), 70.into()]);
+        table.row(["rate".into(), Cell::Number(68.38, 1)]);
+        table.row(["none".into(), Cell::Missing]);
+        assert_eq!(table.cell("rate", "ours").unwrap().to_string(), "68.4");
+        let report = Report {
+            source: "Somebody, table 1",
+            method: "Counted.".into(),
+            tables: vec![table],
+            notes: vec!["Take care.".into()],
+            figures: Vec::new(),
+        };
+        expect![[r#"
+            {
+              "source": "Somebody, table 1",
+              "method": "Counted.",
+              "tables": [
+                {
+                  "name": "streams",
+                  "title": "Streams",
+                  "rows": [
+                    {
+                      "by": "bound",
+                      "ours": 70
+                    },
+                    {
+                      "by": "rate",
+                      "ours": 68.38
+                    },
+                    {
+                      "by": "none",
+                      "ours": null
+                    }
+                  ]
+                }
+              ],
+              "notes": [
+                "Take care."
+              ],
+              "figures": []
+            }"#]]
+        .assert_eq(&serde_json::to_string_pretty(&report).unwrap());
+        let html = report.page("Again").unwrap().html();
+        assert!(html.contains("<td class=\"number\">68.4</td>"), "{html}");
+        assert!(html.contains("Somebody, table 1. Counted."), "{html}");
+    }
+}
