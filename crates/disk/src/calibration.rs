@@ -133,8 +133,8 @@ mod tests {
             writeln!(shown, "depth {queue_depth}, r0 {r0}, t0 {t0:.2?}, {method}").unwrap();
         }
         expect![[r#"
-            hdd-20tb: 25 reads of 1 MiB guaranteed, 41.9 usual, longest 30.8 ms
-            hdd-20tb: 11 reads of 4 MiB guaranteed, 18.2 usual, longest 52.9 ms
+            hdd-20tb: 24 reads of 1 MiB guaranteed, 41.9 usual, longest 31.8 ms
+            hdd-20tb: 11 reads of 4 MiB guaranteed, 18.2 usual, longest 53.9 ms
             depth 4, r0 1.64 Gb/s, t0 6.86ms, computed from the model hdd-20tb
             ssd-nvme: 3000 reads of 1 MiB guaranteed, 3000.6 usual, longest 0.2 ms
             ssd-nvme: 750 reads of 4 MiB guaranteed, 750.2 usual, longest 0.7 ms

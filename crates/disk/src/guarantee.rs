@@ -82,7 +82,8 @@ impl DiskModel {
 impl Platters {
     fn worst_sweep(&self, size: u64, count: u32) -> f64 {
         let transfer = float(size) * self.slowest_per_byte().max(self.bus_per_byte);
-        let each = float(self.overhead + self.revolution) + transfer + ROUNDING;
+        let switch = self.cylinder_switch;
+        let each = float(self.overhead + self.revolution) + transfer + switch + ROUNDING;
         let moves = f64::from(count - 1);
         let step_back = self.widest(size.saturating_add(self.read_ahead));
         let seeks = if count == 1 {
@@ -222,10 +223,10 @@ mod tests {
         }
         expect![[r#"
             reads in 500 ms of   64 KiB    1 MiB    4 MiB   worst 4 MiB
-            st39183w                 25        3        1      465.7 ms
-            atlas-iv                 31        5        1      340.1 ms
-            st318406lw               50       13        4      124.5 ms
-            hdd-20tb                 41       25       11       52.9 ms
+            st39183w                 23        3        1      482.6 ms
+            atlas-iv                 28        5        1      341.8 ms
+            st318406lw               47       13        4      125.2 ms
+            hdd-20tb                 38       24       11       53.9 ms
             ssd-sata               3871      251       64        7.8 ms
             ssd-nvme              43798     3000      750        0.7 ms
         "#]]

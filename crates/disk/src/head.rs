@@ -3,11 +3,16 @@
 //! Time comes in as a [`Moment`]; the same head runs in a simulation and beside a real clock. It
 //! does not choose an order: requests are served as they come. A read that goes on where the last
 //! one ended costs no positioning as long as the disk read on by itself and its cache still holds
-//! the place; so does a write that goes on where the last write ended (the disk's write cache
-//! joins them). Other writes take what reads take: no write is called done before it is.
+//! the place; so does a write that goes on where the last write ended (the disk joins them).
+//!
+//! Other writes take what reads take, unless the disk has a write-back cache: then a write is called
+//! done when it is in the disk's memory, and put on the platter while nobody asks for anything, when
+//! the memory is full, or at a [`Head::flush`]. What was begun is ended: a read that comes meanwhile
+//! waits for one such write.
 
 use crate::model::{Chips, Kind};
 use crate::platters::{Platters, duration, float};
+use crate::write_cache::WriteCache;
 use crate::{DiskModel, platters};
 use std::time::Duration;
 use units::Moment;
@@ -58,8 +63,9 @@ struct Arm {
     at: u64,
     passed: u64,
     limit: u64,
-    /// The last request was a write.
+    /// The last thing done was a write.
     wrote: bool,
+    cache: WriteCache,
 }
 
 #[derive(Clone, Debug)]
@@ -102,13 +108,37 @@ impl Head {
             _ => unreachable!("a head is made from its model"),
         }
     }
+
+    /// When everything written is where a power cut does not reach it, if that is asked for at
+    /// `arrival`, after everything asked before.
+    pub fn flush(&mut self, arrival: Moment) -> Moment {
+        match (&self.model.kind, &mut self.state) {
+            (Kind::Spinning(platters), State::Arm(arm)) => {
+                arm.write_out_until(platters, arrival.0);
+                arm.free = arm.free.max(arrival.0);
+                while arm.write_out(platters) {}
+                Moment(arm.free)
+            }
+            (_, State::Lanes(lanes)) => arrival.max(Moment(lanes.bus)),
+            _ => unreachable!("a head is made from its model"),
+        }
+    }
 }
 
 impl Arm {
     fn serve(&mut self, p: &Platters, arrival: u64, offset: u64, end: u64, write: bool) -> Service {
+        self.write_out_until(p, arrival);
+        let kept = write && end - offset <= p.write_back;
+        while kept && self.cache.bytes() + (end - offset) > p.write_back && self.write_out(p) {}
         let start = arrival.max(self.free);
         let ready = start + p.overhead;
-        let (seek, rotation, transfer) = if write && self.wrote && offset == self.at {
+        let in_memory = kept || self.cache.holds(offset, end);
+        let (seek, rotation, transfer) = if in_memory {
+            if write {
+                self.cache.insert(offset, end);
+            }
+            (0, 0, nanos(float(end - offset) * p.bus_per_byte))
+        } else if write && self.wrote && offset == self.at {
             let transfer = nanos(p.streamed(end) - p.streamed(offset));
             self.settle_at(p, offset, end, ready + transfer, write);
             (0, 0, transfer)
@@ -130,6 +160,28 @@ impl Arm {
             transfer: Duration::from_nanos(transfer),
             finish: Moment(finish),
         }
+    }
+
+    /// What the disk does while nobody asks.
+    fn write_out_until(&mut self, p: &Platters, arrival: u64) {
+        while self.free < arrival && self.write_out(p) {}
+    }
+
+    /// Puts one area of the write cache on the platter as soon as the arm is free; whether there
+    /// was one.
+    fn write_out(&mut self, p: &Platters) -> bool {
+        if self.cache.bytes() == 0 {
+            return false;
+        }
+        let Some((offset, end)) = self.cache.next(self.at) else { return false };
+        let mut finish = self.free + nanos(p.streamed(end) - p.streamed(offset));
+        if !(self.wrote && offset == self.at) {
+            let (seek, rotation, transfer) = self.position(p, offset, end, self.free);
+            finish = self.free + seek + rotation + transfer;
+        }
+        self.settle_at(p, offset, end, finish, true);
+        self.free = finish;
+        true
     }
 
     /// Whether `offset` is in the cache at `now`, or the next byte to come.
@@ -261,6 +313,58 @@ mod tests {
         let far = head.serve(back.finish, model.capacity().0 - 4096, 4096, false);
         assert!((16.9..=17.0).contains(&millis(far.seek)), "{far:?}");
         assert!(far.rotation < model.revolution());
+    }
+
+    fn with_write_cache(size: &str) -> DiskModel {
+        let text = DiskModel::preset_text("hdd-20tb").unwrap();
+        let text = text.replacen("bus_mb_s", &format!("write_back = \"{size}\"\nbus_mb_s"), 1);
+        DiskModel::new(crate::Parameters::parse(&text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_write_cache_takes_writes_at_the_speed_of_the_bus_and_pays_at_the_flush() {
+        let written = |model: &DiskModel| {
+            let mut head = model.head();
+            let place = |i: u64| (i * 7919 % 100) * (model.capacity().0 / 100) / 4096 * 4096;
+            let mut now = Moment::ZERO;
+            for i in 0..50 {
+                now = head.serve(now, place(i), 64 << 10, true).finish;
+            }
+            (millis(now.since(Moment::ZERO)), millis(head.flush(now).since(Moment::ZERO)))
+        };
+        let (done, safe) = written(&DiskModel::preset("hdd-20tb").unwrap());
+        assert_eq!(done, safe, "without a cache what is done is safe");
+        let (early, later) = written(&with_write_cache("64MiB"));
+        assert!((10.0..12.0).contains(&early), "50 times overhead and 64 KiB of bus: {early}");
+        assert!(later > 200.0 && later < safe * 0.8, "one sweep beats {safe} ms: {later}");
+        let (full, _) = written(&with_write_cache("1MiB"));
+        assert!(full > 30.0 * 5.0 && full < done, "beyond the memory a write waits: {full}");
+    }
+
+    #[test]
+    fn what_is_in_the_write_cache_is_read_from_it_and_goes_out_when_nobody_asks() {
+        let model = with_write_cache("64MiB");
+        let mut head = model.head();
+        let far = model.capacity().0 / 2;
+        let write = head.serve(Moment::ZERO, far, MB, true);
+        let read = head.serve(write.finish, far, MB / 2, false);
+        assert!(read.seek.is_zero() && read.rotation.is_zero(), "{read:?}");
+        let later = read.finish + Duration::from_secs(1);
+        assert_eq!(head.flush(later), later, "it went out meanwhile");
+        let next = head.serve(later, far + MB, 4096, false);
+        assert!(next.seek.is_zero(), "the arm stands where it wrote: {next:?}");
+    }
+
+    #[test]
+    fn a_long_read_pays_for_every_switch_and_a_short_one_rarely() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let read = |len: f64| {
+            model.head().serve(Moment::ZERO, 0, crate::platters::whole(len), false).transfer
+        };
+        let track = 14.49e6 * (10.0 * 8.333_333 + 9.0 * 0.8 + 1.1) / 1e4;
+        let (turn, cylinder) = (millis(read(track - 512.0)), millis(read(track * 10.0 + 512.0)));
+        assert!((8.2..8.34).contains(&turn), "a track is a turn: {turn}");
+        assert!((91.6..91.9).contains(&cylinder), "10 turns, 9 heads, 1 step: {cylinder}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 pub mod bounds;
 mod calibration;
 mod calibration_bytes;
+mod checks;
 mod fit;
 mod guarantee;
 mod head;
@@ -16,10 +17,11 @@ mod models;
 mod parameters;
 mod platters;
 mod seek;
+mod write_cache;
 
 pub use bounds::ReadCost;
 pub use calibration::{Calibration, ReadGuarantee};
 pub use calibration_bytes::CalibrationError;
 pub use head::{Head, Service};
 pub use model::DiskModel;
-pub use parameters::{Flash, Mechanics, Parameters, SeekTimes, Spinning, Zone};
+pub use parameters::{Flash, Mechanics, ParameterError, Parameters, SeekTimes, Spinning, Zone};

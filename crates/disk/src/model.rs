@@ -4,16 +4,17 @@
 //! `guarantee.rs`.
 
 use crate::Head;
-use crate::models::ALL;
-use crate::parameters::{Flash, Mechanics, Parameters};
-use crate::platters::{Platters, whole};
+use crate::models;
+use crate::parameters::{Flash, Mechanics, ParameterError, Parameters};
+use crate::platters::{Platters, duration, float, whole};
+use std::sync::Arc;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// A modelled disk. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskModel {
-    parameters: &'static Parameters,
+    parameters: Arc<Parameters>,
     capacity: u64,
     pub(crate) kind: Kind,
 }
@@ -36,17 +37,24 @@ pub(crate) struct Chips {
 impl DiskModel {
     /// The disk of this name: one of [`DiskModel::presets`].
     pub fn preset(name: &str) -> Option<Self> {
-        ALL.iter().find(|p| p.name == name).map(|p| Self::new(p))
+        models::all().iter().find(|p| p.name == name).map(|p| Self::of(Arc::clone(p), p.capacity))
     }
 
     /// All disks that come with Tenuto, oldest first.
     pub fn presets() -> Vec<Self> {
-        ALL.iter().map(|p| Self::new(p)).collect()
+        models::all().iter().map(|p| Self::of(Arc::clone(p), p.capacity)).collect()
     }
 
-    /// A disk of these parameters.
-    pub fn new(parameters: &'static Parameters) -> Self {
-        Self::with_capacity(parameters, parameters.capacity)
+    /// The parameter file of a disk that comes with Tenuto, as it was written.
+    pub fn preset_text(name: &str) -> Option<&'static str> {
+        models::TEXTS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// A disk of these parameters, if there can be one.
+    pub fn new(parameters: Parameters) -> Result<Self, ParameterError> {
+        parameters.check()?;
+        let capacity = parameters.capacity;
+        Ok(Self::of(Arc::new(parameters), capacity))
     }
 
     /// The same disk with the places of `size` bytes stretched evenly over all of it: first to
@@ -54,30 +62,32 @@ impl DiskModel {
     /// small store meets the whole disk's seeks and zones. `size` is not zero.
     pub fn scaled_to(&self, size: ByteCount) -> Self {
         assert!(size.0 > 0, "a disk has at least one byte");
-        Self::with_capacity(self.parameters, size.0)
+        Self::of(Arc::clone(&self.parameters), size.0)
     }
 
-    fn with_capacity(parameters: &'static Parameters, capacity: u64) -> Self {
+    fn of(parameters: Arc<Parameters>, capacity: u64) -> Self {
         let kind = match &parameters.mechanics {
-            Mechanics::Spinning(spinning) => Kind::Spinning(Platters::new(spinning, capacity)),
+            Mechanics::Spinning(spinning) => {
+                Kind::Spinning(Platters::new(spinning, parameters.capacity, capacity))
+            }
             Mechanics::Flash(flash) => Kind::Flash(Chips::new(flash)),
         };
         Self { parameters, capacity, kind }
     }
 
     /// As typed: `hdd-20tb`.
-    pub fn name(&self) -> &'static str {
-        self.parameters.name
+    pub fn name(&self) -> &str {
+        &self.parameters.name
     }
 
     /// For people.
-    pub fn title(&self) -> &'static str {
-        self.parameters.title
+    pub fn title(&self) -> &str {
+        &self.parameters.title
     }
 
     /// What the model was made from.
-    pub fn parameters(&self) -> &'static Parameters {
-        self.parameters
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     /// Bytes, after scaling.
@@ -96,6 +106,34 @@ impl DiskModel {
             Kind::Spinning(platters) => Duration::from_nanos(platters.revolution),
             Kind::Flash(_) => Duration::ZERO,
         }
+    }
+
+    /// How many cylinders it has, as capacity, rates and heads imply; none without an arm.
+    pub fn cylinders(&self) -> u64 {
+        match &self.kind {
+            Kind::Spinning(platters) => platters.cylinders(),
+            Kind::Flash(_) => 0,
+        }
+    }
+
+    /// How long the arm takes over a part of the stroke (0 to 1): 0 is the shortest movement, to
+    /// the next cylinder. Zero without an arm.
+    pub fn seek_time(&self, part: f64) -> Duration {
+        match &self.kind {
+            Kind::Spinning(p) => duration(p.seek.time(part.clamp(1.0 / float(p.cylinders()), 1.0))),
+            Kind::Flash(_) => Duration::ZERO,
+        }
+    }
+
+    /// The mean over movements between places that are equally likely anywhere on the stroke.
+    pub fn mean_seek_time(&self) -> Duration {
+        // Two such places are x apart with density 2 (1 - x).
+        let steps = 1000;
+        let seek = |i: u32| {
+            let x = (f64::from(i) + 0.5) / f64::from(steps);
+            self.seek_time(x).as_secs_f64() * 2.0 * (1.0 - x) / f64::from(steps)
+        };
+        Duration::from_secs_f64((0..steps).map(seek).sum())
     }
 
     /// Sequential reading by place: (offset, rate), lowest offset first.
@@ -170,7 +208,7 @@ mod tests {
             assert_eq!(DiskModel::preset(model.name()), Some(model));
         }
         expect![[r#"
-            st39183w      8.5 GiB  outer 115.92 Mb/s  mean 102.62 Mb/s  inner  76.24 Mb/s  zones 16
+            st39183w      8.5 GiB  outer 115.92 Mb/s  mean  102.6 Mb/s  inner   73.6 Mb/s  zones 18
             atlas-iv      8.5 GiB  outer 163.76 Mb/s  mean 132.42 Mb/s  inner 103.68 Mb/s  zones 11
             st318406lw   17.1 GiB  outer 461.92 Mb/s  mean 394.47 Mb/s  inner 311.36 Mb/s  zones 14
             hdd-20tb     18.2 TiB  outer   2.28 Gb/s  mean   1.73 Gb/s  inner   1.14 Gb/s  zones 24

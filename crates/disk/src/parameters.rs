@@ -1,15 +1,23 @@
 //! What a disk is, in the numbers a data sheet or a measurement gives: the input of a
-//! [`DiskModel`](crate::DiskModel).
+//! [`DiskModel`](crate::DiskModel), and the form of a parameter file.
 //!
-//! Plain constants in the units people use (milliseconds, MB/s of 10^6 bytes). No arithmetic here.
+//! A parameter file is TOML with the names below; `models/*.toml` are the ones that come along, and
+//! a user's own is read the same way ([`Parameters::parse`]). Numbers are in the units people use
+//! (milliseconds, MB/s of 10^6 bytes, `256KiB`). What cannot be is refused by `checks.rs`. No
+//! arithmetic here.
+
+use serde::{Deserialize, Deserializer};
+use units::ByteCount;
 
 /// One disk.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     /// As typed on the command line: `hdd-20tb`.
-    pub name: &'static str,
+    pub name: String,
     /// For people: maker, family, year.
-    pub title: &'static str,
+    pub title: String,
+    /// Where each number comes from, for people.
+    pub sources: Vec<String>,
     /// Bytes.
     pub capacity: u64,
     /// How it comes to a place.
@@ -17,7 +25,7 @@ pub struct Parameters {
 }
 
 /// Arms and platters, or chips.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Mechanics {
     /// One arm over spinning platters.
     Spinning(Spinning),
@@ -26,27 +34,37 @@ pub enum Mechanics {
 }
 
 /// A disk with an arm.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spinning {
     /// Revolutions per minute.
     pub rpm: u32,
-    /// Cylinders: within one, the arm does not move.
-    pub cylinders: u32,
+    /// Surfaces: tracks that the arm reaches without moving.
+    pub heads: u32,
+    /// From the end of a track to the start of the next in the same cylinder, in ms.
+    pub head_switch_ms: f64,
+    /// From the end of a cylinder to the start of the next, in ms.
+    pub cylinder_switch_ms: f64,
     /// From the command's arrival until the arm starts, in ms.
     pub overhead_ms: f64,
     /// How long the arm takes.
     pub seek: SeekTimes,
-    /// What the disk reads on, unasked, after a read: bytes.
+    /// What the disk reads on, unasked, after a read, and keeps of what it read: bytes.
+    #[serde(deserialize_with = "size")]
     pub read_ahead: u64,
-    /// Of the interface, in MB/s: what is in the disk's memory comes at this rate.
+    /// Writes that the disk calls done while they are only in its memory: bytes. Zero: none.
+    #[serde(default, deserialize_with = "size")]
+    pub write_back: u64,
+    /// Of the interface, in MB/s: what is in the disk's memory comes and goes at this rate.
     pub bus_mb_s: f64,
     /// Outermost first.
-    pub zones: &'static [Zone],
+    pub zones: Vec<Zone>,
 }
 
 /// The time of an arm movement over `x` of the full stroke (0 < x <= 1): settle +
 /// track + root × √x up to the knee, from there a straight line to `full` at x = 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SeekTimes {
     /// Until the head is quiet enough to read, in ms; part of every movement.
     pub settle_ms: f64,
@@ -60,17 +78,19 @@ pub struct SeekTimes {
     pub full_ms: f64,
 }
 
-/// A zone of a spinning disk.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A zone of a spinning disk; in a file a pair, `[until, mb_s]`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(from = "(f64, f64)")]
 pub struct Zone {
     /// Where it ends, as a part of the capacity in bytes; the last ends at 1.
     pub until: f64,
-    /// Sustained, head and track switches included, in MB/s.
+    /// Sustained, head and cylinder switches included, in MB/s.
     pub mb_s: f64,
 }
 
 /// A disk without an arm.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Flash {
     /// From a command's arrival to its first byte, in ms.
     pub latency_ms: f64,
@@ -82,7 +102,81 @@ pub struct Flash {
     pub write_mb_s: f64,
 }
 
-/// Shorthand for the tables: (until, MB/s).
-pub(crate) const fn zone(until: f64, mb_s: f64) -> Zone {
-    Zone { until, mb_s }
+/// A parameter file that is none, or one of no possible disk.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParameterError {
+    /// Not TOML, a name that is not one of ours, or one that is missing.
+    #[error("no parameter file of a disk: {0}")]
+    Form(String),
+    /// A number that no disk has.
+    #[error("{what} = {given}, but {wanted}")]
+    Impossible {
+        /// As in the file: `spinning.rpm`.
+        what: String,
+        /// What stands there.
+        given: String,
+        /// What would be possible.
+        wanted: &'static str,
+    },
+}
+
+impl Parameters {
+    /// Reads a parameter file's text.
+    pub fn parse(text: &str) -> Result<Self, ParameterError> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            ParameterError::Form(error.to_string().trim_end().replace('\n', "\n  "))
+        })?;
+        let mechanics = match (file.spinning, file.flash) {
+            (Some(spinning), None) => Mechanics::Spinning(spinning),
+            (None, Some(flash)) => Mechanics::Flash(flash),
+            _ => {
+                let wanted = "a disk has one of the tables [spinning] and [flash]";
+                return Err(ParameterError::Form(wanted.into()));
+            }
+        };
+        let parameters = Self {
+            name: file.name,
+            title: file.title,
+            sources: file.sources,
+            capacity: file.capacity,
+            mechanics,
+        };
+        parameters.check()?;
+        Ok(parameters)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    title: String,
+    #[serde(default)]
+    sources: Vec<String>,
+    #[serde(deserialize_with = "size")]
+    capacity: u64,
+    spinning: Option<Spinning>,
+    flash: Option<Flash>,
+}
+
+impl From<(f64, f64)> for Zone {
+    fn from((until, mb_s): (f64, f64)) -> Self {
+        Self { until, mb_s }
+    }
+}
+
+/// `"2MiB"`, or a bare number of bytes.
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a size such as \"256KiB\", or a number of bytes")]
+    enum Typed {
+        Bytes(u64),
+        Text(String),
+    }
+    match Typed::deserialize(from)? {
+        Typed::Bytes(bytes) => Ok(bytes),
+        Typed::Text(text) => {
+            text.parse::<ByteCount>().map(|size| size.0).map_err(serde::de::Error::custom)
+        }
+    }
 }

@@ -1,14 +1,22 @@
 //! Where a byte lies on spinning platters, and when it passes the head.
 //!
 //! One number says both: the *streamed* time of an offset, the nanoseconds in which a disk that
-//! reads from its first byte on, never interrupted, would come to it. Track and head switches are
-//! folded into each zone's sustained rate, so that it grows evenly within a zone.
+//! reads from its first byte on, never interrupted, would come to it. Between tracks it switches
+//! heads, between cylinders it moves the arm by one; tracks are skewed by just that much, so that
+//! the next one's first byte comes along when the head is ready.
 //!
 //! ```text
+//!   ├─ track ─┤hs├─ track ─┤hs├─ track ─┤cs├─ track ─ ...      streamed time, track = revolution
+//!   └────────────── cylinder ─────────────┘
+//!
 //!   transfer of [a, b)  =  streamed(b) - streamed(a)
-//!   cylinder of a       =  streamed(a) / streamed(end) × cylinders   (tracks are revolutions)
+//!   cylinder of a       =  streamed(a) / streamed(end) × cylinders
 //!   angle of a          =  streamed(a) mod one revolution
 //! ```
+//!
+//! A zone's sustained rate says how many bytes its tracks have: those that pass in a revolution
+//! and the mean switch. A read of n bytes takes at most n at the sustained rate and one cylinder
+//! switch: a window of the picture above deviates by no more, as a cylinder switch is the longest.
 
 use crate::parameters::Spinning;
 use crate::seek::SeekCurve;
@@ -22,9 +30,15 @@ pub(crate) struct Platters {
     pub(crate) overhead: u64,
     pub(crate) seek: SeekCurve,
     pub(crate) read_ahead: u64,
+    pub(crate) write_back: u64,
     pub(crate) bus_per_byte: f64,
     pub(crate) capacity: u64,
+    /// No transfer takes longer than its bytes at the sustained rate and this.
+    pub(crate) cylinder_switch: f64,
+    head_switch: f64,
+    heads: f64,
     cylinders: f64,
+    sustained_total: f64,
     zones: Vec<ZoneStart>,
     streamed_total: f64,
 }
@@ -33,40 +47,76 @@ pub(crate) struct Platters {
 struct ZoneStart {
     offset: u64,
     streamed: f64,
+    /// Sustained.
     per_byte: f64,
+    track_bytes: f64,
 }
 
 impl Platters {
-    /// `capacity` may differ from the disk's: zones and stroke are then stretched over it, rates
-    /// stay.
-    pub(crate) fn new(spinning: &Spinning, capacity: u64) -> Self {
-        let mut zones: Vec<ZoneStart> = Vec::with_capacity(spinning.zones.len());
-        let (mut offset, mut streamed) = (0, 0.0);
-        for zone in spinning.zones {
-            let end = part_of(capacity, zone.until);
-            let per_byte = 1e3 / zone.mb_s;
-            zones.push(ZoneStart { offset, streamed, per_byte });
-            streamed += float(end - offset) * per_byte;
-            offset = end;
-        }
-        assert_eq!(offset, capacity, "the last zone ends where the disk ends");
-        Self {
-            revolution: 60_000_000_000 / u64::from(spinning.rpm),
+    /// `capacity` may differ from the disk's `native`: zones and stroke are then stretched over
+    /// it; rates and tracks stay.
+    pub(crate) fn new(spinning: &Spinning, native: u64, capacity: u64) -> Self {
+        let revolution = 60_000_000_000 / u64::from(spinning.rpm);
+        let heads = f64::from(spinning.heads);
+        let (head_switch, cylinder_switch) =
+            (spinning.head_switch_ms * 1e6, spinning.cylinder_switch_ms * 1e6);
+        let cylinder_time =
+            heads * float(revolution) + (heads - 1.0) * head_switch + cylinder_switch;
+        let whole_disk: f64 = spinning
+            .zones
+            .iter()
+            .scan(0.0, |start, zone| {
+                let part = zone.until - *start;
+                *start = zone.until;
+                Some(part * float(native) * 1e3 / zone.mb_s)
+            })
+            .sum();
+        let mut platters = Self {
+            revolution,
             overhead: whole(spinning.overhead_ms * 1e6),
             seek: SeekCurve::new(&spinning.seek),
             read_ahead: spinning.read_ahead,
+            write_back: spinning.write_back,
             bus_per_byte: 1e3 / spinning.bus_mb_s,
             capacity,
-            cylinders: f64::from(spinning.cylinders),
-            zones,
-            streamed_total: streamed,
+            cylinder_switch,
+            head_switch,
+            heads,
+            cylinders: (whole_disk / cylinder_time).round().max(1.0),
+            zones: Vec::with_capacity(spinning.zones.len()),
+            streamed_total: 0.0,
+            sustained_total: 0.0,
+        };
+        let mut offset = 0;
+        for zone in &spinning.zones {
+            let end = part_of(capacity, zone.until);
+            let per_byte = 1e3 / zone.mb_s;
+            let track_bytes = cylinder_time / heads / per_byte;
+            let streamed = platters.streamed_total;
+            platters.zones.push(ZoneStart { offset, streamed, per_byte, track_bytes });
+            platters.streamed_total +=
+                platters.within(&platters.zones[platters.zones.len() - 1], end);
+            platters.sustained_total += float(end - offset) * per_byte;
+            offset = end;
         }
+        assert_eq!(offset, capacity, "the last zone ends where the disk ends");
+        platters
     }
 
     /// See the head of this file. `offset` <= capacity.
     pub(crate) fn streamed(&self, offset: u64) -> f64 {
         let zone = self.zone(offset);
-        zone.streamed + float(offset - zone.offset) * zone.per_byte
+        zone.streamed + self.within(zone, offset)
+    }
+
+    /// Streamed time from the zone's start; every zone begins a cylinder.
+    fn within(&self, zone: &ZoneStart, offset: u64) -> f64 {
+        let tracks = float(offset - zone.offset) / zone.track_bytes;
+        let passed = tracks.floor();
+        let cylinders = (passed / self.heads).floor();
+        passed * self.head_switch
+            + cylinders * (self.cylinder_switch - self.head_switch)
+            + tracks * float(self.revolution)
     }
 
     /// The cylinder at a streamed time, as a part of the stroke (in steps of one cylinder).
@@ -87,12 +137,18 @@ impl Platters {
 
     /// Nanoseconds a byte, over the whole disk.
     pub(crate) fn mean_per_byte(&self) -> f64 {
-        self.streamed_total / float(self.capacity)
+        self.sustained_total / float(self.capacity)
     }
 
     /// The largest part of the stroke that `length` contiguous bytes cover.
     pub(crate) fn widest(&self, length: u64) -> f64 {
-        (float(length) * self.slowest_per_byte() / self.streamed_total).min(1.0)
+        let time = float(length) * self.slowest_per_byte() + self.cylinder_switch;
+        (time / self.streamed_total).min(1.0)
+    }
+
+    /// How many cylinders the disk has, whatever it is scaled to.
+    pub(crate) fn cylinders(&self) -> u64 {
+        whole(self.cylinders)
     }
 
     /// (offset, rate) of each zone, outermost first.

@@ -64,13 +64,14 @@ fn tangent(rise: f64, root: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::ALL;
+    use crate::DiskModel;
     use crate::parameters::Mechanics;
 
     #[test]
     fn the_bound_is_above_the_curve_and_concave_for_every_disk() {
-        for parameters in ALL {
-            let Mechanics::Spinning(spinning) = parameters.mechanics else { continue };
+        for model in DiskModel::presets() {
+            let parameters = model.parameters();
+            let Mechanics::Spinning(spinning) = &parameters.mechanics else { continue };
             let curve = SeekCurve::new(&spinning.seek);
             let steps: Vec<f64> = (0..=1000).map(|i| f64::from(i) / 1000.0).collect();
             for x in &steps {

@@ -26,8 +26,8 @@ pub(crate) struct Opened {
 pub(crate) fn model(config: &ServerConfig) -> Result<Option<DiskModel>, ServerError> {
     let Some(name) = &config.as_disk else { return Ok(None) };
     let Some(model) = DiskModel::preset(name) else {
-        let all: Vec<&str> = DiskModel::presets().iter().map(DiskModel::name).collect();
-        let all = all.join(", ");
+        let presets = DiskModel::presets();
+        let all = presets.iter().map(DiskModel::name).collect::<Vec<_>>().join(", ");
         return Err(ServerError::Config(format!("there is no disk model '{name}'; known: {all}")));
     };
     Ok(Some(model))

@@ -132,16 +132,7 @@ fn promise_of(
     read_size: ByteCount,
     depth: u32,
 ) -> DiskGuarantee {
-    use ::disk::Mechanics;
-    let transfer = read_size.time_at(model.slowest_rate());
-    let positioning = match &model.parameters().mechanics {
-        Mechanics::Spinning(arm) => {
-            Duration::from_secs_f64((arm.overhead_ms + arm.seek.full_ms) / 1e3) + model.revolution()
-        }
-        Mechanics::Flash(chips) => Duration::from_secs_f64(chips.latency_ms / 1e3),
-    };
-    // Latencies of chips overlap, transfers do not: the sum is an upper bound for both kinds.
-    let longest_read = positioning + transfer;
+    let longest_read = model.worst_read(read_size);
     let min_read = u32::try_from(slot.as_nanos() / longest_read.as_nanos()).expect("a short slot");
     DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth }
 }

@@ -362,7 +362,8 @@ mod tests {
         let near = |measured: BitRate, real: BitRate, part: f64| {
             (measured.0 as f64 / real.0 as f64 - 1.0).abs() < part
         };
-        assert!(near(calibration.r0, model.mean_rate(), 0.15), "{}", calibration.r0);
+        // A share of the rounds is innermost, where the disk is slower than on the mean.
+        assert!(near(calibration.r0, model.mean_rate(), 0.2), "{}", calibration.r0);
         let t0 = calibration.t0.as_secs_f64() * 1e3;
         assert!((6.0..12.0).contains(&t0), "4.2 ms of turning and a short seek: {t0}");
         let zones = model.zones();
