@@ -5,7 +5,9 @@
 //! with FFmpeg, small enough that the whole runs in minutes. Run one row again with
 //! `cargo test -p tenuto --test playback NAME`.
 
+mod chromium;
 mod codecs;
+mod films;
 mod framemd5;
+mod gstreamer;
 mod house;
-mod players;

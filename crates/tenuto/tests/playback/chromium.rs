@@ -1,0 +1,185 @@
+//! Headless Chromium: hls.js, and progressive MP4 by itself.
+//!
+//! The browser's page is served by this test from an origin of its own, as an operator's page
+//! would be; it plays each title to its end and posts what became of it.
+
+use crate::films::{FILMS, Film, PICTURES, Verdict, take_in};
+use crate::house::House;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn chromium_plays_what_it_can_and_says_what_it_cannot() {
+    let house = House::new(96);
+    take_in(&house);
+    let server = house.serve(&[]);
+    let mut rows = String::new();
+    let mut wanted = Vec::new();
+    for film in FILMS {
+        let title = film.title;
+        let ways = [
+            ("hls", film.hls_js, format!("/t/{title}/master.m3u8")),
+            ("mp4", film.mp4, format!("/t/{title}.mp4")),
+        ];
+        for (way, verdict, path) in ways {
+            let url = server.url(&path);
+            write!(rows, "[\"{title} by {way}\",\"{way}\",\"{url}\"],").expect("into memory");
+            wanted.push(format!("{title} by {way}: {}", words(film, way, verdict)));
+        }
+    }
+    let said = in_chromium(&house, &PAGE.replace("ROWS", &rows));
+    let said: Vec<&str> = said.lines().collect();
+    assert_eq!(said, wanted);
+}
+
+/// What the page says of a film.
+fn words(film: &Film, way: &str, verdict: Verdict) -> String {
+    let pictures = if film.layout.is_empty() { 0 } else { PICTURES };
+    match verdict {
+        Verdict::Plays => format!("{pictures} pictures, sound, errors []"),
+        Verdict::Silent => format!("{pictures} pictures, no sound, errors []"),
+        Verdict::Blind => "0 pictures, sound, errors []".to_owned(),
+        Verdict::Refuses if way == "hls" => "refused, manifestIncompatibleCodecsError".to_owned(),
+        // MEDIA_ERR_SRC_NOT_SUPPORTED.
+        Verdict::Refuses => "refused, error 4".to_owned(),
+    }
+}
+
+/// Opens a page in the browser and waits for what it posts.
+fn in_chromium(house: &House, page: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let origin = format!("http://{}", listener.local_addr().expect("bound"));
+    let profile = house.path("chromium");
+    let mut browser = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--autoplay-policy=no-user-gesture-required", "--mute-audio"])
+        .arg(format!("--user-data-dir={profile}"))
+        .arg(&origin)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromium runs (apt-get install chromium)");
+    let posted = serve_until_posted(&listener, page);
+    let _ = browser.kill();
+    let _ = browser.wait();
+    posted.unwrap_or_else(|| panic!("the browser reported nothing in {PATIENCE:?}"))
+}
+fn serve_until_posted(listener: &TcpListener, page: &str) -> Option<String> {
+    listener.set_nonblocking(true).expect("nonblocking");
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                if let Some(posted) = answer(stream, page) {
+                    return Some(posted);
+                }
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    None
+}
+
+// One request per connection is enough for a page, a script and a result.
+fn answer(mut stream: TcpStream, page: &str) -> Option<String> {
+    stream.set_nonblocking(false).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut request = String::new();
+    reader.read_line(&mut request).ok()?;
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let header = header.trim().to_ascii_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let script = if request.contains(" /hls.js") {
+        let path =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../console/node_modules/hls.js/dist/hls.js");
+        Some(std::fs::read_to_string(path).expect("hls.js is there (`make deps`)"))
+    } else {
+        None
+    };
+    let (kind, content) = match &script {
+        Some(script) => ("text/javascript", script.as_str()),
+        None => ("text/html", page),
+    };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        content.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(content.as_bytes()).ok()?;
+    request.starts_with("POST").then(|| String::from_utf8_lossy(&body).into_owned())
+}
+
+/// For all rows together.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Four times as fast as the film: pictures that are skipped for it are counted all the same.
+const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
+<script src="/hls.js"></script>
+<script>
+function play([title, way, url]) {
+  return new Promise(resolve => {
+    const video = document.createElement('video');
+    const errors = [], hls = way === 'hls' ? new Hls() : null;
+    let over = false;
+    video.muted = true;
+    document.getElementById('stage').append(video);
+    const done = how => {
+      if (over) return;
+      over = true;
+      clearTimeout(giveUp);
+      if (hls) hls.destroy();
+      video.remove();
+      resolve(`${title}: ${how}`);
+    };
+    const giveUp = setTimeout(() => done('gave up at ' + video.currentTime + ' s, ' + errors), 30000);
+    video.onended = () => {
+      const pictures = video.getVideoPlaybackQuality().totalVideoFrames;
+      const sound = video.webkitAudioDecodedByteCount > 0 ? 'sound' : 'no sound';
+      done(`${pictures} pictures, ${sound}, errors [${errors}]`);
+    };
+    const start = () => {
+      video.playbackRate = video.defaultPlaybackRate = 4;
+      video.play().catch(() => {});
+    };
+    if (hls) {
+      hls.on(Hls.Events.ERROR, (_, data) => {
+        errors.push(data.details);
+        if (data.fatal) done(`refused, ${data.details}`);
+      });
+      hls.on(Hls.Events.MANIFEST_PARSED, start);
+      hls.loadSource(url);
+      hls.attachMedia(video);
+    } else {
+      video.onerror = () => done(`refused, error ${video.error.code}`);
+      video.src = url;
+      start();
+    }
+  });
+}
+(async () => {
+  const rows = [ROWS], said = [];
+  const player = async () => {
+    for (let i; (i = next++) < rows.length;) said[i] = await play(rows[i]);
+  };
+  let next = 0;
+  await Promise.all([player(), player(), player(), player()]);
+  await fetch('/result', { method: 'POST', body: said.join('\n') });
+})();
+</script>"#;
