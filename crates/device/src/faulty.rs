@@ -70,7 +70,7 @@ impl Faulty {
 
     /// Adds a line to the script; it holds from the next access on.
     pub fn add(&self, rule: Rule) {
-        self.script.rules().push(rule);
+        self.script.add(rule);
     }
 
     /// All is well again.
@@ -152,15 +152,19 @@ impl Faulty {
 }
 
 #[derive(Debug, Default)]
-struct Script(Mutex<Vec<Rule>>);
+pub(crate) struct Script(Mutex<Vec<Rule>>);
 
 impl Script {
+    pub(crate) fn add(&self, rule: Rule) {
+        self.rules().push(rule);
+    }
+
     fn rules(&self) -> std::sync::MutexGuard<'_, Vec<Rule>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fault that this access meets; it is used up by that.
-    fn next(&self, access: Access, (offset, len): (u64, usize)) -> Option<Fault> {
+    pub(crate) fn next(&self, access: Access, (offset, len): (u64, usize)) -> Option<Fault> {
         let end = offset.saturating_add(len as u64);
         let fits = |rule: &&mut Rule| {
             let touched = rule.area.start < end && offset < rule.area.end;
@@ -260,7 +264,7 @@ fn failed(access: Access, place: (u64, usize), errno: i32) -> DeviceError {
     DeviceError::io(action, Path::new("(faulty)"), place, io::Error::from_raw_os_error(errno))
 }
 
-fn rot(fault: Option<Fault>, offset: u64, read: &mut [u8]) {
+pub(crate) fn rot(fault: Option<Fault>, offset: u64, read: &mut [u8]) {
     let Some(Fault::BitRot { at, bits }) = fault else { return };
     let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
     if let Some(byte) = place.and_then(|place| read.get_mut(place)) {

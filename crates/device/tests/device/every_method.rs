@@ -2,7 +2,7 @@
 
 use device::{
     AsDisk, BlockDevice, Completion, DeviceError, Faulty, FileDevice, MemoryDevice, Method,
-    OpenOptions, Pool, Queue, Throttled, preallocate,
+    OpenOptions, Pool, Queue, SimulatedDisk, Throttled, preallocate,
 };
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -84,6 +84,8 @@ fn every_device(scratch: &Scratch) -> Vec<(String, Arc<dyn BlockDevice>)> {
     devices.push(("memory".to_owned(), memory()));
     devices.push(("throttled".to_owned(), Arc::new(Throttled::new(memory(), BitRate(100 << 30)))));
     devices.push(("faulty".to_owned(), Arc::new(Faulty::new(memory()))));
+    let simulated = disk.scaled_to(ByteCount(SIZE));
+    devices.push(("simulated".to_owned(), Arc::new(SimulatedDisk::new(&simulated))));
     let wrapped = file(&wrapped, true, Method::Best);
     devices.push(("as disk".to_owned(), Arc::new(AsDisk::new(wrapped, &disk))));
     devices

@@ -1,0 +1,408 @@
+//! A disk in virtual time: a modelled disk that owns its clock and never waits, so that years of
+//! reading take seconds and the same requests always take the same time.
+//!
+//! ```text
+//!   ask(offset, len) ──▶ script of faults ──▶ model's head ──▶ done at that moment
+//!                                                               │
+//!   wait, read_at ◀── the clock is put there, bytes from memory ┘
+//! ```
+//!
+//! Requests are served in the order in which they are asked for; there is no reordering in the
+//! drive. Time passes only when somebody waits: a blocking read or write puts the clock to its end,
+//! [`Queue::wait`] to the next end or as far as it is willing to wait,
+//! [`SimulatedDisk::advance_to`] to wherever one likes. Whoever wants the time of a read and not
+//! its bytes calls [`SimulatedDisk::ask`], which touches no memory.
+//!
+//! Faults come from the same scripts as those of [`Faulty`](crate::Faulty), but time lost is
+//! virtual and is lost for whoever queues behind, as with a drive that tries a sector again. It
+//! holds written pages in memory; places never written read as zeros. It is one disk for all its
+//! clones; threads that share it share its clock, so only one thread gives the same times always.
+
+use crate::faulty::{Rule, Script, rot};
+use crate::{
+    Access, BlockDevice, Buffer, Completion, DeviceError, DeviceKind, Fault, Geometry, Pool, Queue,
+};
+use disk::{DiskModel, Head};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use units::{ByteCount, Moment};
+
+/// See the head of this file.
+#[derive(Clone)]
+pub struct SimulatedDisk {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    model: DiskModel,
+    geometry: Geometry,
+    script: Script,
+    state: Mutex<State>,
+}
+
+struct State {
+    clock: Moment,
+    head: Head,
+    /// After a fault that took time: nothing is begun before.
+    held_until: Moment,
+    tail: Option<Tail>,
+    pages: BTreeMap<u64, Box<[u8]>>,
+}
+
+/// Some requests take longer, by chance.
+struct Tail {
+    share: f64,
+    longer: Duration,
+    chance: fastrand::Rng,
+}
+
+/// When a request is done, and what goes wrong with it.
+struct Answer {
+    done: Moment,
+    fault: Option<Fault>,
+}
+
+impl SimulatedDisk {
+    /// A disk of this model, all zeros, at rest at its first byte at moment zero.
+    pub fn new(model: &DiskModel) -> Self {
+        let geometry = Geometry {
+            size: ByteCount(units::align_down(model.capacity().0, BLOCK)),
+            block: 4096,
+            rotational: model.rotational(),
+            kind: DeviceKind::Memory,
+        };
+        let state = State {
+            clock: Moment::ZERO,
+            head: model.head(),
+            held_until: Moment::ZERO,
+            tail: None,
+            pages: BTreeMap::new(),
+        };
+        let (model, state) = (model.clone(), Mutex::new(state));
+        Self { shared: Arc::new(Shared { model, geometry, script: Script::default(), state }) }
+    }
+
+    /// What it takes its times from.
+    pub fn model(&self) -> &DiskModel {
+        &self.shared.model
+    }
+
+    /// The disk's time.
+    pub fn now(&self) -> Moment {
+        self.state().clock
+    }
+
+    /// Lets time pass until then; a moment that has passed changes nothing.
+    pub fn advance_to(&self, moment: Moment) {
+        let mut state = self.state();
+        state.clock = state.clock.max(moment);
+    }
+
+    /// Adds a line to the script of faults; it holds from the next request on.
+    pub fn add(&self, rule: Rule) {
+        self.shared.script.add(rule);
+    }
+
+    /// From now on, this share of requests takes `longer`, by the chance of this seed.
+    pub fn set_tail(&self, seed: u64, share: f64, longer: Duration) {
+        let chance = fastrand::Rng::with_seed(seed);
+        self.state().tail = Some(Tail { share, longer, chance });
+    }
+
+    /// Asks now for a read of which only the time matters: when it is done. The place need not be
+    /// whole blocks.
+    pub fn ask(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
+        let whole = usize::try_from(len).unwrap_or(usize::MAX);
+        if offset.checked_add(len).is_none_or(|end| end > self.shared.geometry.size.0) {
+            return Err(self.failed(Access::Read, (offset, whole), libc::EINVAL));
+        }
+        let answer = self.begin(Access::Read, (offset, whole));
+        match answer.fault {
+            Some(Fault::Errno(errno)) => Err(self.failed(Access::Read, (offset, whole), errno)),
+            _ => Ok(answer.done),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves a request that lies within the disk, asked for now.
+    fn begin(&self, access: Access, place: (u64, usize)) -> Answer {
+        let fault = self.shared.script.next(access, place);
+        let mut state = self.state();
+        let State { clock, head, held_until, tail, .. } = &mut *state;
+        if let Some(Fault::Errno(_)) = fault {
+            return Answer { done: *clock, fault };
+        }
+        let asked = (*clock).max(*held_until);
+        let mut done = head.serve(asked, place.0, place.1 as u64, access == Access::Write).finish;
+        let stalled = match fault {
+            Some(Fault::Stall(time)) => time,
+            _ => Duration::ZERO,
+        };
+        let longer = tail.as_mut().map_or(Duration::ZERO, Tail::next);
+        if !(stalled + longer).is_zero() {
+            done = done + stalled + longer;
+            *held_until = done;
+        }
+        Answer { done, fault }
+    }
+
+    fn check(&self, access: Access, place: (u64, usize)) -> Result<(), DeviceError> {
+        self.shared.geometry.check(action(access), Path::new(NAME), place)
+    }
+
+    fn failed(&self, access: Access, place: (u64, usize), errno: i32) -> DeviceError {
+        let source = io::Error::from_raw_os_error(errno);
+        DeviceError::io(action(access), Path::new(NAME), place, source)
+    }
+}
+
+impl State {
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let pages = (offset / BLOCK..).zip(into.chunks_mut(PAGE));
+        for (number, part) in pages {
+            match self.pages.get(&number) {
+                Some(page) => part.copy_from_slice(page),
+                None => part.fill(0),
+            }
+        }
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8]) {
+        for (number, part) in (offset / BLOCK..).zip(from.chunks(PAGE)) {
+            let page = self.pages.entry(number).or_insert_with(|| vec![0; PAGE].into());
+            page[..part.len()].copy_from_slice(part);
+        }
+    }
+}
+
+impl Tail {
+    fn next(&mut self) -> Duration {
+        if self.chance.f64() < self.share { self.longer } else { Duration::ZERO }
+    }
+}
+
+impl fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SimulatedDisk({} at {:?})", self.shared.model.name(), self.now())
+    }
+}
+
+impl BlockDevice for SimulatedDisk {
+    fn geometry(&self) -> Geometry {
+        self.shared.geometry.clone()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let place = (offset, into.len());
+        self.check(Access::Read, place)?;
+        let answer = self.begin(Access::Read, place);
+        self.advance_to(answer.done);
+        if let Some(Fault::Errno(errno)) = answer.fault {
+            return Err(self.failed(Access::Read, place, errno));
+        }
+        self.state().read(offset, into);
+        rot(answer.fault, offset, into);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let place = (offset, from.len());
+        self.check(Access::Write, place)?;
+        let answer = self.begin(Access::Write, place);
+        self.advance_to(answer.done);
+        let (kept, errno) = match answer.fault {
+            Some(Fault::Errno(errno)) => (0, errno),
+            Some(Fault::Torn { kept }) => (kept.min(from.len()), libc::EIO),
+            _ => (from.len(), 0),
+        };
+        self.state().write(offset, &from[..kept]);
+        if errno == 0 { Ok(()) } else { Err(self.failed(Access::Write, place, errno)) }
+    }
+
+    /// Takes no time: a write is on the platter when it is done.
+    fn flush(&self) -> Result<(), DeviceError> {
+        let fault = self.shared.script.next(Access::Flush, (0, 0));
+        match fault {
+            Some(Fault::Errno(errno)) => return Err(self.failed(Access::Flush, (0, 0), errno)),
+            Some(Fault::Stall(time)) => self.advance_to(self.now() + time),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn queue(&self, _depth: u32, _pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
+        Ok(Box::new(SimulatedQueue { disk: self.clone(), asked: 0, under_way: BTreeMap::new() }))
+    }
+}
+
+/// Reads under way, by when they are done and in which order they were asked for.
+struct SimulatedQueue {
+    disk: SimulatedDisk,
+    asked: u64,
+    under_way: BTreeMap<(Moment, u64), Completion>,
+}
+
+impl Queue for SimulatedQueue {
+    fn submit(&mut self, tag: u64, offset: u64, mut buffer: Buffer) -> Result<(), DeviceError> {
+        let (disk, place) = (&self.disk, (offset, buffer.len()));
+        let mut done = disk.now();
+        let result = disk.check(Access::Read, place).and_then(|()| {
+            let answer = disk.begin(Access::Read, place);
+            done = answer.done;
+            if let Some(Fault::Errno(errno)) = answer.fault {
+                return Err(disk.failed(Access::Read, place, errno));
+            }
+            disk.state().read(offset, &mut buffer);
+            rot(answer.fault, offset, &mut buffer);
+            Ok(())
+        });
+        self.under_way.insert((done, self.asked), Completion { tag, buffer, result });
+        self.asked += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let Some(((next, _), _)) = self.under_way.first_key_value() else { return Ok(()) };
+        let patience = u64::try_from(at_most.max(POLL).as_nanos()).unwrap_or(u64::MAX);
+        let limit = Moment(self.disk.now().0.saturating_add(patience));
+        self.disk.advance_to(limit.min(*next));
+        let now = self.disk.now();
+        while let Some(entry) = self.under_way.first_entry()
+            && entry.key().0 <= now
+        {
+            done.push(entry.remove());
+        }
+        Ok(())
+    }
+
+    fn in_flight(&self) -> u32 {
+        u32::try_from(self.under_way.len()).unwrap_or(u32::MAX)
+    }
+
+    fn method(&self) -> String {
+        format!("simulated {}", self.disk.model().name())
+    }
+}
+
+fn action(access: Access) -> &'static str {
+    match access {
+        Access::Read => "reading",
+        Access::Write => "writing",
+        Access::Flush => "flushing",
+    }
+}
+
+/// What a look takes that does not wait: whoever polls gets there, as with a clock of its own.
+const POLL: Duration = Duration::from_micros(1);
+
+/// What errors call it.
+const NAME: &str = "(simulated)";
+
+/// The strictest block, and the page that written bytes are kept in.
+const PAGE: usize = 4096;
+const BLOCK: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk() -> SimulatedDisk {
+        SimulatedDisk::new(&DiskModel::preset("st39183w").unwrap())
+    }
+
+    fn rule(area: std::ops::Range<u64>, fault: Fault) -> Rule {
+        Rule { access: Access::Read, area, times: 1, fault }
+    }
+
+    #[test]
+    fn a_year_of_reading_takes_the_models_time_and_none_of_ours() {
+        let (disk, mut done) = (disk(), Moment::ZERO);
+        let day = Duration::from_secs(86_400);
+        for number in 0..365u64 {
+            disk.advance_to(Moment::ZERO + day * u32::try_from(number).unwrap());
+            done = disk.ask(number * (20 << 20), 1 << 20).unwrap();
+            disk.advance_to(done);
+        }
+        assert_eq!(disk.now(), done);
+        assert!(done.since(Moment::ZERO) > day * 364 && done.since(Moment::ZERO) < day * 365);
+    }
+
+    #[test]
+    fn bytes_and_times_do_not_depend_on_how_they_are_asked_for() {
+        let (by_queue, by_call, by_ask) = (disk(), disk(), disk());
+        let pool = Pool::new(ByteCount::mib(8), ByteCount::MIB);
+        let mut queue = by_queue.queue(1, &pool).unwrap();
+        for place in [7 << 20, 0, 1 << 30, (1 << 30) + (1 << 20)] {
+            queue.submit(place, place, pool.take(1 << 20).unwrap()).unwrap();
+            let mut done = Vec::new();
+            queue.wait(Duration::from_nanos(1), &mut done).unwrap();
+            assert!(done.is_empty(), "no disk is that fast");
+            queue.wait(Duration::MAX, &mut done).unwrap();
+            assert_eq!((done.len(), done[0].tag, queue.in_flight()), (1, place, 0));
+            let mut bytes = vec![0; 1 << 20];
+            by_call.read_at(place, &mut bytes).unwrap();
+            by_ask.advance_to(by_ask.ask(place, 1 << 20).unwrap());
+            assert_eq!(by_queue.now(), by_call.now());
+            assert_eq!(by_queue.now(), by_ask.now());
+        }
+    }
+
+    #[test]
+    fn what_goes_wrong_costs_virtual_time() {
+        let (well, ill) = (disk(), disk());
+        let (second, mut page) = (Duration::from_secs(1), vec![0; 4096]);
+        ill.add(rule(0..1, Fault::Stall(second)));
+        ill.add(rule(4096..4097, Fault::BitRot { at: 4099, bits: 0x81 }));
+        ill.add(rule(8192..8193, Fault::Errno(libc::EIO)));
+        let both = [&well, &ill].map(|disk| disk.ask(0, 4096).unwrap());
+        assert_eq!(both[1], both[0] + second);
+        let both = [&well, &ill].map(|disk| disk.ask(1 << 30, 4096).unwrap());
+        assert!(both[1] > both[0], "what waits behind a stall is late too");
+        ill.read_at(4096, &mut page).unwrap();
+        assert_eq!(page[3], 0x81);
+        let said = ill.read_at(8192, &mut page).unwrap_err().to_string();
+        assert!(said.contains("reading 4096 bytes at 8192 of (simulated)"), "{said}");
+        ill.read_at(8192, &mut page).unwrap();
+        assert!(ill.ask(ill.geometry().size.0, 1).is_err(), "beyond the end");
+    }
+
+    #[test]
+    fn a_tail_is_as_heavy_as_asked_for_and_the_same_every_time() {
+        let slow = |seed| {
+            let disk = disk();
+            disk.set_tail(seed, 0.1, Duration::from_secs(1));
+            let took = (0..1000u64).map(|number| {
+                let before = disk.now();
+                disk.advance_to(disk.ask(number << 20, 4096).unwrap());
+                disk.now().since(before) > Duration::from_secs(1)
+            });
+            took.filter(|slow| *slow).count()
+        };
+        assert!((70..130).contains(&slow(1)), "{}", slow(1));
+        assert_eq!(slow(1), slow(1));
+    }
+
+    #[test]
+    fn a_torn_write_leaves_what_had_arrived() {
+        let disk = disk();
+        let torn = Rule {
+            access: Access::Write,
+            area: 0..1 << 20,
+            times: 1,
+            fault: Fault::Torn { kept: 6000 },
+        };
+        disk.add(torn);
+        assert!(disk.write_at(0, &[7; 8192]).is_err());
+        let mut read = vec![1; 8192];
+        disk.read_at(0, &mut read).unwrap();
+        assert!(read[..6000].iter().all(|byte| *byte == 7));
+        assert!(read[6000..].iter().all(|byte| *byte == 0));
+    }
+}
