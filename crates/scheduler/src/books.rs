@@ -91,14 +91,12 @@ impl DiskBooks {
 
     /// A stream's peak and mean, for the policies that look at nothing else.
     pub fn book_summary(&mut self, summary: Summary) {
-        self.summary.peak += summary.peak;
-        self.summary.mean += summary.mean;
+        self.summary += summary;
     }
 
     /// Takes the same numbers off.
     pub fn unbook_summary(&mut self, summary: Summary) {
-        self.summary.peak -= summary.peak;
-        self.summary.mean -= summary.mean;
+        self.summary -= summary;
     }
 
     /// Sums from the current slot on.
@@ -214,7 +212,12 @@ impl NetworkBooks {
 }
 
 fn unread(piece: PieceDue) -> Load {
-    Load { reads: 1, bytes: u64::from(piece.len), ..Load::default() }
+    Load {
+        reads: 1,
+        bytes: u64::from(piece.len),
+        transfer: u64::from(piece.transfer),
+        ..Load::default()
+    }
 }
 
 fn freed(len: u32) -> Load {
@@ -241,7 +244,9 @@ mod tests {
         for seed in 0..300 {
             let mut random = fastrand::Rng::with_seed(seed);
             let due: Vec<u32> = (0..random.u32(1..40)).map(|i| i * 700).collect();
-            let curve = Curve { due: &due, piece: 10, bytes: 10 * due.len() as u64 - 3 };
+            let transfer: Vec<u32> = due.iter().map(|_| random.u32(..100)).collect();
+            let bytes = 10 * due.len() as u64 - 3;
+            let curve = Curve { due: &due, piece: 10, bytes, transfer: &transfer };
             let timing = Timing {
                 origin: Moment::from_millis(random.u64(0..5000)),
                 startup: Duration::from_secs(2),
@@ -282,8 +287,13 @@ mod tests {
 
     #[test]
     fn the_network_carries_slack_forward_but_not_for_ever() {
-        let piece =
-            |due, len| PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due), len };
+        let piece = |due, len| PieceDue {
+            piece: 0,
+            due: SlotIndex(due),
+            release: SlotIndex(due),
+            len,
+            transfer: 0,
+        };
         let verdict = |pieces: &[(u64, u32)], per_slot| {
             let mut demand = Demand::default();
             demand.add_track(pieces.iter().map(|(due, len)| piece(*due, *len)));

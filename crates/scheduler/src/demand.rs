@@ -13,6 +13,7 @@
 //! player has asked for.
 
 use crate::ledger::Load;
+use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
@@ -25,6 +26,9 @@ pub struct Curve<'a> {
     pub piece: u32,
     /// Bytes of the track; the last piece has what is left.
     pub bytes: u64,
+    /// Per piece, nanoseconds that its disk transfers ([`disk::Costs::transfer`]); empty where disk
+    /// time is not counted.
+    pub transfer: &'a [u32],
 }
 
 impl Curve<'_> {
@@ -39,6 +43,12 @@ impl Curve<'_> {
         let from = u64::from(piece) * u64::from(self.piece);
         let left = self.bytes.saturating_sub(from).min(u64::from(self.piece));
         u32::try_from(left).expect("not above a piece")
+    }
+
+    /// Nanoseconds that the disk transfers for `piece`; nothing where that is not counted.
+    pub fn transfer(&self, piece: u32) -> u32 {
+        let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        self.transfer.get(i).or(self.transfer.last()).copied().unwrap_or(0)
     }
 
     /// Whether the track has no bytes.
@@ -120,7 +130,8 @@ impl Timing {
             let next_ms = curve.due((piece + 1).min(end - 1));
             let due = std::mem::replace(&mut next_due, walk.slot(next_ms));
             let next = kept.as_mut().map_or(next_due, |kept| kept.slot(next_ms));
-            PieceDue { piece, due, release: next + HOLD_SLOTS, len: curve.len(piece) }
+            let (len, transfer) = (curve.len(piece), curve.transfer(piece));
+            PieceDue { piece, due, release: next + HOLD_SLOTS, len, transfer }
         })
     }
 
@@ -140,6 +151,8 @@ pub struct PieceDue {
     pub release: SlotIndex,
     /// Its bytes.
     pub len: u32,
+    /// Nanoseconds that its disk transfers for it, where that is counted.
+    pub transfer: u32,
 }
 
 // Finds the slots of a never decreasing sequence of due times by walking forward. The same numbers
@@ -209,6 +222,30 @@ pub struct Summary {
     pub peak: u64,
     /// Mean reads per slot until the last is due, in [`MEAN_UNIT`]ths, rounded up.
     pub mean: u64,
+    /// Mean bytes per slot until the last is due, rounded up.
+    pub rate: u64,
+    /// Streams.
+    pub streams: u64,
+}
+
+impl AddAssign for Summary {
+    fn add_assign(&mut self, other: Self) {
+        self.peak += other.peak;
+        self.mean += other.mean;
+        self.rate += other.rate;
+        self.streams += other.streams;
+    }
+}
+
+/// Panics when more is taken off than was put on, as the books do.
+impl SubAssign for Summary {
+    fn sub_assign(&mut self, other: Self) {
+        let take = |from: u64, n: u64| from.checked_sub(n).expect("the books balance");
+        self.peak = take(self.peak, other.peak);
+        self.mean = take(self.mean, other.mean);
+        self.rate = take(self.rate, other.rate);
+        self.streams = take(self.streams, other.streams);
+    }
 }
 
 impl Demand {
@@ -222,19 +259,20 @@ impl Demand {
 
     /// Adds the unread pieces of one track, in order; says what their peak and mean are.
     pub fn add_track(&mut self, pieces: impl Iterator<Item = PieceDue>) -> Summary {
-        let mut summary = Summary::default();
-        let (mut slot, mut in_slot, mut reads) = (SlotIndex(0), 0, 0);
+        let mut summary = Summary { streams: 1, ..Summary::default() };
+        let (mut slot, mut in_slot, mut reads, mut bytes) = (SlotIndex(0), 0, 0, 0);
         for piece in pieces {
             in_slot = if piece.due == slot { in_slot + 1 } else { 1 };
             slot = piece.due;
             reads += 1;
+            bytes += u64::from(piece.len);
             summary.peak = summary.peak.max(in_slot);
             self.add_piece(piece);
         }
         let slots = slot.0.saturating_sub(self.current.0).max(1);
         summary.mean = (reads * MEAN_UNIT).div_ceil(slots);
-        self.summary.peak += summary.peak;
-        self.summary.mean += summary.mean;
+        summary.rate = bytes.div_ceil(slots);
+        self.summary += summary;
         summary
     }
 
@@ -247,7 +285,8 @@ impl Demand {
 
     fn add_piece(&mut self, piece: PieceDue) {
         let len = u64::from(piece.len);
-        let load = Load { reads: 1, bytes: len, freed: 0, planned: 1 };
+        let transfer = u64::from(piece.transfer);
+        let load = Load { reads: 1, bytes: len, freed: 0, planned: 1, transfer };
         *self.at(piece.due) += load;
         *self.at(piece.release) += Load { freed: len, ..Load::default() };
         self.reads += 1;
@@ -342,7 +381,7 @@ mod tests {
     #[test]
     fn pieces_are_due_a_slot_before_they_are_played_and_never_before_the_first() {
         let due = [0, 0, 4000, 4200, 8000];
-        let curve = Curve { due: &due, piece: 100, bytes: 450 };
+        let curve = Curve { due: &due, piece: 100, bytes: 450, transfer: &[] };
         let table: Vec<_> = timing(10_250, 0)
             .pieces(curve, 0)
             .map(|p| (p.piece, p.due.0, p.release.0, p.len))
@@ -372,7 +411,8 @@ mod tests {
                     ms
                 })
                 .collect();
-            let curve = Curve { due: &due, piece: 64, bytes: 64 * due.len() as u64 - 7 };
+            let curve =
+                Curve { due: &due, piece: 64, bytes: 64 * due.len() as u64 - 7, transfer: &[] };
             let from_ms = random.u32(0..20_000);
             let timing = Timing {
                 kept_from_ms: random.u32(0..=from_ms),
@@ -393,7 +433,7 @@ mod tests {
     #[test]
     fn where_the_start_is_not_known_pieces_come_early_and_stay_late() {
         let due = [0, 4000, 8000, 12_000];
-        let curve = Curve { due: &due, piece: 100, bytes: 400 };
+        let curve = Curve { due: &due, piece: 100, bytes: 400, transfer: &[] };
         let slots = |from_ms, kept_from_ms| -> Vec<_> {
             let timing = Timing { kept_from_ms, ..timing(0, from_ms) };
             timing.pieces(curve, 0).map(|p| (p.due.0, p.release.0)).collect()
@@ -406,7 +446,7 @@ mod tests {
     #[test]
     fn playing_from_the_middle_starts_with_the_segment_that_holds_it() {
         let due = [0, 0, 4000, 4000, 8000];
-        let curve = Curve { due: &due, piece: 100, bytes: 500 };
+        let curve = Curve { due: &due, piece: 100, bytes: 500, transfer: &[] };
         let first: Vec<u32> =
             [0, 3999, 4000, 7999, 8000, 99_999].map(|ms| curve.first_needed(ms)).into();
         assert_eq!(first, [0, 0, 1, 1, 3, 3]);
@@ -414,12 +454,12 @@ mod tests {
 
     #[test]
     fn absurd_tracks_give_defined_answers() {
-        let empty = Curve { due: &[], piece: 100, bytes: 0 };
+        let empty = Curve { due: &[], piece: 100, bytes: 0, transfer: &[] };
         assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
-        let no_times = Curve { due: &[], piece: 100, bytes: 250 };
+        let no_times = Curve { due: &[], piece: 100, bytes: 250, transfer: &[] };
         assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
-        assert!(!Curve { due: &[5, 4], piece: 100, bytes: 200 }.is_sound());
-        assert!(!Curve { due: &[], piece: 0, bytes: 200 }.is_sound());
+        assert!(!Curve { due: &[5, 4], piece: 100, bytes: 200, transfer: &[] }.is_sound());
+        assert!(!Curve { due: &[], piece: 0, bytes: 200, transfer: &[] }.is_sound());
         let far = timing(0, 0).due_slot(u32::MAX);
         assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");
     }

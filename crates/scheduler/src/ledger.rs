@@ -16,6 +16,8 @@ pub struct Load {
     pub freed: u64,
     /// Reads due by the end of the slot, issued or not: the stream's demand as it was booked.
     pub planned: u64,
+    /// Nanoseconds that the disk transfers for those reads: see [`disk::Costs::transfer`].
+    pub transfer: u64,
 }
 
 impl AddAssign for Load {
@@ -24,6 +26,7 @@ impl AddAssign for Load {
         self.bytes += other.bytes;
         self.freed += other.freed;
         self.planned += other.planned;
+        self.transfer += other.transfer;
     }
 }
 
@@ -35,6 +38,7 @@ impl SubAssign for Load {
         self.bytes = take(self.bytes, other.bytes);
         self.freed = take(self.freed, other.freed);
         self.planned = take(self.planned, other.planned);
+        self.transfer = take(self.transfer, other.transfer);
     }
 }
 

@@ -23,16 +23,20 @@ pub mod admission;
 mod books;
 mod budget;
 mod demand;
+mod facts;
 mod guard;
 mod ledger;
 mod plan;
+mod windows;
 
-pub use admission::{PolicyKind, Resource, Shortage, Supply, Verdict};
+pub use admission::{PolicyKind, Resource, Shortage, Slack, Supply, Verdict};
 pub use books::{DiskBooks, NetworkBooks};
 pub use budget::{SEND_WINDOW, sending_reserve, shares};
 pub use demand::{
     Curve, Demand, HOLD_SLOTS, MAX_HORIZON_SLOTS, MEAN_UNIT, PieceDue, Summary, Timing,
 };
+pub use facts::Facts;
 pub use guard::Guard;
 pub use ledger::{Ledger, Load};
 pub use plan::{Batch, EdfQueue, Sweep};
+pub use windows::{Next, Plan};

@@ -26,7 +26,6 @@ use crate::sessions::Sessions;
 use crate::shared::{About, Shared};
 use crate::shelving::{self, Opened};
 use device::Pool;
-use scheduler::PolicyKind;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -283,7 +282,7 @@ fn shared(
     let library = Library::new(shelves.collect(), config.segment, config.title_memory);
     let sessions = Sessions::new().map_err(|e| failed("open /dev/urandom", e))?;
     let about = About {
-        policy: policy_word(config.policy),
+        policy: config.policy.name(),
         slot: config.slot,
         network: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
@@ -315,16 +314,6 @@ fn patience(config: &ServerConfig) -> Patience {
         head: config.head_timeout,
         idle: config.idle_timeout,
         max_connections: config.max_connections as u64,
-    }
-}
-
-fn policy_word(policy: PolicyKind) -> &'static str {
-    match policy {
-        PolicyKind::VbrSim => "vbrsim",
-        PolicyKind::SimpleMaximum => "simple-maximum",
-        PolicyKind::InstantaneousMaximum => "instantaneous-maximum",
-        PolicyKind::Average => "average",
-        PolicyKind::None => "none",
     }
 }
 

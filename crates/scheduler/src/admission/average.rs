@@ -5,11 +5,18 @@
 use super::{Policy, Resource, Supply, Verdict, memory};
 use crate::books::DiskBooks;
 use crate::demand::{Demand, MEAN_UNIT};
+use crate::windows::Plan;
 
 pub(super) struct Average;
 
 impl Policy for Average {
-    fn verdict(&self, books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        _: &mut Plan,
+    ) -> Verdict {
         let means = books.summary().mean + demand.summary().mean;
         let can = u64::from(supply.min_read) * MEAN_UNIT;
         if means > can {

@@ -6,12 +6,19 @@
 use super::{Policy, Resource, Supply, Verdict, memory};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
+use crate::windows::Plan;
 use units::SlotIndex;
 
 pub(super) struct InstantaneousMaximum;
 
 impl Policy for InstantaneousMaximum {
-    fn verdict(&self, books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        _: &mut Plan,
+    ) -> Verdict {
         let can = u64::from(supply.min_read);
         let booked = books.ahead_of_now();
         for (i, load) in demand.slots().iter().enumerate() {

@@ -1,12 +1,12 @@
 //! The memory test of the policies that do not simulate: buffers needed if every read were made
 //! in the very slot by the end of which it is due.
 
-use super::{Resource, Supply, Verdict};
+use super::{Resource, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Load;
 
-pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
+pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
     let reserved = books.reserved() + demand.reserve;
     let memory = supply.memory.saturating_sub(reserved);
     let slots = Merged::new(books, demand);
@@ -23,7 +23,7 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply, demand: &Demand) 
     if reserved > supply.memory {
         return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
     }
-    Verdict::Admit { slack: 0 }
+    Verdict::Admit { slack: Slack::Unknown }
 }
 
 /// Books and candidate added up, by slots from the current one.

@@ -5,11 +5,18 @@
 use super::{Policy, Resource, Supply, Verdict, memory};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
+use crate::windows::Plan;
 
 pub(super) struct SimpleMaximum;
 
 impl Policy for SimpleMaximum {
-    fn verdict(&self, books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        _: &mut Plan,
+    ) -> Verdict {
         let peaks = books.summary().peak + demand.summary().peak;
         let can = u64::from(supply.min_read);
         if peaks > can {

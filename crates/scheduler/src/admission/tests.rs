@@ -4,10 +4,28 @@ use super::*;
 use crate::demand::PieceDue;
 use std::collections::BTreeSet;
 
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    min_read: u32,
+    read_size: u64,
+    memory: u64,
+}
+
+static NOTHING_KNOWN: Facts = Facts { costs: None };
+
+impl Given {
+    fn supply(self) -> Supply<'static> {
+        let Self { min_read, read_size, memory } = self;
+        let slot = Duration::from_millis(500);
+        let facts = &NOTHING_KNOWN;
+        Supply { min_read, read_size, memory, slot, free_at: Moment::ZERO, facts }
+    }
+}
+
 /// A small house: what is booked, what is held, what knocks.
 #[derive(Debug)]
 struct House {
-    supply: Supply,
+    supply: Given,
     held: Vec<PieceDue>,
     booked: Vec<PieceDue>,
     candidate: Vec<PieceDue>,
@@ -30,7 +48,12 @@ impl House {
     }
 
     fn verdict(&self, kind: PolicyKind) -> Verdict {
-        kind.policy().verdict(&self.books(), &self.supply, &self.demand())
+        kind.policy().verdict(
+            &self.books(),
+            &self.supply.supply(),
+            &self.demand(),
+            &mut Plan::default(),
+        )
     }
 
     fn unread(&self) -> Vec<PieceDue> {
@@ -105,12 +128,18 @@ fn house(random: &mut fastrand::Rng, uniform: bool) -> House {
                 due += random.u64(0..2);
                 let hold = if uniform { 1 } else { random.u64(0..4) };
                 let len = if uniform { 4 } else { random.u32(1..=4) };
-                PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due + hold), len }
+                PieceDue {
+                    piece: 0,
+                    due: SlotIndex(due),
+                    release: SlotIndex(due + hold),
+                    len,
+                    transfer: 0,
+                }
             })
             .collect::<Vec<_>>()
     };
     House {
-        supply: Supply { min_read: random.u32(1..4), read_size: 4, memory: random.u64(4..28) },
+        supply: Given { min_read: random.u32(1..4), read_size: 4, memory: random.u64(4..28) },
         held: pieces(random, 2),
         booked: pieces(random, 4),
         candidate: pieces(random, 4),
@@ -173,14 +202,14 @@ fn the_maxima_are_safe_and_accept_less() {
 }
 
 fn piece(due: u64, len: u32) -> PieceDue {
-    PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due + 1), len }
+    PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due + 1), len, transfer: 0 }
 }
 
-fn alone(pieces: &[PieceDue], supply: Supply) -> House {
+fn alone(pieces: &[PieceDue], supply: Given) -> House {
     House { supply, held: Vec::new(), booked: Vec::new(), candidate: pieces.to_vec() }
 }
 
-const PLENTY: Supply = Supply { min_read: 2, read_size: 4, memory: 1 << 30 };
+const PLENTY: Given = Given { min_read: 2, read_size: 4, memory: 1 << 30 };
 
 #[test]
 fn the_same_peaks_through_the_eyes_of_each_policy() {
@@ -190,11 +219,11 @@ fn the_same_peaks_through_the_eyes_of_each_policy() {
         Verdict::Admit { slack } => Ok(slack),
         Verdict::Refuse(shortage) => Err((shortage.resource, shortage.slot.0, shortage.missing)),
     };
-    assert_eq!(short(PolicyKind::VbrSim), Ok(5), "four slots of two, less three");
+    assert_eq!(short(PolicyKind::VbrSim), Ok(Slack::Reads(5)), "four slots of two, less three");
     assert_eq!(short(PolicyKind::SimpleMaximum), Err((Resource::Disk, 4, 1)));
     assert_eq!(short(PolicyKind::InstantaneousMaximum), Err((Resource::Disk, 4, 1)));
-    assert_eq!(short(PolicyKind::Average), Ok(0));
-    assert_eq!(short(PolicyKind::None), Ok(0));
+    assert_eq!(short(PolicyKind::Average), Ok(Slack::Unknown));
+    assert_eq!(short(PolicyKind::None), Ok(Slack::Unknown));
 }
 
 #[test]
@@ -205,10 +234,10 @@ fn absurd_supplies_give_defined_answers() {
         Verdict::Refuse(shortage) => Some(shortage.resource),
         Verdict::Admit { .. } => None,
     };
-    assert_eq!(short(Supply { min_read: 0, ..PLENTY }), Some(Resource::Disk));
-    assert_eq!(short(Supply { memory: 3, ..PLENTY }), Some(Resource::Memory), "less than a read");
-    assert_eq!(short(Supply { memory: 0, read_size: 0, ..PLENTY }), Some(Resource::Memory));
-    let nothing = alone(&[], Supply { min_read: 0, read_size: 0, memory: 0 });
+    assert_eq!(short(Given { min_read: 0, ..PLENTY }), Some(Resource::Disk));
+    assert_eq!(short(Given { memory: 3, ..PLENTY }), Some(Resource::Memory), "less than a read");
+    assert_eq!(short(Given { memory: 0, read_size: 0, ..PLENTY }), Some(Resource::Memory));
+    let nothing = alone(&[], Given { min_read: 0, read_size: 0, memory: 0 });
     for kind in [PolicyKind::VbrSim, PolicyKind::SimpleMaximum, PolicyKind::Average] {
         assert!(nothing.verdict(kind).is_admit(), "{kind:?}: nothing asked, nothing short");
     }
@@ -226,7 +255,7 @@ fn best_effort_gets_only_reads_that_nobody_will_miss() {
         // Time passes: the slot that was tested as the next one begins.
         let mut books = house.books();
         books.advance(SlotIndex(1));
-        let spare = spare_reads(&books, &house.supply, house.supply.min_read);
+        let spare = spare_reads(&books, &house.supply.supply(), house.supply.min_read);
         for _ in 0..spare {
             // Best-effort work is a read due in this slot that holds no buffer.
             house.booked.push(PieceDue {
@@ -234,6 +263,7 @@ fn best_effort_gets_only_reads_that_nobody_will_miss() {
                 due: SlotIndex(1),
                 release: SlotIndex(1),
                 len: 0,
+                transfer: 0,
             });
         }
         assert!(run_meets_deadlines(&house, &mut random), "seed {seed}: {spare} {house:#?}");

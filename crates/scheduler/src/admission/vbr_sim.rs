@@ -18,35 +18,42 @@
 //! The current slot is left out: what is due in it was issued when it began, or is late already.
 
 use super::memory::Merged;
-use super::{Policy, Resource, Supply, Verdict};
+use super::{Policy, Resource, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
+use crate::windows::Plan;
 
 pub(super) struct VbrSim;
 
 impl Policy for VbrSim {
-    fn verdict(&self, books: &DiskBooks, supply: &Supply, demand: &Demand) -> Verdict {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        _: &mut Plan,
+    ) -> Verdict {
         simulate(books, supply, demand, supply.min_read)
     }
 }
 
 /// The least, over all slots ahead, by which the reads guaranteed exceed those due; zero if some
 /// would be late, `u64::MAX` if nothing is due. Looks at the disk only.
-pub fn least_slack(books: &DiskBooks, supply: &Supply) -> u64 {
+pub fn least_slack(books: &DiskBooks, supply: &Supply<'_>) -> u64 {
     match disk_only(
         &Merged::new(books, &Demand::default()),
         books,
         supply.min_read,
         supply.min_read,
     ) {
-        Verdict::Admit { slack } => slack,
-        Verdict::Refuse(_) => 0,
+        Verdict::Admit { slack: Slack::Reads(slack) } => slack,
+        _ => 0,
     }
 }
 
 /// How many of the coming slot's reads, at most `wanted`, can be given to work without deadlines
 /// such that everything booked stays on time. To be asked before the slot's batch is chosen.
-pub fn spare_reads(books: &DiskBooks, supply: &Supply, wanted: u32) -> u32 {
+pub fn spare_reads(books: &DiskBooks, supply: &Supply<'_>, wanted: u32) -> u32 {
     // The slot that is about to begin is the books' current one; the simulation starts one
     // later, as if that slot were still to come.
     let fits = |spare: &u32| {
@@ -56,12 +63,12 @@ pub fn spare_reads(books: &DiskBooks, supply: &Supply, wanted: u32) -> u32 {
     (1..=wanted).take_while(fits).last().unwrap_or(0)
 }
 
-fn starting_now(books: &DiskBooks, supply: &Supply, first: u32) -> Verdict {
+fn starting_now(books: &DiskBooks, supply: &Supply<'_>, first: u32) -> Verdict {
     let nothing = Demand::default();
     run(books, supply, &nothing, 0, first)
 }
 
-fn simulate(books: &DiskBooks, supply: &Supply, demand: &Demand, first: u32) -> Verdict {
+fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, first: u32) -> Verdict {
     let slots = Merged::new(books, demand);
     let verdict = disk_only(&slots, books, supply.min_read, first);
     let Verdict::Admit { slack } = verdict else { return verdict };
@@ -92,11 +99,11 @@ fn disk_only(slots: &Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -
         }
         can += u64::from(min_read);
     }
-    Verdict::Admit { slack }
+    Verdict::Admit { slack: Slack::Reads(slack) }
 }
 
 // The whole simulation, from slot `from` (counted from the current one) on.
-fn run(books: &DiskBooks, supply: &Supply, demand: &Demand, from: u64, first: u32) -> Verdict {
+fn run(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, from: u64, first: u32) -> Verdict {
     let slots = Merged::new(books, demand);
     let memory = supply.memory.saturating_sub(books.reserved() + demand.reserve);
     let mut used = books.held() + demand.held();
@@ -138,7 +145,7 @@ fn run(books: &DiskBooks, supply: &Supply, demand: &Demand, from: u64, first: u3
         }
         used = used.saturating_sub(slots.at(ahead).freed);
     }
-    Verdict::Admit { slack: 0 }
+    Verdict::Admit { slack: Slack::Unknown }
 }
 
 /// Reads due in the same slot, not yet simulated.

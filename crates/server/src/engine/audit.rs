@@ -42,7 +42,7 @@ impl Engine {
     }
 
     fn rebuilt(&self, number: usize, disk: &Disk, network: &mut NetworkBooks) -> Disk {
-        let mut fresh = Disk::new(disk.guarantee, disk.memory);
+        let mut fresh = Disk::new(disk.guarantee, disk.memory, disk.slot);
         fresh.books.advance(self.slot);
         for (id, stream) in &self.streams {
             if usize::from(stream.layout.disk.0) != number {

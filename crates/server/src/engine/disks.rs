@@ -4,7 +4,7 @@ use super::best_effort::BestEffort;
 use super::streams::{Stream, StreamId};
 use super::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
-use scheduler::{DiskBooks, EdfQueue, Guard, Supply, Sweep};
+use scheduler::{DiskBooks, EdfQueue, Facts, Guard, Supply, Sweep};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use units::SlotIndex;
@@ -18,6 +18,8 @@ pub(super) struct Disk {
     pub(super) queue: EdfQueue<StreamId>,
     /// Its share of the buffers, in bytes.
     pub(super) memory: u64,
+    pub(super) slot: Duration,
+    pub(super) facts: Facts,
     pub(super) sweep: Sweep,
     /// Reads in the device.
     pub(super) in_flight: u32,
@@ -37,13 +39,15 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn new(guarantee: DiskGuarantee, memory: u64) -> Self {
+    pub(super) fn new(guarantee: DiskGuarantee, memory: u64, slot: Duration) -> Self {
         Self {
             guarantee,
             guard: Guard::new(guarantee.min_read),
             books: DiskBooks::default(),
             queue: EdfQueue::default(),
             memory,
+            slot,
+            facts: Facts::default(),
             sweep: Sweep::default(),
             in_flight: 0,
             batch: BTreeSet::new(),
@@ -59,11 +63,14 @@ impl Disk {
         }
     }
 
-    pub(super) fn supply(&self) -> Supply {
+    pub(super) fn supply(&self) -> Supply<'_> {
         Supply {
             min_read: self.guard.min_read(),
             read_size: self.guarantee.read_size.0,
             memory: self.memory,
+            slot: self.slot,
+            free_at: self.books.current().next().start(self.slot),
+            facts: &self.facts,
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary, TrackNumber,
 };
 use scheduler::admission::earliest_shift;
-use scheduler::{PolicyKind, Shortage, Timing, Verdict, sending_reserve};
+use scheduler::{Plan, PolicyKind, Shortage, Timing, Verdict, sending_reserve};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -173,7 +173,7 @@ impl Engine {
         let state = &self.disks[disk];
         let policy = self.config.policy.policy();
         if let Verdict::Refuse(shortage) =
-            policy.verdict(&state.books, &state.supply(), &self.demand)
+            policy.verdict(&state.books, &state.supply(), &self.demand, &mut Plan::default())
         {
             return Err(shortage);
         }

@@ -98,7 +98,9 @@ impl Engine {
         let memory = shares(config.buffers.0, &weights);
         let disks = config.disks.iter().zip(memory);
         Self {
-            disks: disks.map(|(guarantee, memory)| Disk::new(*guarantee, memory)).collect(),
+            disks: disks
+                .map(|(guarantee, memory)| Disk::new(*guarantee, memory, config.slot))
+                .collect(),
             slot: SlotIndex(0),
             network: NetworkBooks::default(),
             buffers: Buffers::new(config.buffers.0),

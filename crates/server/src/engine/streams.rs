@@ -277,13 +277,19 @@ impl Stream {
             due: self.timing.due_slot(curve.due(piece)),
             release: self.timing.release_slot(&curve, piece),
             len: curve.len(piece),
+            transfer: curve.transfer(piece),
         }
     }
 }
 
 /// A track as the scheduler sees it. The tail is read, and held, up to a whole block.
 pub(super) fn curve(track: &TrackLayout) -> Curve<'_> {
-    Curve { due: &track.due, piece: track.piece, bytes: align_up(track.bytes, BLOCK) }
+    Curve {
+        due: &track.due,
+        piece: track.piece,
+        bytes: align_up(track.bytes, BLOCK),
+        transfer: &[],
+    }
 }
 
 /// Where a piece lies: no piece crosses the end of a run.

@@ -74,26 +74,16 @@ pub(super) mod policy {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(crate) fn serialize<S: Serializer>(policy: &PolicyKind, to: S) -> Result<S::Ok, S::Error> {
-        let entry = NAMES.iter().find(|(_, kind)| kind == policy);
-        to.serialize_str(entry.map_or("vbrsim", |(name, _)| name))
+        to.serialize_str(policy.name())
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PolicyKind, D::Error> {
         let name = String::deserialize(from)?;
-        let entry = NAMES.iter().find(|(known, _)| *known == name);
-        let names = || NAMES.map(|(name, _)| name).join(", ");
-        entry.map(|(_, kind)| *kind).ok_or_else(|| {
+        let names = || PolicyKind::all().map(PolicyKind::name).collect::<Vec<_>>().join(", ");
+        PolicyKind::named(&name).ok_or_else(|| {
             D::Error::custom(format_args!("'{name}' is not a policy; there are {}", names()))
         })
     }
-
-    const NAMES: [(&str, PolicyKind); 5] = [
-        ("vbrsim", PolicyKind::VbrSim),
-        ("simple-maximum", PolicyKind::SimpleMaximum),
-        ("instantaneous-maximum", PolicyKind::InstantaneousMaximum),
-        ("average", PolicyKind::Average),
-        ("none", PolicyKind::None),
-    ];
 }
 
 /// What a bare number means in [`std::str::FromStr`].

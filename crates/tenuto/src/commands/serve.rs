@@ -67,14 +67,7 @@ fn config(args: &Args<'_>) -> ServerConfig {
 }
 
 fn policy(word: &str) -> PolicyKind {
-    match word {
-        "vbrsim" => PolicyKind::VbrSim,
-        "instantaneous-maximum" => PolicyKind::InstantaneousMaximum,
-        "simple-maximum" => PolicyKind::SimpleMaximum,
-        "average" => PolicyKind::Average,
-        "none" => PolicyKind::None,
-        other => unreachable!("the table offers no policy {other}"),
-    }
+    PolicyKind::named(word).unwrap_or_else(|| unreachable!("the table offers no policy {word}"))
 }
 
 impl From<ServerError> for Failure {

@@ -1,0 +1,354 @@
+//! What reads cost at most, in nanoseconds of one disk: the unit in which admission by disk time
+//! books.
+//!
+//! ```text
+//!   a sweep of n reads  ≤  Σ transfer(place, length)   exact to the zone, added up read by read
+//!                        + positioning(n)              whatever the places and wherever the arm is
+//! ```
+//!
+//! A sweep begins with the end of its reads that is nearer to the arm. Then the arm either starts
+//! outside of them and crosses at most the whole stroke in n movements, or inside and comes to the
+//! nearer end in a movement of at most half a stroke before it crosses it in n - 1. With `h` the
+//! concave bound of the seek curve, and a whole revolution and an overhead for each read:
+//!
+//! ```text
+//!   positioning(n) = n × (overhead + revolution) + max( n h(1/n), h(1/2) + (n-1) h(1/(n-1)) )
+//! ```
+//!
+//! It never falls and is subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): two
+//! sweeps made into one never take longer. Admission's proof stands on both properties.
+//!
+//! A disk that is known by its calibration only is charged the measured rate of the zone, and for
+//! each read alike what the worst placement tried cost beyond transfer.
+
+use crate::model::{Chips, Kind};
+use crate::platters::{Platters, float, whole};
+use crate::{Calibration, DiskModel};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// See the head of this file.
+#[derive(Clone, PartialEq)]
+pub struct Costs {
+    transfer: Transfer,
+    /// Of a sweep of so many reads; more are several sweeps.
+    positioning: Vec<u64>,
+    /// Reads in the device at once for which this holds.
+    depth: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Transfer {
+    Model(DiskModel),
+    Measured(Measured),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Measured {
+    /// (offset, nanoseconds a byte), lowest offset first, from offset zero on.
+    zones: Vec<(u64, f64)>,
+    end: u64,
+}
+
+impl Costs {
+    /// Of a disk exactly as modelled, for reads of at most `largest`, `depth` of them in the device
+    /// at once.
+    pub fn of_model(model: &DiskModel, largest: ByteCount, depth: u32) -> Self {
+        let positioning = |reads| match &model.kind {
+            Kind::Spinning(platters) => platters.positioning(largest.0, reads),
+            Kind::Flash(chips) => chips.positioning(reads, depth.max(1)),
+        };
+        Self {
+            transfer: Transfer::Model(model.clone()),
+            positioning: (0..=MOST_IN_A_SWEEP)
+                .map(|reads| whole(positioning(reads).ceil()))
+                .collect(),
+            depth,
+        }
+    }
+
+    /// Of a disk as measured, for reads of at most `largest`. `None` where the record says too
+    /// little: no zones, no guarantee that covers such reads, or none at all.
+    pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Option<Self> {
+        let guarantee = calibration.guarantee_for(largest).filter(|g| g.min_read > 0)?;
+        let mut zones: Vec<(u64, f64)> = Vec::with_capacity(calibration.zones.len());
+        for (offset, rate) in &calibration.zones {
+            let from = if zones.is_empty() { 0 } else { offset.0 };
+            zones.push((from, per_byte(*rate)?));
+        }
+        let slowest = zones.iter().map(|(_, per_byte)| *per_byte).fold(0.0, f64::max);
+        let each = float(nanos(calibration.slot)) / f64::from(guarantee.min_read);
+        let transfer = float(guarantee.read_size.0) * slowest;
+        // Where the zones say that the reads alone took longer than they did, zones are what is
+        // wrong: then a read costs no less than its share of the slot.
+        if zones.is_empty() || transfer > each {
+            return None;
+        }
+        let position = (each - transfer).ceil();
+        let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
+        sorted.then(|| Self {
+            transfer: Transfer::Measured(Measured { zones, end: u64::MAX }),
+            positioning: (0..=MOST_IN_A_SWEEP).map(|n| whole(float(n) * position)).collect(),
+            depth: calibration.queue_depth,
+        })
+    }
+
+    /// Nanoseconds from the first byte to the last of a read that lies here. What lies beyond the
+    /// disk's end is charged as what lies before it.
+    pub fn transfer(&self, offset: u64, len: u64) -> u64 {
+        whole(match &self.transfer {
+            Transfer::Model(model) => model.transfer_bound(offset, len),
+            Transfer::Measured(measured) => measured.transfer(offset, len),
+        })
+    }
+
+    /// Nanoseconds that a sweep of so many reads takes beside transfer, wherever the arm was.
+    #[inline]
+    pub fn positioning(&self, reads: u64) -> u64 {
+        if let Some(cost) = usize::try_from(reads).ok().and_then(|n| self.positioning.get(n)) {
+            return *cost;
+        }
+        let (sweeps, rest) = (reads / MOST_IN_A_SWEEP, reads % MOST_IN_A_SWEEP);
+        sweeps.saturating_mul(self.of_most()).saturating_add(self.positioning(rest))
+    }
+
+    /// Nanoseconds of a sweep of so many reads with so much transfer.
+    #[inline]
+    pub fn batch(&self, reads: u64, transfer: u64) -> u64 {
+        self.positioning(reads).saturating_add(transfer)
+    }
+
+    /// Where a byte lies, as a part of the arm's stroke: 0 first, 1 last. Zero where there is no
+    /// arm, or nothing is known of it.
+    pub fn place(&self, offset: u64) -> f64 {
+        match &self.transfer {
+            Transfer::Model(model) => model.stroke_part(offset),
+            Transfer::Measured(_) => 0.0,
+        }
+    }
+
+    /// Reads to have in the device at once.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    fn of_most(&self) -> u64 {
+        self.positioning.last().copied().unwrap_or(0)
+    }
+}
+
+impl std::fmt::Debug for Costs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let of = match &self.transfer {
+            Transfer::Model(model) => model.name(),
+            Transfer::Measured(_) => "measured",
+        };
+        write!(f, "Costs({of}, {} ns for one read)", self.positioning(1))
+    }
+}
+
+impl Measured {
+    fn transfer(&self, offset: u64, len: u64) -> f64 {
+        let end = offset.saturating_add(len).min(self.end);
+        let after = self.zones.partition_point(|(from, _)| *from <= offset);
+        let (mut nanos, mut from) = (0.0, offset);
+        for at in after.saturating_sub(1)..self.zones.len() {
+            let until = self.zones.get(at + 1).map_or(end, |next| next.0.min(end));
+            nanos += float(until.saturating_sub(from)) * self.zones[at].1;
+            from = until.max(from);
+        }
+        nanos.ceil() + 1.0
+    }
+}
+
+impl DiskModel {
+    fn transfer_bound(&self, offset: u64, len: u64) -> f64 {
+        match &self.kind {
+            Kind::Spinning(p) => {
+                let end = offset.saturating_add(len).min(p.capacity);
+                let from = offset.min(end).min(p.capacity.saturating_sub(len));
+                (p.streamed(end) - p.streamed(from)).max(float(len) * p.bus_per_byte).ceil() + 1.0
+            }
+            Kind::Flash(chips) => (float(len) * chips.read_per_byte).ceil() + 1.0,
+        }
+    }
+
+    fn stroke_part(&self, offset: u64) -> f64 {
+        match &self.kind {
+            Kind::Spinning(p) => p.place(p.streamed(offset.min(p.capacity))),
+            Kind::Flash(_) => 0.0,
+        }
+    }
+}
+
+impl Platters {
+    fn positioning(&self, size: u64, reads: u64) -> f64 {
+        if reads == 0 {
+            return 0.0;
+        }
+        let n = float(reads);
+        // Where reads overlap or the disk reads on, the arm may have to step back by as much.
+        let step_back = self.widest(size.saturating_add(self.read_ahead));
+        let hull = |moves: f64, stroke: f64| moves * self.seek.bound(stroke / moves + step_back);
+        let inside = if reads == 1 { 0.0 } else { hull(1.0, 0.5) + hull(n - 1.0, 1.0) };
+        n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)
+    }
+}
+
+impl Chips {
+    /// As if the next reads came only when all of the last `depth` were done; they come earlier,
+    /// which makes nothing later.
+    fn positioning(&self, reads: u64, depth: u32) -> f64 {
+        let latencies = |reads: u64| reads.div_ceil(u64::from(self.lanes.max(1))) * self.latency;
+        let (whole, rest) = (reads / u64::from(depth), reads % u64::from(depth));
+        float(whole * latencies(u64::from(depth)) + latencies(rest)) + float(reads) * ROUNDING
+    }
+}
+
+fn per_byte(rate: BitRate) -> Option<f64> {
+    (rate.0 > 0).then(|| 8e9 / float(rate.0))
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A head rounds each part of a service up to a nanosecond.
+const ROUNDING: f64 = 4.0;
+
+/// More reads are charged as several sweeps, though one would do: by then the arm's part is a few
+/// percent of the mean, and a table of this length stays in the nearest cache. A multiple of every
+/// queue depth used.
+const MOST_IN_A_SWEEP: u64 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReadGuarantee;
+    use proptest::prelude::*;
+    use units::Moment;
+
+    const SIZES: [u64; 3] = [64 << 10, 1 << 20, 4 << 20];
+
+    #[test]
+    fn joining_sweeps_never_costs() {
+        for model in DiskModel::presets() {
+            for (size, small) in SIZES.into_iter().flat_map(|size| [(size, false), (size, true)]) {
+                let model = if small { model.scaled_to(ByteCount(1 << 30)) } else { model.clone() };
+                let costs = Costs::of_model(&model, ByteCount(size), 4);
+                let table: Vec<u64> = (0..=2600).map(|reads| costs.positioning(reads)).collect();
+                assert!(table.is_sorted(), "{}: falls", model.name());
+                for a in 0..table.len() {
+                    for b in 0..=a.min(table.len() - 1 - a) {
+                        // A nanosecond of rounding up for each.
+                        assert!(
+                            table[a + b] <= table[a] + table[b],
+                            "{}, {size}: {a} + {b}",
+                            model.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        #[test]
+        fn no_sweep_takes_longer_than_it_is_charged(
+            model in prop::sample::select(DiskModel::presets()),
+            scaled in prop_oneof![Just(None), (1u64 << 28..1 << 34).prop_map(Some)],
+            size in prop::sample::select(SIZES.to_vec()),
+            reads in 1usize..60,
+            depth in 1usize..5,
+            clustered in 1u64..64,
+            wait in 0u64..1 << 25,
+            seed in any::<u64>(),
+        ) {
+            let model = scaled.map_or(model.clone(), |size| model.scaled_to(ByteCount(size)));
+            let depth32 = u32::try_from(depth).unwrap();
+            let costs = Costs::of_model(&model, ByteCount(size), depth32);
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let room = (model.capacity().0 - size) / clustered;
+            let place = |rng: &mut fastrand::Rng| {
+                rng.u64(0..clustered) * room + rng.u64(0..=room / clustered)
+            };
+            let (mut head, from) = (model.head(), place(&mut rng));
+            let start = head.serve(Moment(12_345_678), from, size, false).finish
+                + Duration::from_nanos(wait);
+            let mut places: Vec<(u64, u64)> =
+                (0..reads).map(|_| (place(&mut rng), rng.u64(1..=size / 4096) * 4096)).collect();
+            places.sort_unstable();
+            let arm = costs.place(from);
+            let near = |place: &(u64, u64)| (costs.place(place.0) - arm).abs();
+            if near(places.last().unwrap()) < near(&places[0]) {
+                places.reverse();
+            }
+            let (mut under_way, mut now) = (std::collections::VecDeque::new(), start);
+            for (place, len) in &places {
+                if under_way.len() >= depth {
+                    now = under_way.pop_front().unwrap();
+                }
+                under_way.push_back(head.serve(now, *place, *len, false).finish);
+            }
+            let took = under_way.back().unwrap().since(start);
+            let transfer = places.iter().map(|(place, len)| costs.transfer(*place, *len)).sum();
+            let charged = Duration::from_nanos(costs.batch(reads as u64, transfer));
+            prop_assert!(took <= charged, "{reads} reads took {took:?}, charged {charged:?}");
+        }
+    }
+
+    #[test]
+    fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
+        let mbps = |mb: u64| BitRate(mb * 8_000_000);
+        let guarantee = ReadGuarantee {
+            read_size: ByteCount(1_000_000),
+            min_read: 20,
+            mean_read: 30.0,
+            longest_read: Duration::from_millis(60),
+        };
+        let record = Calibration {
+            slot: Duration::from_millis(500),
+            guarantees: vec![guarantee],
+            queue_depth: 4,
+            r0: mbps(150),
+            t0: Duration::from_millis(9),
+            zones: vec![(ByteCount(5), mbps(200)), (ByteCount(1 << 30), mbps(100))],
+            method: String::new(),
+            measured_at: 0,
+        };
+        let of = |record: &Calibration, size| Costs::of_calibration(record, ByteCount(size));
+        let costs = of(&record, 500_000).unwrap();
+        // 500 ms for 20 reads are 25 ms each, of which the slower zone's transfer takes 10.
+        assert_eq!(costs.positioning(3), 45_000_000);
+        assert_eq!(costs.positioning(5000), 5000 * 15_000_000);
+        assert_eq!(costs.transfer(0, 1_000_000), 5_000_001);
+        assert_eq!(costs.transfer(1 << 30, 1_000_000), 10_000_001);
+        assert_eq!(costs.transfer((1 << 30) - 500_000, 1_000_000), 7_500_001, "half and half");
+        assert_eq!(costs.batch(1, costs.transfer(1 << 40, 1_000_000)), 25_000_001);
+        let without = |change: fn(&mut Calibration)| {
+            let mut record = record.clone();
+            change(&mut record);
+            of(&record, 500_000)
+        };
+        assert_eq!(of(&record, 2_000_000), None, "no guarantee for such reads");
+        assert_eq!(without(|r| r.zones.clear()), None);
+        assert_eq!(without(|r| r.zones[1].1 = BitRate(0)), None);
+        assert_eq!(without(|r| r.guarantees[0].min_read = 0), None);
+        assert_eq!(without(|r| r.zones[1].1 = BitRate(80_000_000)), None, "slower than it was");
+        assert_eq!(without(|r| r.zones[1].0 = ByteCount::ZERO), None, "zones that go back");
+    }
+
+    #[test]
+    fn absurd_places_have_a_cost() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let costs = Costs::of_model(&model, ByteCount::MIB, 0);
+        let end = model.capacity().0;
+        let last = costs.transfer(end - (1 << 20), 1 << 20);
+        assert_eq!(costs.transfer(end, 1 << 20), last);
+        assert_eq!(costs.transfer(u64::MAX, 1 << 20), last);
+        assert!(costs.transfer(0, u64::MAX) > 0 && costs.place(u64::MAX) <= 1.0);
+        assert_eq!((costs.positioning(0), costs.positioning(u64::MAX)), (0, u64::MAX));
+    }
+}

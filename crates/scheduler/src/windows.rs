@@ -1,0 +1,165 @@
+//! Which deadlines are read for together: the plan that admission by disk time leaves for the run,
+//! and the rule by which the run keeps it.
+//!
+//! ```text
+//!   due slot     3  4  5 │ 6  7 │ 8 │ 9 10 11 12 │ ...      windows: consecutive due slots, read in
+//!   plan         ──w1─── │ ─w2─ │ w3│ ───w4───── │          one sweep, all done by the first's end
+//!   run, early   ─────w1 ∪ w2────── │ ──w3 ∪ w4─────         whole windows joined, never cut
+//! ```
+//!
+//! # Why being early never costs later
+//!
+//! The plan says of each window `i` that it begins at `s(i)`, when the window before is done and
+//! its buffers are free, takes at most `W(i)`, and is done by `d(i)`, the end of its first due
+//! slot. The run begins with window `i` no later than `s(i)` (by induction; the first begins when
+//! the device is free, which the plan knew an upper bound of). It reads either that window alone,
+//! or several whole ones if they fit into what is free and are done by `d(i)`:
+//!
+//! - joined, they are done at most `W(i ∪ … ∪ j) ≤ W(i) + … + W(j)` later
+//!   ([`disk::Costs`] is subadditive), so window `j + 1` begins no later than `s(j + 1)`;
+//! - what is due in `i` has `d(i)`, and what is due later has longer;
+//! - buffers: what is held after window `i` at a given moment is the same however early it was
+//!   read, so a window that the plan could begin at `s(i)` can begin then in the run, or sooner.
+//!
+//! A window cut in two could cost a sweep more than the plan knew of; so none ever is. A stream
+//! that leaves, or a piece found in memory, only makes windows cheaper (`W` never falls with reads
+//! or transfer). Whoever comes in makes a new plan, from what is unread then: a new proof.
+
+use crate::admission::Supply;
+use crate::books::DiskBooks;
+use crate::ledger::Load;
+use units::{Moment, SlotIndex};
+
+/// The windows of one disk, to the end of all that is booked. Beyond them each slot is a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    // The last slot of each window.
+    cuts: Vec<SlotIndex>,
+}
+
+/// What to read now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Everything unread that is due by the end of this slot, in one sweep.
+    Batch {
+        /// The last slot of the windows that are taken together.
+        through: SlotIndex,
+    },
+    /// Memory is short. To be asked again when a buffer has been let go, and at the latest when
+    /// this slot begins.
+    Wait {
+        /// When, by the books, there will be room.
+        until: SlotIndex,
+    },
+    /// All is read.
+    Nothing,
+}
+
+impl Plan {
+    /// No windows.
+    pub fn clear(&mut self) {
+        self.cuts.clear();
+    }
+
+    /// One more window, the last slot of which is this. They come in order.
+    pub(crate) fn cut(&mut self, last: SlotIndex) {
+        debug_assert!(self.cuts.last().is_none_or(|before| *before < last), "in order");
+        self.cuts.push(last);
+    }
+
+    /// The last slots of the windows.
+    pub fn cuts(&self) -> &[SlotIndex] {
+        &self.cuts
+    }
+
+    /// The last slot of the window that `slot` is in.
+    fn end_of(&self, slot: SlotIndex) -> SlotIndex {
+        let at = self.cuts.partition_point(|cut| *cut < slot);
+        self.cuts.get(at).copied().unwrap_or(slot)
+    }
+
+    /// What the disk reads next: the first window with anything unread, and as many whole ones
+    /// with it as are done by its deadline and fit into memory.
+    ///
+    /// Asked when the device has room for a read and no batch is being issued; `supply.free_at`
+    /// says when what is in the device is certainly done. Whoever takes the reads up stops at the
+    /// first that does not fit into memory: on a disk that is behind its model that can happen.
+    pub fn next(&self, books: &DiskBooks, supply: &Supply<'_>) -> Next {
+        let room = supply.memory.saturating_sub(books.held() + books.reserved());
+        let overdue = books.overdue();
+        if overdue.reads > 0 {
+            // Broken promises first, by themselves: there is nothing left to keep together.
+            return Next::Batch { through: SlotIndex(books.current().0.saturating_sub(1)) };
+        }
+        let Some(first) = first_unread(books, books.current()) else { return Next::Nothing };
+        let deadline = (first + 1).start(supply.slot);
+        let mut through = self.end_of(first);
+        let mut taken = due(books, first, through);
+        if taken.bytes > room {
+            let missing = taken.bytes - room;
+            return match freed_by(books, missing, first) {
+                Some(until) => Next::Wait { until },
+                // Waiting does not help: whatever fits, most urgent first.
+                None => Next::Batch { through: first },
+            };
+        }
+        if !on_time(taken, supply, deadline) {
+            return Next::Batch { through: first };
+        }
+        while let Some(next) = first_unread(books, through.next()) {
+            let end = self.end_of(next);
+            let mut with = due(books, next, end);
+            with += taken;
+            if with.reads > MOST_READS || with.bytes > room || !on_time(with, supply, deadline) {
+                break;
+            }
+            (taken, through) = (with, end);
+        }
+        Next::Batch { through }
+    }
+}
+
+fn on_time(sweep: Load, supply: &Supply<'_>, deadline: Moment) -> bool {
+    let Some(costs) = &supply.facts.costs else { return false };
+    supply.free_at.0.saturating_add(costs.batch(sweep.reads, sweep.transfer)) <= deadline.0
+}
+
+fn first_unread(books: &DiskBooks, from: SlotIndex) -> Option<SlotIndex> {
+    let skip = usize::try_from(from.0.saturating_sub(books.current().0)).ok()?;
+    let ahead = books.ahead_of_now().get(skip..)?;
+    let at = ahead.iter().position(|load| load.reads > 0)?;
+    Some(from + at as u64)
+}
+
+// All that is unread and due in these slots.
+fn due(books: &DiskBooks, first: SlotIndex, last: SlotIndex) -> Load {
+    let ahead = |slot: SlotIndex| {
+        let ahead = usize::try_from(slot.0.saturating_sub(books.current().0));
+        ahead.unwrap_or(usize::MAX).min(books.ahead_of_now().len())
+    };
+    let mut sum = Load::default();
+    for load in &books.ahead_of_now()[ahead(first)..ahead(last.next())] {
+        sum += *load;
+    }
+    sum
+}
+
+// When, before the end of `before`, so many bytes will have been let go.
+fn freed_by(books: &DiskBooks, missing: u64, before: SlotIndex) -> Option<SlotIndex> {
+    let mut freed = 0;
+    for (load, ahead) in books.ahead_of_now().iter().zip(0..) {
+        let slot = books.current() + ahead;
+        if slot >= before {
+            return None;
+        }
+        freed += load.freed;
+        if freed >= missing {
+            return Some(slot.next());
+        }
+    }
+    None
+}
+
+/// Reads in one sweep, at most: beyond, the arm's part is too small for more to matter, and
+/// whoever has no deadline would wait long for its end.
+pub(crate) const MOST_READS: u64 = 256;
