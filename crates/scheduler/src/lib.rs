@@ -27,6 +27,7 @@ mod facts;
 mod guard;
 mod ledger;
 mod plan;
+mod view;
 mod windows;
 
 pub use admission::{PolicyKind, Resource, Shortage, Slack, Supply, Verdict};
@@ -39,4 +40,5 @@ pub use facts::Facts;
 pub use guard::Guard;
 pub use ledger::{Ledger, Load};
 pub use plan::{Batch, EdfQueue, Sweep};
+pub use view::{BadView, Groups, View};
 pub use windows::{Next, Plan};

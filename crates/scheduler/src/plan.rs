@@ -11,6 +11,7 @@
 //! through would fill memory with what is not urgent and make the urgent one late (priority
 //! inversion; a prototype lost a deadline to exactly that).
 
+use disk::Costs;
 use std::collections::BTreeSet;
 use units::SlotIndex;
 
@@ -99,6 +100,13 @@ pub enum Sweep {
 }
 
 impl Sweep {
+    /// The direction that begins with the end of a batch that is nearer to the arm, which is where
+    /// the last read issued ended: what [`Costs`] is about.
+    pub fn from_nearer_end(costs: &Costs, arm: u64, lowest: u64, highest: u64) -> Self {
+        let far = |offset: u64| (costs.place(offset) - costs.place(arm)).abs();
+        if far(highest) < far(lowest) { Self::Inward } else { Self::Outward }
+    }
+
     /// The other one: the next batch starts where this one ended, without a seek across the disk.
     pub fn turned(self) -> Self {
         match self {

@@ -1,0 +1,279 @@
+//! Admission by disk time, beside runs on disks that take any time up to what they are charged, and
+//! beside an oracle that tries every way of cutting a schedule into windows.
+
+use disk::{Costs, DiskModel};
+use scheduler::{
+    Demand, DiskBooks, Facts, Load, Next, PieceDue, Plan, PolicyKind, Resource, Shortage, Supply,
+    Verdict,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{ByteCount, Moment, SlotIndex};
+
+const SLOT: Duration = Duration::from_millis(500);
+
+fn facts() -> Facts {
+    let model = DiskModel::preset("st39183w").expect("comes along");
+    Facts { costs: Some(Costs::of_model(&model, ByteCount::MIB, 1)), ..Facts::default() }
+}
+
+fn costs(facts: &Facts) -> &Costs {
+    facts.costs.as_ref().expect("made above")
+}
+
+type Key = (u32, u32);
+
+/// A house with a disk that keeps its model, and nothing else of a server.
+struct House<'a> {
+    facts: &'a Facts,
+    memory: u64,
+    now: u64,
+    books: DiskBooks,
+    plan: Plan,
+    proposal: Plan,
+    unread: BTreeMap<Key, PieceDue>,
+    held: BTreeMap<Key, PieceDue>,
+    /// Of the batch that is being read: what is not in the device yet, and the time left to it.
+    batch: Vec<Key>,
+    budget: u64,
+    /// Every read takes all that it may.
+    worst: bool,
+    /// The read in the device: its end, and when it is certainly done.
+    reading: Option<(u64, u64)>,
+    reads: u64,
+}
+
+impl<'a> House<'a> {
+    fn new(facts: &'a Facts, memory: u64) -> Self {
+        Self {
+            facts,
+            memory,
+            now: 0,
+            books: DiskBooks::default(),
+            plan: Plan::default(),
+            proposal: Plan::default(),
+            unread: BTreeMap::new(),
+            held: BTreeMap::new(),
+            batch: Vec::new(),
+            budget: 0,
+            worst: false,
+            reading: None,
+            reads: 0,
+        }
+    }
+
+    fn supply(&self) -> Supply<'a> {
+        Supply {
+            min_read: 1,
+            read_size: 1 << 20,
+            memory: self.memory,
+            slot: SLOT,
+            free_at: Moment(self.reading.map_or(self.now, |(_, bound)| bound)),
+            facts: self.facts,
+        }
+    }
+
+    fn admit(&mut self, stream: u32, pieces: &[PieceDue]) -> Verdict {
+        let mut demand = Demand::default();
+        demand.begin(self.books.current());
+        demand.add_track(pieces.iter().copied());
+        let policy = PolicyKind::TimeDomain.policy();
+        let verdict = policy.verdict(&self.books, &self.supply(), &demand, &mut self.proposal);
+        if verdict.is_admit() {
+            std::mem::swap(&mut self.plan, &mut self.proposal);
+            self.books.book_demand(&demand);
+            for piece in pieces {
+                self.unread.insert((stream, piece.piece), *piece);
+            }
+            self.batch.clear();
+        }
+        verdict
+    }
+
+    fn leave(&mut self, stream: u32) {
+        let mine = (stream, 0)..=(stream, u32::MAX);
+        for (key, piece) in self.unread.clone().range(mine.clone()) {
+            self.books.unbook(*piece);
+            self.unread.remove(key);
+        }
+        for (key, piece) in self.held.clone().range(mine) {
+            self.books.let_go(*piece);
+            self.held.remove(key);
+        }
+        self.batch.retain(|key| key.0 != stream);
+    }
+
+    /// Lets time pass to the next read's end, or to `until` if that is sooner.
+    fn pass(&mut self, until: u64, random: &mut fastrand::Rng) {
+        if self.reading.is_none() {
+            self.begin(random);
+        }
+        let slot_end = (self.books.current() + 1).start(SLOT).0;
+        let next = self.reading.map_or(until, |(end, _)| end).min(until).min(slot_end);
+        self.now = next.max(self.now);
+        if self.reading.is_some_and(|(end, _)| end <= self.now) {
+            self.reading = None;
+        }
+        let slot = SlotIndex::at(Moment(self.now), SLOT);
+        if slot > self.books.current() {
+            let late: Vec<_> = self.unread.iter().filter(|(_, piece)| piece.due < slot).collect();
+            assert!(late.is_empty(), "late at {}: {late:?}, {:?}", self.now, self.plan);
+            self.books.advance(slot);
+            for (key, piece) in self.held.clone() {
+                if piece.release < slot {
+                    self.books.let_go(piece);
+                    self.held.remove(&key);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, random: &mut fastrand::Rng) {
+        if self.batch.is_empty() {
+            let Next::Batch { through } = self.plan.next(&self.books, &self.supply()) else {
+                return;
+            };
+            let chosen = self.unread.iter().filter(|(_, piece)| piece.due <= through);
+            self.batch = chosen.clone().map(|(key, _)| *key).collect();
+            let transfer = chosen.map(|(_, piece)| u64::from(piece.transfer)).sum();
+            self.budget = costs(self.facts).batch(self.batch.len() as u64, transfer);
+            random.shuffle(&mut self.batch);
+        }
+        let Some(key) = self.batch.pop() else { return };
+        let piece = self.unread.remove(&key).expect("chosen from it");
+        assert!(self.books.held() + u64::from(piece.len) <= self.memory, "no room");
+        self.books.take_up(piece);
+        self.held.insert(key, piece);
+        self.reads += 1;
+        let single = costs(self.facts).batch(1, u64::from(piece.transfer));
+        let most = single.min(self.budget);
+        let took = match random.u8(..3) {
+            _ if self.worst => most,
+            0 => most,
+            1 => u64::from(piece.transfer).min(most),
+            _ => random.u64(0..=most),
+        };
+        self.budget -= took;
+        self.reading = Some((self.now + took, self.now + single));
+    }
+}
+
+fn piece(number: u32, due: u64, hold: u64, random: &mut fastrand::Rng) -> PieceDue {
+    let mib = random.u32(1..=16);
+    PieceDue {
+        piece: number,
+        due: SlotIndex(due),
+        release: SlotIndex(due + hold),
+        len: mib << 16,
+        transfer: mib * random.u32(4_500_000..7_000_000),
+    }
+}
+
+fn pieces(current: u64, most: usize, random: &mut fastrand::Rng) -> Vec<PieceDue> {
+    let mut due = current + random.u64(1..4);
+    let hold = random.u64(0..5);
+    (0..u32::try_from(random.usize(1..=most)).expect("few"))
+        .map(|number| {
+            due += random.u64(0..3);
+            piece(number, due, hold, random)
+        })
+        .collect()
+}
+
+/// Come and go, at any moment; disks that take any time up to what they are charged.
+#[test]
+fn nobody_who_was_let_in_is_late_whatever_happens() {
+    let facts = facts();
+    let (mut admitted, mut refused, mut reads) = (0, BTreeMap::new(), 0);
+    for seed in 0..400 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let memory = [3 << 20, 8 << 20, 24 << 20, 1 << 40, 1 << 40][random.usize(..5)];
+        let mut house = House::new(&facts, memory);
+        house.worst = random.u8(..3) == 0;
+        for stream in 0..40 {
+            let pieces = pieces(house.books.current().0, 40, &mut random);
+            match house.admit(stream, &pieces) {
+                Verdict::Admit { .. } => admitted += 1,
+                Verdict::Refuse(Shortage { resource, .. }) => {
+                    *refused.entry(resource).or_insert(0) += 1;
+                }
+            }
+            if random.u8(..4) == 0 {
+                house.leave(random.u32(0..=stream));
+            }
+            let until = house.now + random.u64(0..1_500_000_000);
+            while house.now < until {
+                house.pass(until, &mut random);
+            }
+        }
+        while !house.unread.is_empty() || !house.held.is_empty() {
+            house.pass(u64::MAX, &mut random);
+        }
+        assert_eq!(house.books.total(), Load::default(), "seed {seed}");
+        reads += house.reads;
+    }
+    let seen = format!("{admitted} admitted, {refused:?} refused, {reads} reads");
+    let (disk, memory) = (refused[&Resource::Disk], refused[&Resource::Memory]);
+    assert!(admitted > 3000 && disk > 1000 && memory > 1000, "all of it happens: {seen}");
+}
+
+/// Whether some way of cutting what is due into windows is on time, if each takes all it may.
+fn any_cut_does(facts: &Facts, memory: u64, pieces: &[PieceDue]) -> bool {
+    let mut slots = BTreeMap::<u64, Vec<PieceDue>>::new();
+    pieces.iter().for_each(|p| slots.entry(p.due.0).or_default().push(*p));
+    let slots: Vec<(u64, Vec<PieceDue>)> = slots.into_iter().collect();
+    let bytes = |pieces: &mut dyn Iterator<Item = &PieceDue>| -> u64 {
+        pieces.map(|p| u64::from(p.len)).sum()
+    };
+    (0..1u32 << (slots.len() - 1)).any(|cuts| {
+        let (mut free, mut from) = (0, 0);
+        (0..slots.len()).all(|last| {
+            if last + 1 < slots.len() && cuts & 1 << last == 0 {
+                return true;
+            }
+            let window: Vec<PieceDue> =
+                slots[from..=last].iter().flat_map(|s| s.1.clone()).collect();
+            let before: Vec<PieceDue> = slots[..from].iter().flat_map(|s| s.1.clone()).collect();
+            let deadline = (slots[from].0 + 1) * 500_000_000;
+            from = last + 1;
+            let fits = |at: u64| {
+                let ended = at / 500_000_000;
+                let held = bytes(&mut before.iter().filter(|p| p.release.0 >= ended));
+                held + bytes(&mut window.iter()) <= memory
+            };
+            while !fits(free) {
+                free = (free / 500_000_000 + 1) * 500_000_000;
+                if free > deadline {
+                    return false;
+                }
+            }
+            let transfer = window.iter().map(|p| u64::from(p.transfer)).sum();
+            free += costs(facts).batch(window.len() as u64, transfer);
+            free <= deadline
+        })
+    })
+}
+
+#[test]
+fn few_are_refused_whom_some_windows_would_have_served() {
+    let facts = facts();
+    let (mut both, mut neither, mut missed) = (0, 0, 0);
+    for seed in 0..6000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let memory = [2 << 20, 6 << 20, 1 << 40][random.usize(..3)];
+        let mut pieces = pieces(0, 14, &mut random);
+        pieces.extend((0..random.u32(0..6)).map(|n| {
+            let (due, hold) = (random.u64(1..5), random.u64(0..4));
+            piece(100 + n, due, hold, &mut random)
+        }));
+        pieces.sort_by_key(|p| p.due);
+        let admitted = House::new(&facts, memory).admit(0, &pieces).is_admit();
+        match (admitted, any_cut_does(&facts, memory, &pieces)) {
+            (true, true) => both += 1,
+            (false, false) => neither += 1,
+            (false, true) => missed += 1,
+            (true, false) => panic!("seed {seed}: admitted what no windows can do: {pieces:?}"),
+        }
+    }
+    assert!(both > 1000 && neither > 1000 && missed * 100 < both, "{both} {neither} {missed}");
+}
