@@ -1,0 +1,68 @@
+//! Large reads cut into pieces by the system, as the paper suspects its systems to do.
+//!
+//! ```text
+//!   asked at once   A ──────────── B ──────────── C ────────────
+//!   the disk sees   A1 B1 C1 A2 B2 C2 A3 B3 C3 ...
+//! ```
+//!
+//! One piece of each read is under way at a time (what a kernel's loop over a raw transfer does
+//! for each of many callers), so that reads asked for together are interleaved and each piece pays
+//! for the way to it.
+
+use super::{Arrived, Port};
+use device::DeviceError;
+use std::collections::BTreeMap;
+use units::{ByteCount, Moment};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Cut<P> {
+    inner: P,
+    piece: u64,
+    /// Of each read under way: what is not yet asked for, from where to where.
+    rest: BTreeMap<u64, (u64, u64)>,
+    fresh: Vec<Arrived>,
+}
+
+impl<P: Port> Cut<P> {
+    /// Cuts every read from `inner` into pieces of this size, which is not zero.
+    pub fn new(inner: P, piece: ByteCount) -> Self {
+        assert!(piece.0 > 0, "a piece has at least one byte");
+        Self { inner, piece: piece.0, rest: BTreeMap::new(), fresh: Vec::new() }
+    }
+
+    fn next_piece(&mut self, tag: u64, from: u64, end: u64) -> Result<(), DeviceError> {
+        let len = self.piece.min(end - from);
+        self.rest.insert(tag, (from + len, end));
+        self.inner.begin(tag, from, len)
+    }
+}
+
+impl<P: Port> Port for Cut<P> {
+    fn now(&self) -> Moment {
+        self.inner.now()
+    }
+
+    fn begin(&mut self, tag: u64, offset: u64, len: u64) -> Result<(), DeviceError> {
+        self.next_piece(tag, offset, offset + len)
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        self.inner.wait(until, &mut fresh)?;
+        for arrived in fresh.drain(..) {
+            match self.rest.remove(&arrived.tag) {
+                Some((from, end)) if from < end && arrived.result.is_ok() => {
+                    self.next_piece(arrived.tag, from, end)?;
+                }
+                _ => done.push(arrived),
+            }
+        }
+        self.fresh = fresh;
+        Ok(())
+    }
+
+    fn method(&self) -> String {
+        format!("{}, in pieces of {}", self.inner.method(), ByteCount(self.piece))
+    }
+}

@@ -1,0 +1,91 @@
+//! Rounds: how many streams of equal rate a disk holds, counted as Alderman and Diallo count.
+//!
+//! ```text
+//!   N streams, each wants its next block (d bytes) every round (d / r seconds)
+//!
+//!   round 0        round 1        round 2            strict: block k of every stream is in memory
+//!   ├─ d d d ··· ──┼─ d d d d d ──┼──────────┤       (k + 1) rounds after its stream's start,
+//!   began   ended  began     ended└ deadline         however late the rounds before were
+//! ```
+//!
+//! [`Plan`] says what is read and in which order, a [`Port`] how, and by which clock: a simulated
+//! disk in virtual time ([`SimulatedPort`]), or any device, file or file system through one of the
+//! kernel's ways of reading ([`DevicePort`]). [`run`] is the same for all. [`most_streams`] looks
+//! for the most that are held; [`run_together`] reads several disks at once.
+//!
+//! It only reads, and says nothing of a player: [`viewer`](crate::viewer) is what that sees.
+
+mod cut;
+mod device_port;
+mod outcome;
+mod plan;
+mod port;
+mod search;
+mod simulated;
+mod together;
+
+pub use cut::Cut;
+pub use device_port::DevicePort;
+pub use outcome::{Outcome, Round, Spread, Stream};
+pub use plan::{Order, Pace, Plan};
+pub use port::{Arrived, Port};
+pub use search::{Capacity, most_streams};
+pub use simulated::SimulatedPort;
+pub use together::run_together;
+
+use device::DeviceError;
+use outcome::Tally;
+use units::Moment;
+
+/// Reads as planned, and says what came when. Between rounds `go_on` is told how many are done; if
+/// it says no, the outcome ends there. A read that fails is counted, and the stream goes on; what
+/// cannot even be asked for ends the run.
+pub fn run(
+    plan: &Plan,
+    port: &mut dyn Port,
+    go_on: &mut dyn FnMut(u32) -> bool,
+) -> Result<Outcome, DeviceError> {
+    let mut tally = Tally::new(plan, port.now());
+    let mut places = plan.places();
+    let mut order = plan.ordering();
+    let mut done = Vec::new();
+    for number in 0..plan.rounds {
+        let begins = match plan.pace {
+            Pace::Rounds => plan.moment(tally.origin(), number),
+            Pace::Free => Moment::ZERO,
+        };
+        while port.now() < begins {
+            port.wait(begins, &mut done)?;
+        }
+        tally.begin(number, port.now());
+        let mut waiting = order.next(&places).into_iter();
+        let mut under_way = 0;
+        loop {
+            while under_way < plan.at_once
+                && let Some(stream) = waiting.next()
+            {
+                port.begin(stream as u64, places[stream], plan.block.0)?;
+                under_way += 1;
+            }
+            if under_way == 0 {
+                break;
+            }
+            port.wait(Moment::MAX, &mut done)?;
+            for arrived in done.drain(..) {
+                under_way -= 1;
+                tally.arrived(&arrived);
+            }
+        }
+        tally.end(port.now());
+        for place in &mut places {
+            *place = plan.after(*place);
+        }
+        if !go_on(number + 1) {
+            break;
+        }
+    }
+    Ok(tally.outcome(port.method()))
+}
+
+#[cfg(test)]
+mod tests;

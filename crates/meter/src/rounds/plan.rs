@@ -1,0 +1,133 @@
+//! What is read: streams, their places, rounds, and the order within a round.
+
+use std::time::Duration;
+use units::{BitRate, ByteCount, Moment};
+
+/// See the head of the room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Where each stream starts to read.
+    pub starts: Vec<u64>,
+    /// Of what is read; a stream that comes to its end goes on at its beginning.
+    pub size: ByteCount,
+    /// What a stream reads in a round (d).
+    pub block: ByteCount,
+    /// What a stream plays (r).
+    pub rate: BitRate,
+    /// How many rounds.
+    pub rounds: u32,
+    /// In which order a round's blocks are asked for.
+    pub order: Order,
+    /// How many are asked for at once; 1 is one by one.
+    pub at_once: u32,
+    /// When rounds begin.
+    pub pace: Pace,
+}
+
+/// In which order a round's blocks are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By place, every other round from the far end.
+    Scan,
+    /// As requests would come in: a new random order each round, from this seed.
+    Arrival(u64),
+}
+
+/// When rounds begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// A round's length after the one before, or when that is over, if it took longer.
+    #[default]
+    Rounds,
+    /// When the one before is over: as fast as it goes.
+    Free,
+}
+
+impl Plan {
+    /// As the paper has it: starts spread over all of `size`, a hundred rounds, SCAN order, one by
+    /// one.
+    pub fn spread(streams: u32, size: ByteCount, block: ByteCount, rate: BitRate) -> Self {
+        let rounds = ROUNDS;
+        // The last stream, too, should read its way without coming to the end.
+        let way = block.0.saturating_mul(rounds.into());
+        let room = size.0.checked_sub(way).unwrap_or(size.0.saturating_sub(block.0));
+        let start = |stream: u32| {
+            let part = u128::from(room) * u128::from(stream) / u128::from(streams.max(2));
+            units::align_down(u64::try_from(part).expect("within the size"), GRAIN)
+        };
+        Self {
+            starts: (0..streams).map(start).collect(),
+            size,
+            block,
+            rate,
+            rounds,
+            order: Order::Scan,
+            at_once: 1,
+            pace: Pace::Rounds,
+        }
+    }
+
+    /// How long a round is: d / r.
+    pub fn round(&self) -> Duration {
+        self.block.time_at(self.rate)
+    }
+
+    /// What a server needs for it: the blocks that are being read, and those of the round before,
+    /// which are being sent.
+    pub fn memory(&self) -> ByteCount {
+        let blocks = self.starts.len() as u64 * 2;
+        ByteCount(self.block.0.saturating_mul(blocks))
+    }
+
+    /// When this round is to begin. Exact over thousands of rounds.
+    pub(crate) fn moment(&self, origin: Moment, round: u32) -> Moment {
+        let bytes = ByteCount(self.block.0.saturating_mul(round.into()));
+        origin + bytes.time_at(self.rate)
+    }
+
+    pub(crate) fn places(&self) -> Vec<u64> {
+        self.starts.clone()
+    }
+
+    /// Where the block after the one at `place` lies.
+    pub(crate) fn after(&self, place: u64) -> u64 {
+        let next = place + self.block.0;
+        if next.saturating_add(self.block.0) <= self.size.0 { next } else { 0 }
+    }
+
+    pub(crate) fn ordering(&self) -> Ordering {
+        let seed = if let Order::Arrival(seed) = self.order { seed } else { 0 };
+        Ordering { order: self.order, chance: fastrand::Rng::with_seed(seed), outward: true }
+    }
+}
+
+/// The orders of round after round.
+pub(crate) struct Ordering {
+    order: Order,
+    chance: fastrand::Rng,
+    outward: bool,
+}
+
+impl Ordering {
+    /// The streams in the order in which their blocks at `places` are asked for.
+    pub(crate) fn next(&mut self, places: &[u64]) -> Vec<usize> {
+        let mut streams: Vec<usize> = (0..places.len()).collect();
+        match self.order {
+            Order::Scan => {
+                streams.sort_by_key(|stream| places[*stream]);
+                if !self.outward {
+                    streams.reverse();
+                }
+                self.outward = !self.outward;
+            }
+            Order::Arrival(_) => self.chance.shuffle(&mut streams),
+        }
+        streams
+    }
+}
+
+/// The paper's.
+const ROUNDS: u32 = 100;
+
+/// Starts are multiples of it: whole pages, so that reading past the page cache adds little.
+const GRAIN: u64 = 4096;

@@ -1,0 +1,26 @@
+//! Several disks at once, a thread each: do they get in each other's way?
+//!
+//! Simulated disks do not; real ones share a bus, memory and a processor.
+
+use super::{Outcome, Plan, Port, run};
+use device::DeviceError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs each plan on its port, all at the same time, until done or told to stop. Ports on real
+/// disks have one origin, so that their rounds begin together.
+pub fn run_together(
+    jobs: Vec<(Plan, Box<dyn Port + Send>)>,
+    stop: &AtomicBool,
+) -> Result<Vec<Outcome>, DeviceError> {
+    std::thread::scope(|scope| {
+        let started: Vec<_> = jobs
+            .into_iter()
+            .map(|(plan, mut port)| {
+                let mut go_on = |_| !stop.load(Ordering::Relaxed);
+                scope.spawn(move || run(&plan, &mut *port, &mut go_on))
+            })
+            .collect();
+        let ended = started.into_iter().map(std::thread::ScopedJoinHandle::join);
+        ended.map(|run| run.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
