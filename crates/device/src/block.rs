@@ -99,6 +99,17 @@ impl DeviceError {
         Self::Io { action, path: path.to_owned(), offset, length, source }
     }
 
+    /// It was called off before it began ([`Queue::cancel`]).
+    pub(crate) fn cancelled(path: &Path, place: (u64, usize)) -> Self {
+        Self::io("reading", path, place, rustix::io::Errno::CANCELED.into())
+    }
+
+    /// Whether it was called off before it began ([`Queue::cancel`]).
+    pub fn is_cancelled(&self) -> bool {
+        let Self::Io { source, .. } = self else { return false };
+        rustix::io::Errno::from_io_error(source) == Some(rustix::io::Errno::CANCELED)
+    }
+
     /// What was read ends before it should.
     pub(crate) fn ends_early(path: &Path, place: (u64, usize), got: usize) -> Self {
         let said = format!("it ends after {got} of them; has it been cut short?");
@@ -176,6 +187,13 @@ pub trait Queue: Send {
     /// Waits until at least one read is finished, or `at_most` has passed, or none is in flight,
     /// and appends what is finished to `done`.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError>;
+
+    /// Calls off what has not begun: `wait` hands each back with an error that
+    /// [`DeviceError::is_cancelled`]. What has begun goes on to its end, and a way of reading that
+    /// cannot tell takes all for begun.
+    fn cancel(&mut self) -> Result<(), DeviceError> {
+        Ok(())
+    }
 
     /// Reads submitted and not yet handed out by `wait`.
     fn in_flight(&self) -> u32;

@@ -246,6 +246,10 @@ impl Queue for FaultyQueue {
         }
     }
 
+    fn cancel(&mut self) -> Result<(), DeviceError> {
+        self.inner.cancel()
+    }
+
     fn in_flight(&self) -> u32 {
         self.inner.in_flight() + u32::try_from(self.held.len()).unwrap_or(u32::MAX)
     }

@@ -4,17 +4,18 @@
 //! read, because some file systems accept `O_DIRECT` and then refuse to read with it. Where they
 //! do, the device is read through the page cache and says so ([`FileDevice::is_direct`],
 //! [`Queue::method`]). Making and growing files is in `preallocate.rs`; how the reads of a queue
-//! are made in `uring.rs` and `pread.rs`.
+//! are made in `method/`.
 
 use crate::bounce::Bounce;
 use crate::method::Method;
+use crate::sysfs::Disk;
 use crate::{BlockDevice, DeviceError, DeviceKind, Geometry, Pool, Queue};
 use rustix::fs::{AtFlags, FileType, OFlags, SeekFrom, StatxFlags, ioctl_blksszget, statx};
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub(crate) struct OpenFile {
     pub(crate) path: PathBuf,
     pub(crate) geometry: Geometry,
     pub(crate) direct: bool,
+    /// Of the disk that it is or lies on: major, minor.
+    pub(crate) number: (u32, u32),
 }
 
 impl Drop for OpenFile {
@@ -73,12 +76,8 @@ impl FileDevice {
         if options.exclusive {
             lock(path, &file)?;
         }
-        let mut file = OpenFile {
-            geometry: geometry(path, &file, kind, direct)?,
-            file,
-            path: path.to_owned(),
-            direct,
-        };
+        let (geometry, number) = geometry(path, &file, kind, direct)?;
+        let mut file = OpenFile { geometry, file, path: path.to_owned(), direct, number };
         if direct && !reads_direct(&file) {
             through_the_cache(&mut file)?;
         }
@@ -95,7 +94,15 @@ impl FileDevice {
         self.file.direct
     }
 
-    /// As [`BlockDevice::queue`], by a method of the caller's choice.
+    /// The ways of reading, and why this kernel refuses those that it refuses for this file.
+    pub fn methods(&self) -> Vec<(Method, std::io::Result<()>)> {
+        let named = Method::NAMES.into_iter().map(|(_, method)| method);
+        let kinds = named.filter(|method| *method != Method::Best);
+        kinds.map(|method| (method, method.probe(&self.file))).collect()
+    }
+
+    /// As [`BlockDevice::queue`], by a method of the caller's choice; by threads if the kernel
+    /// refuses that one, which [`Queue::method`] then says.
     pub fn queue_by(
         &self,
         method: Method,
@@ -170,13 +177,21 @@ impl OpenFile {
         Ok(())
     }
 
+    /// Where it ends now; it may have been cut short since it was opened.
+    pub(crate) fn end(&self) -> io::Result<u64> {
+        end_of(&self.file, self.geometry.kind)
+    }
+
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
         let done = self.file.write_all_at(from, offset);
         done.map_err(|e| DeviceError::io("writing", &self.path, (offset, from.len()), e))
     }
 }
 
-fn kind_of(path: &Path, file_type: std::fs::FileType) -> Result<DeviceKind, DeviceError> {
+pub(crate) fn kind_of(
+    path: &Path,
+    file_type: std::fs::FileType,
+) -> Result<DeviceKind, DeviceError> {
     use std::os::unix::fs::FileTypeExt;
     if file_type.is_block_device() {
         Ok(DeviceKind::Block)
@@ -214,10 +229,20 @@ fn open_file(
     } else {
         open(flags).map(|file| (file, false))
     };
-    opened.map_err(|e| cannot_open(path, e))
+    opened.map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let hint = if Errno::from_io_error(&source) == Some(Errno::PERM) {
+                FORBIDDEN.to_owned()
+            } else {
+                missing_right(path, options.write)
+            };
+            DeviceError::Open { path: path.to_owned(), hint, source }
+        }
+        _ => cannot_open(path, source),
+    })
 }
 
-fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
+pub(crate) fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
     let path = path.to_owned();
     if source.kind() == io::ErrorKind::ResourceBusy {
         let by = "it is mounted, part of a RAID, a volume group or swap, or another process has it to \
@@ -226,11 +251,35 @@ fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
     }
     let hint = match source.kind() {
         io::ErrorKind::NotFound => "; check the path, or make it with `tenuto format`",
-        io::ErrorKind::PermissionDenied => "; run as a user who may, `ls -l` shows who",
+        io::ErrorKind::PermissionDenied => "; run as a user who may enter its directories",
         io::ErrorKind::ReadOnlyFilesystem => "; it lies on a file system mounted read-only",
         _ => "",
     };
     DeviceError::Open { path, hint: hint.to_owned(), source }
+}
+
+/// Which right it is and who has it, so that one can become one of them.
+fn missing_right(path: &Path, write: bool) -> String {
+    let Ok(about) = std::fs::metadata(path) else { return String::new() };
+    let (what, of_group) = if write { ("read and write", 0o060) } else { ("read", 0o040) };
+    let mode = about.mode() & 0o777;
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let group = if mode & of_group == of_group {
+        format!(" or in group {}", group_name(&groups, about.gid()))
+    } else {
+        String::new()
+    };
+    format!("; to {what} it, be user {}{group} (mode {mode:03o}), or run with sudo", about.uid())
+}
+
+/// As `/etc/group` has it, or its number.
+fn group_name(groups: &str, number: u32) -> String {
+    let named = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(number)).then_some(name)
+    });
+    named.map_or(number.to_string(), |name| format!("'{name}'"))
 }
 
 /// Takes the lock. Waits a moment for it: the rings of a process that was killed keep its files
@@ -258,22 +307,26 @@ fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
     }
 }
 
+/// Where it ends now.
+fn end_of(file: &File, kind: DeviceKind) -> io::Result<u64> {
+    match kind {
+        DeviceKind::Block => Ok(rustix::fs::seek(file, SeekFrom::End(0))?),
+        _ => Ok(file.metadata()?.len()),
+    }
+}
+
+/// And the number (major, minor) of the disk that it is or lies on.
 fn geometry(
     path: &Path,
     file: &File,
     kind: DeviceKind,
     direct: bool,
-) -> Result<Geometry, DeviceError> {
+) -> Result<(Geometry, (u32, u32)), DeviceError> {
     let failed = |source: io::Error| {
         let hint = "; its size and block could not be asked for".to_owned();
         DeviceError::Open { path: path.to_owned(), hint, source }
     };
-    let size = match kind {
-        DeviceKind::Block => {
-            rustix::fs::seek(file, SeekFrom::End(0)).map_err(|e| failed(e.into()))?
-        }
-        _ => file.metadata().map_err(failed)?.len(),
-    };
+    let size = end_of(file, kind).map_err(failed)?;
     let asked = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
     let about = statx(file, c"", AtFlags::EMPTY_PATH, asked).map_err(|e| failed(e.into()))?;
     let block = match kind {
@@ -281,26 +334,17 @@ fn geometry(
         _ if !direct || about.stx_dio_offset_align == 0 => SAFE_BLOCK,
         _ => about.stx_dio_offset_align.max(SMALLEST_BLOCK),
     };
-    let (major, minor) = match FileType::from_raw_mode(about.stx_mode.into()) {
+    let number = match FileType::from_raw_mode(about.stx_mode.into()) {
         FileType::BlockDevice => (about.stx_rdev_major, about.stx_rdev_minor),
         _ => (about.stx_dev_major, about.stx_dev_minor),
     };
-    Ok(Geometry {
+    let geometry = Geometry {
         size: ByteCount(units::align_down(size, block.into())),
         block,
-        rotational: is_rotational(major, minor),
+        rotational: Disk::of_number(number).is_some_and(|disk| disk.rotational()),
         kind,
-    })
-}
-
-/// Of the disk that this device number, or the disk it is a partition of, stands for. Unknown (a
-/// network or layered file system) counts as not.
-fn is_rotational(major: u32, minor: u32) -> bool {
-    let device = format!("/sys/dev/block/{major}:{minor}");
-    ["queue", "../queue"].iter().any(|queue| {
-        std::fs::read_to_string(format!("{device}/{queue}/rotational"))
-            .is_ok_and(|text| text.trim() == "1")
-    })
+    };
+    Ok((geometry, number))
 }
 
 /// Takes back `O_DIRECT`, keeping the file open and locked.
@@ -309,7 +353,7 @@ fn through_the_cache(file: &mut OpenFile) -> Result<(), DeviceError> {
         .and_then(|flags| rustix::fs::fcntl_setfl(&file.file, flags.difference(OFlags::DIRECT)));
     cleared.map_err(|e| cannot_open(&file.path, e.into()))?;
     file.direct = false;
-    file.geometry = geometry(&file.path, &file.file, file.geometry.kind, false)?;
+    (file.geometry, _) = geometry(&file.path, &file.file, file.geometry.kind, false)?;
     Ok(())
 }
 
@@ -349,6 +393,10 @@ fn written(file: &File, area: Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
 fn is_aligned(memory: &[u8]) -> bool {
     memory.as_ptr().align_offset(Bounce::ALIGNMENT) == 0
 }
+
+/// Not a matter of the file's mode: whoever asks gets this.
+const FORBIDDEN: &str = "; the machine's rules forbid it to everybody here (a container's list of devices, for \
+                         example); allow it there, or use a file";
 
 /// Half a second in all: a ring was seen to take some tens of milliseconds; and who finds a store
 /// in use by a living process should not wait long to hear it.

@@ -136,8 +136,11 @@ impl PacedQueue {
         let waited = self.inner.wait(at_most, &mut self.fresh);
         for mut completion in self.fresh.drain(..) {
             let known = self.under_way.remove(&completion.tag);
-            let (tag, due) = known.expect("the device below returns what it was given");
+            let (tag, mut due) = known.expect("the device below returns what it was given");
             completion.tag = tag;
+            if completion.result.as_ref().is_err_and(DeviceError::is_cancelled) {
+                due = Moment::ZERO;
+            }
             self.held.push((due, completion));
         }
         waited
@@ -178,6 +181,11 @@ impl Queue for PacedQueue {
                 patience = Duration::ZERO;
             }
         }
+    }
+
+    /// The timing has counted them already; the device below may still be spared.
+    fn cancel(&mut self) -> Result<(), DeviceError> {
+        self.inner.cancel()
     }
 
     fn in_flight(&self) -> u32 {

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-use crate::scratch::Scratch;
+use crate::scratch::{Loop, Scratch};
 
 const SIZE: u64 = 8 << 20;
 const DEPTH: u32 = 16;
+/// Enough that every method's lists go round.
+const READS: u64 = 60;
 
 /// A file's device whose queue reads by one method.
 #[derive(Debug)]
@@ -33,9 +35,7 @@ impl BlockDevice for By {
         self.0.flush()
     }
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
-        // Rings count against locked memory, which many tests at once may use up where little may
-        // be locked; then this is one more test of the best method.
-        self.0.queue_by(self.1, depth, pool).or_else(|_| self.0.queue_by(Method::Best, depth, pool))
+        self.0.queue_by(self.1, depth, pool)
     }
 }
 
@@ -44,62 +44,78 @@ fn file(path: &Path, direct: bool, method: Method) -> Arc<dyn BlockDevice> {
     Arc::new(By(FileDevice::open(path, options).unwrap(), method))
 }
 
-/// The methods that this kernel allows: a container may refuse io_uring, and then there is nothing
-/// to test but that the best method is another.
-fn methods(scratch: &Scratch) -> Vec<(&'static str, Method)> {
-    let path = scratch.path().join("methods");
-    preallocate(&path, ByteCount(SIZE)).unwrap();
-    let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
-    let allowed = |method: Method| match device.queue_by(method, 1, &pool()) {
-        Ok(_) => true,
-        Err(error) => {
-            assert_eq!(method, Method::Uring, "{error}");
-            assert!(error.to_string().contains("the kernel refuses io_uring"), "{error}");
-            let best = device.queue_by(Method::Best, 1, &pool()).unwrap().method();
-            assert!(best.starts_with("pread") && best.contains("no io_uring: "), "{best}");
-            false
-        }
-    };
-    Method::NAMES.into_iter().filter(|(_, method)| allowed(*method)).collect()
-}
-
-/// Every device of this room, each freshly made of `SIZE` bytes of zeros, with its name.
-fn every_device(scratch: &Scratch) -> Vec<(String, Arc<dyn BlockDevice>)> {
-    let mut devices: Vec<(String, Arc<dyn BlockDevice>)> = Vec::new();
-    let new_file = |directory: &Path, name: &str| -> PathBuf {
-        let path = directory.join(name);
-        preallocate(&path, ByteCount(SIZE)).unwrap();
-        path
-    };
-    for direct in [true, false] {
-        for (name, method) in methods(scratch) {
-            let name = format!("{name}-{}", if direct { "direct" } else { "buffered" });
-            let path = new_file(scratch.path(), &name);
-            devices.push((name, file(&path, direct, method)));
+/// Runs `body` by every method that this kernel allows, direct and buffered, on what `make` gives;
+/// `None` of it is not to be had here. Locked memory, against which rings count, may run out with
+/// many tests at once; a queue then reads by threads, which is tested once more.
+fn by_every_method<M>(
+    make: impl Fn(&str) -> Option<M>,
+    body: impl Fn(&M, &Path, Arc<dyn BlockDevice>),
+) where
+    M: Place,
+{
+    for (name, method) in Method::NAMES {
+        for direct in [true, false] {
+            let Some(made) = make(name) else { return };
+            let device = file(made.place(), direct, method);
+            let name = format!("{name}, direct: {direct}, on {}", made.place().display());
+            named(&name, || body(&made, made.place(), Arc::clone(&device)));
         }
     }
-    let memory = || Arc::new(MemoryDevice::new(ByteCount(SIZE)));
-    let wrapped = new_file(scratch.path(), "wrapped");
-    let disk = DiskModel::preset("ssd-nvme").unwrap();
-    devices.push(("memory".to_owned(), memory()));
-    devices.push(("throttled".to_owned(), Arc::new(Throttled::new(memory(), BitRate(100 << 30)))));
-    devices.push(("faulty".to_owned(), Arc::new(Faulty::new(memory()))));
-    let simulated = disk.scaled_to(ByteCount(SIZE));
-    devices.push(("simulated".to_owned(), Arc::new(SimulatedDisk::new(&simulated))));
-    let wrapped = file(&wrapped, true, Method::Best);
-    devices.push(("as disk".to_owned(), Arc::new(AsDisk::new(wrapped, &disk))));
-    devices
 }
 
-/// Runs `body` on every device, naming the one it fails on.
+/// What has a path.
+trait Place {
+    fn place(&self) -> &Path;
+}
+
+impl Place for PathBuf {
+    fn place(&self) -> &Path {
+        self
+    }
+}
+
+impl Place for Loop {
+    fn place(&self) -> &Path {
+        self.path()
+    }
+}
+
+/// Names what a panic of `body` was on.
+fn named(name: &str, body: impl FnOnce()) {
+    if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+        let said = panic.downcast_ref::<String>().cloned();
+        let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        panic!("by {name}: {}", said.unwrap_or_default());
+    }
+}
+
+fn new_file(directory: &Path, name: &str) -> PathBuf {
+    let path = directory.join(name);
+    preallocate(&path, ByteCount(SIZE)).unwrap();
+    path
+}
+
+/// Runs `body` on every device of this room, of `SIZE` bytes, naming the one it fails on. Files and
+/// block devices by every method.
 fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) {
     let scratch = Scratch::new(test);
-    for (name, device) in every_device(&scratch) {
-        let run = std::panic::AssertUnwindSafe(|| body(&device));
-        if let Err(panic) = std::panic::catch_unwind(run) {
-            let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-            panic!("{test} on {name}: {said}");
-        }
+    by_every_method(|name| Some(new_file(scratch.path(), name)), |_, _, device| body(&device));
+    let beneath = new_file(scratch.path(), "beneath");
+    by_every_method(|_| Loop::over(&beneath), |_, _, device| body(&device));
+
+    let memory = || Arc::new(MemoryDevice::new(ByteCount(SIZE)));
+    let wrapped = file(&new_file(scratch.path(), "wrapped"), true, Method::Best);
+    let disk = DiskModel::preset("ssd-nvme").unwrap();
+    let simulated = disk.scaled_to(ByteCount(SIZE));
+    let others: [(&str, Arc<dyn BlockDevice>); 5] = [
+        ("memory", memory()),
+        ("throttled", Arc::new(Throttled::new(memory(), BitRate(100 << 30)))),
+        ("faulty", Arc::new(Faulty::new(memory()))),
+        ("simulated", Arc::new(SimulatedDisk::new(&simulated))),
+        ("as disk", Arc::new(AsDisk::new(wrapped, &disk))),
+    ];
+    for (name, device) in others {
+        named(name, || body(&device));
     }
 }
 
@@ -154,8 +170,8 @@ fn a_queue_reads_what_was_written_however_much_is_under_way() {
         let mut rng = fastrand::Rng::with_seed(3);
         let mut done = Vec::new();
         let (mut submitted, mut places) = (0, Vec::new());
-        while submitted < 400 || queue.in_flight() > 0 {
-            while submitted < 400 && queue.in_flight() < DEPTH {
+        while submitted < READS || queue.in_flight() > 0 {
+            while submitted < READS && queue.in_flight() < DEPTH {
                 let len = 4096 << rng.u32(0..=8);
                 let offset = rng.u64(0..=(SIZE - len) / 4096) * 4096;
                 let buffer = pool.take(usize::try_from(len).unwrap()).unwrap();
@@ -251,29 +267,164 @@ fn waiting_for_nothing_returns_at_once() {
     });
 }
 
+fn said(done: &[Completion]) -> Vec<String> {
+    let one =
+        |c: &Completion| c.result.as_ref().map_or_else(ToString::to_string, |()| "good".into());
+    done.iter().map(one).collect()
+}
+
+/// Reads these places, 8 KiB each; what is said of each.
+fn read_places(device: &dyn BlockDevice, places: &[u64]) -> Vec<String> {
+    let pool = pool();
+    let mut queue = device.queue(DEPTH, &pool).unwrap();
+    for (tag, place) in places.iter().enumerate() {
+        queue.submit(tag as u64, *place, pool.take(8192).unwrap()).unwrap();
+    }
+    said(&all(&mut *queue))
+}
+
 #[test]
 fn a_file_that_is_cut_short_while_open_is_named() {
     let scratch = Scratch::new("cut short");
-    for (name, method) in methods(&scratch) {
+    by_every_method(
+        |name| Some(new_file(scratch.path(), name)),
+        |_, path, device| {
+            std::fs::File::options().write(true).open(path).unwrap().set_len(10_000).unwrap();
+            let error = device.read_at(8192, &mut [0; 8192]).unwrap_err().to_string();
+            assert!(error.contains("ends after 1808 of them"), "{error}");
+            let said = read_places(&*device, &[8192, 4 << 20, 0]);
+            assert!(said[0].contains(path.to_str().unwrap()), "{said:?}");
+            assert!(
+                said[0].contains("ends after 1808 of them; has it been cut short?"),
+                "{said:?}"
+            );
+            assert!(said[1].contains("ends after 0 of them"), "{said:?}");
+            assert_eq!(said[2], "good");
+        },
+    );
+}
+
+#[test]
+fn a_block_device_that_shrinks_is_named() {
+    let scratch = Scratch::new("shrinks");
+    let beneath = |name: &str| Loop::over(&new_file(scratch.path(), name));
+    by_every_method(beneath, |device_loop, path, device| {
+        device_loop.cut_backing(4 << 20);
+        device_loop.resize();
+        let said = read_places(&*device, &[(4 << 20) - 4096, 6 << 20, 0]);
+        assert!(said[0].contains(path.to_str().unwrap()), "{said:?}");
+        assert!(said[0].contains("ends after 4096 of them; has it been cut short?"), "{said:?}");
+        assert!(said[1].contains("ends after 0 of them"), "{said:?}");
+        assert_eq!(said[2], "good");
+    });
+}
+
+#[test]
+fn what_the_disk_cannot_read_is_an_error_of_that_read_alone() {
+    let scratch = Scratch::new("bad sectors");
+    let beneath = |name: &str| Loop::over(&new_file(scratch.path(), name));
+    by_every_method(beneath, |device_loop, path, device| {
+        device_loop.cut_backing(4 << 20);
+        let said = read_places(&*device, &[6 << 20, 1 << 20, 7 << 20]);
+        assert!(said[0].starts_with("reading 8192 bytes at 6291456 of "), "{said:?}");
+        assert!(said[0].contains(path.to_str().unwrap()), "{said:?}");
+        assert!(said[0].contains("Input/output error"), "{said:?}");
+        assert_eq!(said[1], "good");
+        assert!(said[2].contains("Input/output error"), "{said:?}");
+    });
+}
+
+#[test]
+fn a_file_that_ends_within_a_page_is_read_to_its_last_block() {
+    let scratch = Scratch::new("ends");
+    let odd = |name: &str| {
         let path = scratch.path().join(name);
-        preallocate(&path, ByteCount(SIZE)).unwrap();
-        let device = file(&path, true, method);
-        std::fs::File::options().write(true).open(&path).unwrap().set_len(10_000).unwrap();
-        let said = device.read_at(8192, &mut [0; 8192]).unwrap_err().to_string();
-        assert!(said.contains("ends after 1808 of them"), "{name}: {said}");
+        std::fs::write(&path, pattern(0, 10_000)).unwrap();
+        std::fs::File::open(&path).unwrap().sync_all().unwrap();
+        Some(path)
+    };
+    by_every_method(odd, |_, _, device| {
         let pool = pool();
-        let mut queue = device.queue(4, &pool).unwrap();
-        queue.submit(0, 8192, pool.take(8192).unwrap()).unwrap();
-        queue.submit(1, 4 << 20, pool.take(8192).unwrap()).unwrap();
-        queue.submit(2, 0, pool.take(8192).unwrap()).unwrap();
+        let mut queue = device.queue(1, &pool).unwrap();
+        let last = device.geometry().size.0 - 4096;
+        queue.submit(0, last, pool.take(4096).unwrap()).unwrap();
         let done = all(&mut *queue);
-        let said: Vec<String> = done
-            .iter()
-            .map(|c| c.result.as_ref().map_or_else(ToString::to_string, |()| "good".to_owned()))
-            .collect();
-        assert!(said[0].contains(path.to_str().unwrap()), "{name}: {said:?}");
-        assert!(said[0].contains("of them; has it been cut short?"), "{name}: {said:?}");
-        assert!(said[1].contains("ends after 0 of them"), "{name}: {said:?}");
-        assert_eq!(said[2], "good", "{name}");
+        assert_eq!(said(&done), ["good"]);
+        assert!(done[0].buffer[..] == pattern(last, 4096));
+        let beyond = read_places(&*device, &[last]);
+        assert!(beyond[0].contains("it ends at"), "{beyond:?}");
+    });
+}
+
+#[test]
+fn what_is_called_off_comes_back_and_what_has_begun_is_read() {
+    on_every_device("called off", |device| {
+        fill(&**device);
+        let pool = pool();
+        let mut queue = device.queue(DEPTH, &pool).unwrap();
+        queue.cancel().unwrap();
+        for tag in 0..8 {
+            queue.submit(tag, tag << 20, pool.take(1 << 20).unwrap()).unwrap();
+        }
+        // Some of them may be with the disk now.
+        let mut done = Vec::new();
+        queue.wait(Duration::ZERO, &mut done).unwrap();
+        queue.cancel().unwrap();
+        queue.submit(8, 0, pool.take(4096).unwrap()).unwrap();
+        done.extend(all(&mut *queue));
+        done.sort_by_key(|completion| completion.tag);
+        assert_eq!(done.iter().map(|c| c.tag).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
+        for Completion { tag, buffer, result } in &done {
+            match result {
+                Ok(()) => assert!(buffer[..] == pattern((tag % 8) << 20, buffer.len()), "{tag}"),
+                Err(error) => assert!(error.is_cancelled() && *tag < 8, "{tag}: {error}"),
+            }
+        }
+        assert!(done[8].result.is_ok(), "the queue is usable afterwards");
+    });
+}
+
+/// Of a method that makes one read after another it is known which have begun.
+#[test]
+fn of_reads_one_after_another_those_that_wait_are_called_off() {
+    let scratch = Scratch::new("calls off");
+    let path = new_file(scratch.path(), "file");
+    let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
+    let pool = pool();
+    let mut queue = device.queue_by(Method::Pread, 4, &pool).unwrap();
+    for tag in 0..4 {
+        queue.submit(tag, 0, pool.take(4096).unwrap()).unwrap();
     }
+    let mut done = Vec::new();
+    queue.wait(Duration::ZERO, &mut done).unwrap();
+    queue.cancel().unwrap();
+    done.extend(all(&mut *queue));
+    let off: Vec<bool> = done.iter().map(|c| c.result.is_err()).collect();
+    assert_eq!(off, [false, true, true, true]);
+}
+
+#[test]
+fn every_method_is_named_listed_and_says_what_it_reads_by() {
+    let scratch = Scratch::new("listed");
+    let path = new_file(scratch.path(), "file");
+    for direct in [true, false] {
+        let options = OpenOptions { direct, ..OpenOptions::default() };
+        let device = FileDevice::open(&path, options).unwrap();
+        let pool = pool();
+        for (method, allowed) in device.methods() {
+            assert_eq!(method.name().parse(), Ok(method));
+            let said = device.queue_by(method, 2, &pool).unwrap().method();
+            match allowed {
+                Ok(()) => {
+                    assert!(said.contains("threads") == (method == Method::Threads), "{said}")
+                }
+                Err(why) => {
+                    let instead = format!("(no {method}: {why})");
+                    assert!(said.starts_with("2 threads") && said.contains(&instead), "{said}");
+                }
+            }
+        }
+    }
+    let error = "read".parse::<Method>().unwrap_err().to_string();
+    assert!(error.starts_with("'read' is no way to read; say best, io_uring, threads,"), "{error}");
 }

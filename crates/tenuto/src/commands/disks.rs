@@ -1,11 +1,10 @@
-//! What disks can do: `disk models`, `disk show`, `calibrate`.
+//! What disks can do: `disk models`, `calibrate`.
 
 use super::stores::strange;
 use crate::access::ask;
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
-use device::{BlockDevice, DeviceKind, FileDevice, OpenOptions, Pool};
 use disk::DiskModel;
 use serde_json::{Value, json};
 use server::control::{Reply, Request};
@@ -49,40 +48,6 @@ fn model_json(model: &DiskModel) -> Value {
         "mean_bit_rate": model.mean_rate().0,
         "zones": zones,
     })
-}
-
-pub(crate) fn show(args: &Args<'_>) -> Result<(), Failure> {
-    let path = args.path("DEVICE");
-    let device =
-        FileDevice::open(&path, OpenOptions { direct: true, write: false, exclusive: false })?;
-    let geometry = device.geometry();
-    let block = ByteCount(u64::from(geometry.block.max(4096)));
-    let method = device.queue(1, &Pool::new(block, block))?.method();
-    let kind = match geometry.kind {
-        DeviceKind::File => "file",
-        DeviceKind::Block => "block",
-        DeviceKind::Memory => "memory",
-    };
-    if args.has("json") {
-        out::print_json(&json!({
-            "path": path,
-            "kind": kind,
-            "size": geometry.size.0,
-            "block": geometry.block,
-            "rotational": geometry.rotational,
-            "method": method,
-        }));
-    } else {
-        let seeks = if geometry.rotational { "cost time" } else { "cost nothing" };
-        out::print(&facts(&[
-            ("kind", if kind == "block" { "block device" } else { kind }.to_owned()),
-            ("size", geometry.size.to_string()),
-            ("block", format!("{} bytes", geometry.block)),
-            ("seeks", seeks.to_owned()),
-            ("reads by", method),
-        ]));
-    }
-    Ok(())
 }
 
 pub(crate) fn calibrate(args: &Args<'_>) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! What the commands do: one file per family, glue only.
 
+mod disk_show;
 mod disks;
 mod play;
 mod reproduce;
@@ -29,7 +30,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "calibrate" => disks::calibrate(&args),
         "disk" => match inner.subcommand().expect("the parser wants a command") {
             ("models", inner) => disks::models(&Args(inner)),
-            ("show", inner) => disks::show(&Args(inner)),
+            ("show", inner) => disk_show::show(&Args(inner)),
             (other, _) => unreachable!("the table has no command disk {other}"),
         },
         "reproduce" => reproduce::reproduce(&args),

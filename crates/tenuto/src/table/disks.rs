@@ -53,7 +53,10 @@ outermost zone, over the whole disk and in the innermost zone.",
         Command {
             name: "show",
             about: "Say what a device or file tells of itself",
-            long: "Reads only; needs the right to read it.",
+            long: "\
+Its size, the disk it is or lies on, what the kernel does to requests on their way there, who uses \
+it, and which ways of reading this kernel allows. Nothing is written. The ways of reading are tried \
+with one small read each, which takes the right to read it; the rest does not.",
             inner: &[],
             rows: &[
                 Row::needed("DEVICE", Value::Path, "A block device or file")

@@ -1,8 +1,8 @@
 //! Reads by io_uring: a registered file, registered buffers, one system call for many reads.
 //!
 //! ```text
-//!   submit ──▶ entries (no system call)
-//!   wait   ──▶ one call: hands over the entries, waits for the first completion, collects all
+//!   submit ──▶ list (no system call)
+//!   wait   ──▶ one call: hands over all of the list, waits for the first completion, collects all
 //! ```
 //!
 //! That a ring can be made says little: whether reads work is found out with one. The ring itself
@@ -13,10 +13,12 @@
 //! the same, only with more work for the kernel.
 #![expect(unsafe_code, reason = "the kernel writes to buffers behind the compiler's back")]
 
+use super::cached;
+use super::in_flight::{InFlight, Read, refuses_method};
 use crate::file::OpenFile;
 use crate::frames::index;
 use crate::{Buffer, Completion, DeviceError, Pool, Queue};
-use io_uring::types::{Fixed, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -28,7 +30,7 @@ use std::time::{Duration, Instant};
 use units::ByteCount;
 
 /// See the head of this file.
-pub(crate) struct UringQueue {
+pub(super) struct UringQueue {
     file: Arc<OpenFile>,
     pool: Pool,
     setup: Setup,
@@ -36,11 +38,7 @@ pub(crate) struct UringQueue {
     /// Switched on, by the thread that submits.
     started: bool,
     regions: Vec<Region>,
-    /// The index of a read here is its name in the ring.
-    reads: Vec<Option<Read>>,
-    free: Vec<usize>,
-    /// Never handed to the kernel: they do not lie within the device.
-    refused: Vec<Completion>,
+    reads: InFlight,
 }
 
 /// What a probe found to work.
@@ -59,30 +57,19 @@ enum Region {
     Refused,
 }
 
-struct Read {
-    tag: u64,
-    offset: u64,
-    buffer: Buffer,
-    /// Bytes that have arrived.
-    got: usize,
-}
-
 impl UringQueue {
     /// Fails with the kernel's reason if no read can be made this way.
-    pub(crate) fn new(file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Self> {
-        let depth = depth.clamp(1, MOST_IN_FLIGHT);
-        let slots = index(depth);
+    pub(super) fn new(file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Self> {
         let setup = Setup::probe(file, pool)?;
+        let entries = depth.clamp(1, MOST_IN_FLIGHT);
         Ok(Self {
-            ring: setup.ring(file, depth, setup.registered.then(|| pool.regions()))?,
+            ring: setup.ring(file, entries, setup.registered.then(|| pool.regions()))?,
             started: false,
             setup,
             file: Arc::clone(file),
             pool: pool.clone(),
             regions: vec![Region::Unseen; index(pool.regions())],
-            reads: (0..slots).map(|_| None).collect(),
-            free: (0..slots).rev().collect(),
-            refused: Vec::new(),
+            reads: InFlight::new(file, depth),
         })
     }
 
@@ -95,12 +82,12 @@ impl UringQueue {
         Ok(())
     }
 
-    /// Where the ring knows the buffer's memory, if it does.
-    fn registered(&mut self, buffer: &Buffer) -> Option<u16> {
+    /// Where the ring knows the memory of this slot's buffer, if it does.
+    fn registered(&mut self, slot: usize) -> Option<u16> {
         if !self.setup.registered {
             return None;
         }
-        let number = self.pool.region_of(buffer)?;
+        let number = self.pool.region_of(&self.reads.read(slot).buffer)?;
         let region = &mut self.regions[index(number)];
         if *region == Region::Unseen {
             *region = match register(&self.ring, number, self.pool.region(number)) {
@@ -111,56 +98,30 @@ impl UringQueue {
         (*region == Region::Registered).then(|| u16::try_from(number).expect("few regions"))
     }
 
-    /// Puts the rest of a read into the ring's queue.
-    fn push(&mut self, slot: usize) {
-        let read = self.reads[slot].take().expect("a read in flight");
-        let known = self.registered(&read.buffer);
-        let entry = entry(&read, known).user_data(slot as u64);
-        self.reads[slot] = Some(read);
-        // SAFETY: the entry points into the buffer of `self.reads[slot]`, which stays there until
-        // its completion has been seen (`Drop` waits too), and the buffer keeps its pool alive.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.expect("the ring has an entry for every read in flight");
+    /// Puts all fresh reads into the ring's queue, or as many as it has entries for.
+    fn push(&mut self) {
+        let fresh = self.reads.take_fresh();
+        for (i, slot) in fresh.iter().enumerate() {
+            let known = self.registered(*slot);
+            let entry = entry(self.reads.read(*slot), known).user_data(*slot as u64);
+            // SAFETY: the entry points into the buffer of this slot of `self.reads`, which stays
+            // there until its completion has been seen (`Drop` waits too), and the buffer keeps its
+            // pool alive.
+            if unsafe { self.ring.submission().push(&entry) }.is_err() {
+                self.reads.put_back(&fresh[i..]);
+                return;
+            }
+        }
     }
 
     /// Collects completions; what came short goes on.
     fn collect(&mut self, done: &mut Vec<Completion>) {
-        let finished: Vec<(usize, i32)> = self
-            .ring
-            .completion()
-            .map(|c| (usize::try_from(c.user_data()).expect("a slot"), c.result()))
-            .collect();
-        for (slot, result) in finished {
-            let Some(result) = self.settle(slot, result) else {
-                self.push(slot);
-                continue;
-            };
-            let read = self.reads[slot].take().expect("a read in flight");
-            self.free.push(slot);
-            done.push(Completion { tag: read.tag, buffer: read.buffer, result });
-        }
-    }
-
-    /// How the read of this slot ended; `None`: it must go on.
-    fn settle(&mut self, slot: usize, result: i32) -> Option<Result<(), DeviceError>> {
-        let read = self.reads[slot].as_mut().expect("a read in flight");
-        let place = (read.offset, read.buffer.len());
-        let Ok(arrived) = usize::try_from(result) else {
-            let errno = Errno::from_raw_os_error(-result);
-            if matches!(errno, Errno::INTR | Errno::AGAIN) {
-                return None;
+        for completion in self.ring.completion() {
+            if completion.user_data() != CALLED_OFF {
+                let slot = usize::try_from(completion.user_data()).expect("a slot");
+                self.reads.answered(slot, completion.result().into(), done);
             }
-            return Some(Err(DeviceError::io("reading", &self.file.path, place, errno.into())));
-        };
-        read.got += arrived;
-        if read.got == read.buffer.len() {
-            return Some(Ok(()));
         }
-        let block = index(self.file.geometry.block);
-        if arrived == 0 || (self.file.direct && !read.got.is_multiple_of(block)) {
-            return Some(Err(DeviceError::ends_early(&self.file.path, place, read.got)));
-        }
-        None
     }
 
     fn failed(&self, action: &'static str, error: io::Error) -> DeviceError {
@@ -170,22 +131,16 @@ impl UringQueue {
 
 impl Queue for UringQueue {
     fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
-        let checked = self.file.geometry.check("reading", &self.file.path, (offset, buffer.len()));
-        if let Err(error) = checked {
-            self.refused.push(Completion { tag, buffer, result: Err(error) });
-            return Ok(());
-        }
-        self.start()?;
-        let slot = self.free.pop().expect("no more reads in flight than the queue's depth");
-        self.reads[slot] = Some(Read { tag, offset, buffer, got: 0 });
-        self.push(slot);
+        self.reads.submit(tag, offset, buffer);
         Ok(())
     }
 
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
         let (start, before) = (Instant::now(), done.len());
-        done.append(&mut self.refused);
-        while self.in_flight() > 0 {
+        self.reads.drain(done);
+        while self.reads.count() > 0 {
+            self.start()?;
+            self.push();
             let left = at_most.saturating_sub(start.elapsed());
             let ring = &mut self.ring;
             let waiting = done.len() == before && ring.completion().is_empty() && !left.is_zero();
@@ -200,20 +155,36 @@ impl Queue for UringQueue {
         Ok(())
     }
 
+    /// What waits for a worker in the kernel is called off, too; what the disk has is not.
+    fn cancel(&mut self) -> Result<(), DeviceError> {
+        self.reads.cancel_fresh();
+        if self.reads.in_kernel() > 0 {
+            let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+            // SAFETY: points to nothing.
+            let pushed = unsafe { self.ring.submission().push(&all.user_data(CALLED_OFF)) };
+            // Without room they go on, as those that the disk has.
+            if pushed.is_ok() {
+                match enter(&self.ring, false, Duration::ZERO) {
+                    Err(e) if !is_passing(&e) => return Err(self.failed("calling off reads of", e)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn in_flight(&self) -> u32 {
-        let refused = self.refused.len();
-        u32::try_from(self.reads.len() - self.free.len() + refused).unwrap_or(u32::MAX)
+        self.reads.count()
     }
 
     fn method(&self) -> String {
-        let how = if self.file.direct { "direct" } else { "buffered" };
         let refused = self.regions.contains(&Region::Refused);
         let buffers = match (self.setup.registered, refused) {
             (true, false) => ", registered buffers",
             (true, true) => ", some buffers registered (raise the limit of locked memory)",
             (false, _) => "",
         };
-        format!("io_uring, {how}{buffers}")
+        format!("io_uring, {}{buffers}", cached(&self.file))
     }
 }
 
@@ -222,12 +193,11 @@ impl Drop for UringQueue {
     /// buffers are never used again, because the kernel may still write to them.
     fn drop(&mut self) {
         let mut done = Vec::new();
-        while self.in_flight() > 0 && self.wait(Duration::from_secs(1), &mut done).is_ok() {
+        self.reads.cancel_fresh();
+        while self.reads.count() > 0 && self.wait(Duration::from_secs(1), &mut done).is_ok() {
             done.clear();
         }
-        for read in self.reads.drain(..).flatten() {
-            std::mem::forget(read.buffer);
-        }
+        self.reads.abandon();
     }
 }
 
@@ -266,12 +236,7 @@ impl Setup {
         let read = Read { tag: 0, offset: 0, buffer, got: 0 };
         let result = read_once(ring, &entry(&read, known));
         match result {
-            Ok(result) if result < 0 => {
-                let errno = Errno::from_raw_os_error(-result);
-                // What the disk says (EIO) is not for or against the method.
-                if METHOD_REFUSED.contains(&errno) { Err(errno.into()) } else { Ok(()) }
-            }
-            Ok(_) => Ok(()),
+            Ok(result) => refuses_method(result.into()).map_or(Ok(()), |e| Err(e.into())),
             Err(error) => {
                 // Perhaps it is still under way.
                 std::mem::forget(read.buffer);
@@ -366,12 +331,11 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN))
 }
 
-/// What a kernel answers that does not do the method, or not on this file.
-const METHOD_REFUSED: [Errno; 6] =
-    [Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS, Errno::FAULT];
-
 /// Of the memory that may be locked, the part that a ring may pin is one in so many.
 const SHARES_OF_LOCKED: u64 = 4;
+
+/// The name of what calls reads off, which is no read's.
+const CALLED_OFF: u64 = u64::MAX;
 
 /// Rings have at most 32,768 entries; no disk wants a tenth of that.
 const MOST_IN_FLIGHT: u32 = 4096;

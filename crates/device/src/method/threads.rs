@@ -1,18 +1,26 @@
-//! Reads by threads that call `pread`: works everywhere, costs a thread per read in flight.
+//! Reads by a pool of threads that call `pread`: works everywhere, costs a thread per read in flight.
+//! What no thread has begun can be called off.
 
+use super::cached;
 use crate::file::OpenFile;
 use crate::{Buffer, Completion, DeviceError, Queue};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// See the head of this file.
-pub(crate) struct PreadQueue {
+pub(super) struct ThreadsQueue {
     /// `None` only while dropped.
     work: Option<Sender<Read>>,
+    /// The threads' end, to take back what none has begun.
+    todo: Receiver<Read>,
     done: Receiver<Completion>,
+    /// Taken back.
+    called_off: Vec<Completion>,
+    path: PathBuf,
     threads: Vec<JoinHandle<()>>,
     in_flight: u32,
     method: String,
@@ -24,42 +32,35 @@ struct Read {
     buffer: Buffer,
 }
 
-impl PreadQueue {
-    /// `refused`: why it is not the better method, for reports.
-    pub(crate) fn new(
-        file: &Arc<OpenFile>,
-        depth: u32,
-        refused: Option<&io::Error>,
-    ) -> Result<Self, DeviceError> {
+impl ThreadsQueue {
+    /// `instead`: why it is not another method, for reports.
+    pub(super) fn new(file: &Arc<OpenFile>, depth: u32, instead: &str) -> io::Result<Self> {
         let (work, todo) = unbounded();
         let (finished, done) = unbounded();
         let count = depth.clamp(1, MOST_THREADS);
-        let how = if file.direct { "direct" } else { "buffered" };
-        let why = refused.map_or(String::new(), |e| format!(" (no io_uring: {e})"));
+        let threads = if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
         let mut queue = Self {
             work: Some(work),
+            todo: todo.clone(),
             done,
+            called_off: Vec::new(),
+            path: file.path.clone(),
             threads: Vec::new(),
             in_flight: 0,
-            method: format!("pread on {count} threads, {how}{why}"),
+            method: format!("{threads}, {}{instead}", cached(file)),
         };
         for _ in 0..count {
             let (reader, todo, finished) = (Arc::clone(file), todo.clone(), finished.clone());
             let thread = std::thread::Builder::new()
                 .name("disk-read".to_owned())
                 .spawn(move || read_all(&reader, &todo, &finished));
-            let thread = thread.map_err(|source| DeviceError::Open {
-                path: file.path.clone(),
-                hint: "; no more threads for its reads".to_owned(),
-                source,
-            })?;
-            queue.threads.push(thread);
+            queue.threads.push(thread?);
         }
         Ok(queue)
     }
 }
 
-impl Queue for PreadQueue {
+impl Queue for ThreadsQueue {
     fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
         let work = self.work.as_ref().expect("the queue is not dropped");
         work.send(Read { tag, offset, buffer }).expect("the threads live as long as the queue");
@@ -72,9 +73,20 @@ impl Queue for PreadQueue {
             return Ok(());
         }
         let before = done.len();
-        done.extend(self.done.recv_timeout(at_most).ok());
+        done.append(&mut self.called_off);
+        if done.len() == before {
+            done.extend(self.done.recv_timeout(at_most).ok());
+        }
         done.extend(self.done.try_iter());
         self.in_flight -= u32::try_from(done.len() - before).expect("no more than in flight");
+        Ok(())
+    }
+
+    fn cancel(&mut self) -> Result<(), DeviceError> {
+        for Read { tag, offset, buffer } in self.todo.try_iter() {
+            let result = Err(DeviceError::cancelled(&self.path, (offset, buffer.len())));
+            self.called_off.push(Completion { tag, buffer, result });
+        }
         Ok(())
     }
 
@@ -87,9 +99,10 @@ impl Queue for PreadQueue {
     }
 }
 
-impl Drop for PreadQueue {
-    /// Waits for what is in flight: the threads read into buffers of the pool.
+impl Drop for ThreadsQueue {
+    /// Waits for what has begun: the threads read into buffers of the pool.
     fn drop(&mut self) {
+        self.todo.try_iter().for_each(drop);
         self.work = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();

@@ -1,0 +1,264 @@
+//! What the kernel says of a file or block device and of the disk beneath it, and who uses it.
+//!
+//! Nothing is opened and nothing is read from the disk, so it needs no right to the device. What a
+//! kernel, a driver or a container does not publish is `None`. How fast the disk is, it does not
+//! say: `calibrate` finds that out.
+
+use crate::file::{cannot_open, kind_of};
+use crate::sysfs::Disk;
+use crate::{DeviceError, DeviceKind};
+use rustix::fs::{major, minor};
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use units::ByteCount;
+
+/// A file or block device.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// A file or a block device.
+    pub kind: DeviceKind,
+    /// Bytes: how long the file is, or how large the device.
+    pub size: ByteCount,
+    /// Of a file: bytes that have a place on disk. Less than `size`: it is sparse.
+    pub allocated: Option<ByteCount>,
+    /// The disk or partition that it is, or lies on. `None` on network and layered file systems.
+    pub disk: Option<DiskFacts>,
+    /// Who uses a block device, or a partition of it. Files: empty.
+    pub uses: Vec<Use>,
+}
+
+/// A disk or partition, as the kernel describes it.
+#[derive(Clone, Debug)]
+pub struct DiskFacts {
+    /// The kernel's name: `sda1`.
+    pub name: String,
+    /// Of a partition: the whole disk, `sda`.
+    pub partition_of: Option<String>,
+    /// Maker and model as the disk gives them.
+    pub model: Option<String>,
+    /// Of a loop device: the file beneath.
+    pub backing_file: Option<String>,
+    /// Bytes that every transfer is a multiple of.
+    pub logical_block: Option<u32>,
+    /// Bytes that the disk writes at once; less is read, changed and written back.
+    pub physical_block: Option<u32>,
+    /// Bytes of the smallest transfer without a penalty (of a RAID: its chunk).
+    pub minimum_transfer: Option<u32>,
+    /// Bytes of a transfer that keeps all parts busy (of a RAID: its stripe). `None`: not said.
+    pub optimal_transfer: Option<u32>,
+    /// Whether seeks cost time.
+    pub rotational: bool,
+    /// `none`, `host-aware` or `host-managed`: whether parts must be written from start to end.
+    pub zoned: Option<String>,
+    /// Bytes of such a part.
+    pub zone_size: Option<ByteCount>,
+    /// See [`QueueLimits`].
+    pub queue: QueueLimits,
+}
+
+/// What the kernel does to requests before the disk sees them.
+#[derive(Clone, Debug, Default)]
+pub struct QueueLimits {
+    /// Bytes of the largest request; larger reads are split.
+    pub largest_request: Option<ByteCount>,
+    /// Bytes of the largest request that the hardware takes.
+    pub largest_hardware_request: Option<ByteCount>,
+    /// Pieces of memory in a request at most; a read to scattered memory is split there.
+    pub segments: Option<u32>,
+    /// Requests that may wait in the kernel.
+    pub requests: Option<u32>,
+    /// Bytes that the kernel reads ahead of a buffered sequential reader.
+    pub read_ahead: Option<ByteCount>,
+    /// The scheduler in force: `none`, `mq-deadline`, `bfq`.
+    pub scheduler: Option<String>,
+    /// `write back` (flushes count) or `write through`.
+    pub write_cache: Option<String>,
+    /// Whether completions can be polled for.
+    pub polls: bool,
+}
+
+/// Somebody who uses a block device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// A file system is mounted from it here.
+    Mounted(PathBuf),
+    /// The kernel swaps to it.
+    Swap,
+    /// Another block device stands on it: RAID, device mapper, ...
+    Under(String),
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mounted(at) => write!(f, "mounted on {}", at.display()),
+            Self::Swap => f.write_str("in use as swap"),
+            Self::Under(name) => write!(f, "part of {name}"),
+        }
+    }
+}
+
+impl Description {
+    /// Whether parts of the file have no place on disk: reading them does not reach it.
+    pub fn is_sparse(&self) -> bool {
+        self.allocated.is_some_and(|allocated| allocated < self.size)
+    }
+}
+
+/// What the kernel says of what lies at `path`.
+///
+/// # Errors
+/// When there is nothing, or neither a regular file nor a block device.
+pub fn describe(path: &Path) -> Result<Description, DeviceError> {
+    let about = fs::metadata(path).map_err(|e| cannot_open(path, e))?;
+    let kind = kind_of(path, about.file_type())?;
+    let number = match kind {
+        DeviceKind::Block => about.rdev(),
+        _ => about.dev(),
+    };
+    let disk = Disk::of_number((major(number), minor(number)));
+    let uses = match (&disk, kind) {
+        (Some(disk), DeviceKind::Block) => uses(disk),
+        _ => Vec::new(),
+    };
+    Ok(Description {
+        kind,
+        size: size(kind, &about, disk.as_ref()),
+        allocated: (kind == DeviceKind::File).then(|| ByteCount(about.blocks() * STAT_BLOCK)),
+        disk: disk.as_ref().map(facts),
+        uses,
+    })
+}
+
+fn size(kind: DeviceKind, about: &Metadata, disk: Option<&Disk>) -> ByteCount {
+    match kind {
+        DeviceKind::Block => {
+            ByteCount(disk.and_then(Disk::sectors).unwrap_or_default() * STAT_BLOCK)
+        }
+        _ => ByteCount(about.len()),
+    }
+}
+
+fn facts(disk: &Disk) -> DiskFacts {
+    let zoned: Option<String> = disk.queue("zoned");
+    let sectors = disk.queue::<u64>("chunk_sectors");
+    // Of a RAID without zones it is something else.
+    let zone_size = sectors.filter(|_| zoned.as_ref().is_some_and(|zoned| zoned != "none"));
+    let kib = |name: &str| disk.queue::<u64>(name).map(ByteCount::kib);
+    let maker: Option<String> = disk.about("device/vendor");
+    let model: Option<String> = disk.about("device/model");
+    DiskFacts {
+        name: disk.name(),
+        partition_of: disk.partition_of(),
+        model: match (maker, model) {
+            // Behind a SATA bridge the maker is the bus.
+            (Some(maker), Some(model)) if maker != "ATA" => Some(format!("{maker} {model}")),
+            (_, model) => model,
+        },
+        backing_file: disk.about("loop/backing_file"),
+        logical_block: disk.queue("logical_block_size"),
+        physical_block: disk.queue("physical_block_size"),
+        minimum_transfer: disk.queue("minimum_io_size"),
+        optimal_transfer: disk.queue("optimal_io_size").filter(|size| *size > 0),
+        rotational: disk.rotational(),
+        zoned,
+        zone_size: zone_size.map(|sectors| ByteCount(sectors * STAT_BLOCK)),
+        queue: QueueLimits {
+            largest_request: kib("max_sectors_kb"),
+            largest_hardware_request: kib("max_hw_sectors_kb"),
+            segments: disk.queue("max_segments"),
+            requests: disk.queue("nr_requests"),
+            read_ahead: kib("read_ahead_kb"),
+            scheduler: disk.queue::<String>("scheduler").map(|all| in_force(&all)),
+            write_cache: disk.queue("write_cache"),
+            polls: disk.polls(),
+        },
+    }
+}
+
+/// Of `none [mq-deadline] kyber` the one in brackets.
+fn in_force(all: &str) -> String {
+    let marked = all.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    marked.map_or(all, |(name, _)| name).to_owned()
+}
+
+fn uses(disk: &Disk) -> Vec<Use> {
+    let numbers = disk.numbers();
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut uses: Vec<Use> = mounts(&table, &numbers).into_iter().map(Use::Mounted).collect();
+    let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let ours = |path: &str| {
+        let number = fs::metadata(path).map(|about| about.rdev());
+        number.is_ok_and(|number| numbers.contains(&format!("{}:{}", major(number), minor(number))))
+    };
+    let is_swap = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).any(ours);
+    uses.extend(is_swap.then_some(Use::Swap));
+    uses.extend(disk.holders().into_iter().map(Use::Under));
+    uses
+}
+
+/// Where file systems of these block devices are mounted.
+fn mounts(table: &str, numbers: &[String]) -> Vec<PathBuf> {
+    let mount = |line: &str| {
+        let mut fields = line.split(' ');
+        let number = fields.nth(2)?;
+        let at = fields.nth(1)?;
+        numbers.iter().any(|ours| ours == number).then(|| PathBuf::from(unescaped(at)))
+    };
+    let mut mounts: Vec<PathBuf> = table.lines().filter_map(mount).collect();
+    mounts.dedup();
+    mounts
+}
+
+/// The kernel writes what would end a field as three octal digits: `\040` is a space.
+fn unescaped(field: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = field.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match (first, code) {
+            (b'\\', Some(code)) => {
+                bytes.push(code);
+                rest = &after[3..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// `stat` and sysfs count in these, whatever the disk's block is.
+const STAT_BLOCK: u64 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_found_by_number_and_their_names_are_readable() {
+        let table = "\
+22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
+30 22 8:17 / /mnt/my\\040films rw - xfs /dev/sdb1 rw
+31 22 8:1 /sub /boot rw - ext4 /dev/sda1 rw
+32 22 0:25 / /proc rw - proc proc rw
+";
+        let of = |numbers: &[&str]| {
+            mounts(table, &numbers.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["8:16", "8:17"]), [PathBuf::from("/mnt/my films")]);
+        assert_eq!(of(&["8:0", "8:1", "8:2"]), [PathBuf::from("/"), PathBuf::from("/boot")]);
+        assert!(of(&["8:32"]).is_empty());
+    }
+
+    #[test]
+    fn the_scheduler_in_force_is_the_one_in_brackets() {
+        assert_eq!(in_force("none [mq-deadline] kyber"), "mq-deadline");
+        assert_eq!(in_force("none"), "none");
+    }
+}

@@ -1,0 +1,175 @@
+//! The kernel's ways of reading a file, by name, and which of them it allows here.
+//!
+//! ```text
+//!   asynchronous   io_uring   libaio   posix-aio       many reads in the device from one thread
+//!   blocking       threads                             as many threads as reads at once
+//!                  pread   preadv2   mmap   mmap-all   one read after another
+//! ```
+//!
+//! The schedule reads by io_uring. The others are there because people ask which way holds the most
+//! streams, and because containers (Docker's default profile) and hardened kernels refuse some of
+//! them: a queue by a method that is refused reads by threads instead, and says so in
+//! [`Queue::method`]. Whether a method works is found out with a read.
+
+mod in_flight;
+mod libaio;
+mod mmap;
+mod one_by_one;
+mod posix_aio;
+mod pread;
+mod preadv2;
+mod threads;
+mod uring;
+
+use crate::file::OpenFile;
+use crate::{DeviceError, Pool, Queue};
+use one_by_one::OneByOne;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How a file's queue reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// io_uring, or threads where the kernel refuses that.
+    #[default]
+    Best,
+    /// io_uring: registered file and buffers, one call for many reads.
+    Uring,
+    /// A pool of threads that call `pread`.
+    Threads,
+    /// `pread`, one after another.
+    Pread,
+    /// `preadv2`, one after another: from the page cache at once, else by polling if the disk can.
+    Preadv2,
+    /// Each read is mapped and touched, one after another.
+    Mmap,
+    /// All submitted reads are mapped, then touched one after another.
+    MmapAll,
+    /// The kernel's older asynchronous reads (`io_submit`).
+    Libaio,
+    /// The C library's `aio_read`.
+    PosixAio,
+}
+
+impl Method {
+    /// The methods by the names people type.
+    pub const NAMES: [(&str, Self); 9] = [
+        ("best", Self::Best),
+        ("io_uring", Self::Uring),
+        ("threads", Self::Threads),
+        ("pread", Self::Pread),
+        ("preadv2", Self::Preadv2),
+        ("mmap", Self::Mmap),
+        ("mmap-all", Self::MmapAll),
+        ("libaio", Self::Libaio),
+        ("posix-aio", Self::PosixAio),
+    ];
+
+    /// What people type.
+    pub fn name(self) -> &'static str {
+        let named = Self::NAMES.iter().find(|(_, method)| *method == self);
+        named.expect("every method has its name").0
+    }
+
+    /// One line about it.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Best => "io_uring, or threads where the kernel refuses that",
+            Self::Uring => "io_uring: registered file and buffers, one call for many reads",
+            Self::Threads => "a pool of threads, each in a pread",
+            Self::Pread => "pread, one read after another",
+            Self::Preadv2 => "preadv2: what is cached at once; polling where the disk can",
+            Self::Mmap => "map a read, touch its pages, unmap; one after another",
+            Self::MmapAll => "map all reads, then touch their pages one after another",
+            Self::Libaio => "io_submit, the kernel's older asynchronous reads",
+            Self::PosixAio => "the C library's aio_read (threads behind the scenes)",
+        }
+    }
+
+    /// What `TENUTO_IO` says; the best if it says nothing.
+    pub(crate) fn from_environment(path: &Path) -> Result<Self, DeviceError> {
+        let Some(said) = std::env::var_os(VARIABLE) else { return Ok(Self::Best) };
+        said.to_string_lossy().parse().map_err(|error: UnknownMethod| DeviceError::Unusable {
+            path: path.to_owned(),
+            reason: format!("{VARIABLE}: {error}"),
+        })
+    }
+
+    /// A queue by this method, or by threads if the kernel refuses it.
+    pub(crate) fn queue(
+        self,
+        file: &Arc<OpenFile>,
+        depth: u32,
+        pool: &Pool,
+    ) -> Result<Box<dyn Queue>, DeviceError> {
+        self.open(file, depth, pool).or_else(|refused| {
+            let instead = format!(" (no {}: {refused})", self.wanted().name());
+            let queue = threads::ThreadsQueue::new(file, depth, &instead);
+            Ok(Box::new(queue.map_err(|source| DeviceError::Open {
+                path: file.path.clone(),
+                hint: "; no more threads for its reads".to_owned(),
+                source,
+            })?) as Box<dyn Queue>)
+        })
+    }
+
+    /// Whether this method reads this file, and the kernel's reason if not.
+    pub(crate) fn probe(self, file: &Arc<OpenFile>) -> io::Result<()> {
+        let pool = Pool::new(units::ByteCount::mib(2), units::ByteCount::mib(2));
+        self.open(file, 1, &pool).map(drop)
+    }
+
+    fn open(self, file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Box<dyn Queue>> {
+        Ok(match self.wanted() {
+            Self::Best | Self::Uring => Box::new(uring::UringQueue::new(file, depth, pool)?),
+            Self::Threads => Box::new(threads::ThreadsQueue::new(file, depth, "")?),
+            Self::Pread => Box::new(OneByOne::new(file, pread::Pread)),
+            Self::Preadv2 => Box::new(OneByOne::new(file, preadv2::Preadv2::new(file)?)),
+            Self::Mmap => Box::new(OneByOne::new(file, mmap::Mmap::in_turn(file, pool)?)),
+            Self::MmapAll => Box::new(OneByOne::new(file, mmap::Mmap::all(file, pool)?)),
+            Self::Libaio => Box::new(libaio::LibaioQueue::new(file, depth, pool)?),
+            Self::PosixAio => Box::new(posix_aio::PosixAioQueue::new(file, depth)),
+        })
+    }
+
+    fn wanted(self) -> Self {
+        if self == Self::Best { Self::Uring } else { self }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no method has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no way to read; say {names}", names = all_names())]
+pub struct UnknownMethod(String);
+
+impl FromStr for Method {
+    type Err = UnknownMethod;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
+        let named = Self::NAMES.iter().find(|(name, _)| *name == text);
+        named.map(|(_, method)| *method).ok_or_else(|| UnknownMethod(text.to_owned()))
+    }
+}
+
+fn all_names() -> String {
+    let names = Method::NAMES.map(|(name, _)| name);
+    let (last, others) = names.split_last().expect("there are some");
+    format!("{} or {last}", others.join(", "))
+}
+
+/// How a file's reads pass the page cache, for [`Queue::method`].
+fn cached(file: &OpenFile) -> &'static str {
+    if file.direct { "direct" } else { "buffered" }
+}
+
+/// The environment variable that overrides the choice.
+const VARIABLE: &str = "TENUTO_IO";

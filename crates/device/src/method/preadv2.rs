@@ -1,0 +1,110 @@
+//! Reads by `preadv2`, one after another, with the flag that means something for the file:
+//!
+//! - buffered: `RWF_NOWAIT` first, which takes what the page cache holds and never waits for the
+//!   disk; the rest, if any, by a second call that does. So it is known how many reads the page
+//!   cache answered, and reports say it.
+//! - direct: `RWF_HIPRI`, which polls for the completion instead of sleeping, on disks with queues
+//!   for it (`queue/io_poll`). On all others the kernel takes the flag without a word and does
+//!   nothing of the sort, so it is left out there.
+
+use super::cached;
+use super::in_flight::refuses_method;
+use super::one_by_one::OneRead;
+use crate::bounce::Bounce;
+use crate::file::OpenFile;
+use crate::sysfs::Disk;
+use crate::{Buffer, DeviceError};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use std::io::{self, IoSliceMut};
+
+/// See the head of this file.
+pub(super) struct Preadv2 {
+    /// Of a first try.
+    first: ReadWriteFlags,
+    reads: u64,
+    /// Reads that the page cache answered wholly.
+    from_cache: u64,
+}
+
+impl Preadv2 {
+    /// Fails with the kernel's reason if it does not do the call.
+    pub(super) fn new(file: &OpenFile) -> io::Result<Self> {
+        let polls = || Disk::of_number(file.number).is_some_and(|disk| disk.polls());
+        let first = match file.direct {
+            false => ReadWriteFlags::NOWAIT,
+            true if polls() => ReadWriteFlags::HIPRI,
+            true => ReadWriteFlags::empty(),
+        };
+        let mut it = Self { first, reads: 0, from_cache: 0 };
+        it.probe(file)?;
+        Ok(it)
+    }
+
+    /// Falls back to no flag where the file system knows none.
+    fn probe(&mut self, file: &OpenFile) -> io::Result<()> {
+        let mut answer = Ok(0);
+        let mut one = |flags| {
+            let length = Bounce::ALIGNMENT.min(usize::try_from(file.geometry.size.0).unwrap_or(0));
+            // The only piece of this closure never fails; what the kernel said is kept.
+            let _ = Bounce::default().pieces(length, |_, aligned| {
+                answer = preadv2(&file.file, &mut [IoSliceMut::new(aligned)], 0, flags);
+                Ok(())
+            });
+            match answer {
+                Err(errno) => refuses_method(-i64::from(errno.raw_os_error())),
+                Ok(_) => None,
+            }
+        };
+        if one(self.first).is_some() {
+            self.first = ReadWriteFlags::empty();
+        }
+        one(self.first).map_or(Ok(()), |errno| Err(errno.into()))
+    }
+}
+
+impl OneRead for Preadv2 {
+    type Prepared = ();
+
+    fn prepare(&mut self, _file: &OpenFile, _place: (u64, usize)) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        file: &OpenFile,
+        offset: u64,
+        buffer: &mut Buffer,
+        (): (),
+    ) -> Result<(), DeviceError> {
+        let place = (offset, buffer.len());
+        let (mut got, mut calls, mut flags) = (0, 0, self.first);
+        while got < place.1 {
+            let rest = &mut [IoSliceMut::new(&mut buffer[got..])];
+            match preadv2(&file.file, rest, offset + got as u64, flags) {
+                Ok(0) => return Err(DeviceError::ends_early(&file.path, place, got)),
+                Ok(n) => got += n,
+                Err(Errno::INTR) => continue,
+                // Not in the cache: the next call waits.
+                Err(Errno::AGAIN) if flags == ReadWriteFlags::NOWAIT => {}
+                Err(e) => return Err(DeviceError::io("reading", &file.path, place, e.into())),
+            }
+            calls += 1;
+            flags = flags.difference(ReadWriteFlags::NOWAIT);
+        }
+        self.reads += 1;
+        self.from_cache += u64::from(calls == 1 && self.first == ReadWriteFlags::NOWAIT);
+        Ok(())
+    }
+
+    fn method(&self, file: &OpenFile) -> String {
+        let how = cached(file);
+        if self.first == ReadWriteFlags::HIPRI {
+            format!("preadv2, {how}, polling")
+        } else if self.first == ReadWriteFlags::NOWAIT && self.reads > 0 {
+            let Self { reads, from_cache, .. } = self;
+            format!("preadv2, {how}, {from_cache} of {reads} reads from the page cache")
+        } else {
+            format!("preadv2, {how}")
+        }
+    }
+}
