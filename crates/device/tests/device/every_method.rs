@@ -416,7 +416,7 @@ fn every_method_is_named_listed_and_says_what_it_reads_by() {
             let said = device.queue_by(method, 2, &pool).unwrap().method();
             match allowed {
                 Ok(()) => {
-                    assert!(said.contains("threads") == (method == Method::Threads), "{said}")
+                    assert_eq!(said.contains("threads"), method == Method::Threads, "{said}");
                 }
                 Err(why) => {
                     let instead = format!("(no {method}: {why})");

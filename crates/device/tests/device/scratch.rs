@@ -1,4 +1,6 @@
-//! A directory for one test, gone afterwards.
+//! A directory or a loop device for one test, gone afterwards.
+
+#![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
 
 use std::path::{Path, PathBuf};
 
