@@ -4,11 +4,11 @@
 //! The modelled disk serves one request after another in the order in which they are asked for,
 //! whoever asks. Its first and last byte are those of the device below, however small that is
 //! ([`DiskModel::scaled_to`]). The device below must be faster than the model; what it delivers
-//! late comes late. The model's moments come from the clock, so two runs differ by where the
+//! late comes late, and [`BlockDevice::lateness`] says how late. The model's moments come from the clock, so two runs differ by where the
 //! platter was.
 
 use crate::paced::{Paced, Timing};
-use crate::{BlockDevice, DeviceError, Geometry, Pool, Queue};
+use crate::{BlockDevice, DeviceError, Geometry, Lateness, Pool, Queue};
 use disk::{DiskModel, Head};
 use std::ops::Range;
 use std::sync::Arc;
@@ -73,6 +73,11 @@ impl BlockDevice for AsDisk {
     /// Everywhere: the model's time does not depend on what was written.
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
         Ok(vec![area])
+    }
+
+    /// After the moments that the model says. Requests that pass through are not counted.
+    fn lateness(&self) -> Option<Lateness> {
+        Some(self.paced.lateness())
     }
 
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {

@@ -1,6 +1,6 @@
 //! The two faces of a device.
 
-use crate::{Buffer, Pool};
+use crate::{Buffer, Lateness, Pool};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -160,6 +160,12 @@ pub trait BlockDevice: Send + Sync + Debug {
     /// the disk's speed. All of it, where the device cannot tell.
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
         Ok(vec![area])
+    }
+
+    /// How late it hands out what it reads, if it stands in for a slower device and so keeps times
+    /// of its own.
+    fn lateness(&self) -> Option<Lateness> {
+        None
     }
 
     /// A queue of reads on this device that takes its buffers from `pool`.

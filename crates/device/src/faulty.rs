@@ -1,7 +1,7 @@
 //! A device that fails as told: for tests of everything that stands on one.
 //!
 //! Faults are scripted by place and kind of access, each a number of times; the first that fits is
-//! used. Reads of a queue meet the same script as blocking reads.
+//! used. There is no chance in it: a latency tail counts. Reads of a queue meet the same script as blocking reads.
 
 use crate::{BlockDevice, Buffer, Completion, DeviceError, Geometry, Pool, Queue};
 use std::io;
@@ -22,8 +22,21 @@ pub enum Fault {
         /// Which bits.
         bits: u8,
     },
+    /// So many bytes arrive, then no more: the read fails as at the end of a device.
+    Short {
+        /// How many.
+        kept: usize,
+    },
     /// It takes so much longer.
     Stall(Duration),
+    /// One in so many of the accesses that the rule fits takes so much longer, the last of each
+    /// such number; the others go on to the next rule.
+    Tail {
+        /// How many; 100 makes the 99th percentile.
+        one_in: u32,
+        /// How much.
+        longer: Duration,
+    },
     /// So many bytes of the write arrive, then the device is gone: `EIO`.
     Torn {
         /// How many.
@@ -75,7 +88,7 @@ impl Faulty {
 
     /// All is well again.
     pub fn heal(&self) {
-        self.script.rules().clear();
+        self.script.lines().clear();
     }
 }
 
@@ -93,8 +106,7 @@ impl BlockDevice for Faulty {
             _ => {}
         }
         self.inner.read_at(offset, into)?;
-        rot(fault, offset, into);
-        Ok(())
+        spoil(fault, Path::new(NAME), offset, into)
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
@@ -152,30 +164,45 @@ impl Faulty {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Script(Mutex<Vec<Rule>>);
+pub(crate) struct Script(Mutex<Vec<Line>>);
+
+#[derive(Debug)]
+struct Line {
+    rule: Rule,
+    /// Accesses that it fitted.
+    met: u32,
+}
 
 impl Script {
     pub(crate) fn add(&self, rule: Rule) {
-        self.rules().push(rule);
+        self.lines().push(Line { rule, met: 0 });
     }
 
-    fn rules(&self) -> std::sync::MutexGuard<'_, Vec<Rule>> {
+    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fault that this access meets; it is used up by that.
     pub(crate) fn next(&self, access: Access, (offset, len): (u64, usize)) -> Option<Fault> {
         let end = offset.saturating_add(len as u64);
-        let fits = |rule: &&mut Rule| {
+        for Line { rule, met } in self.lines().iter_mut() {
             let touched = rule.area.start < end && offset < rule.area.end;
-            rule.access == access && rule.times > 0 && (touched || access == Access::Flush)
-        };
-        let mut rules = self.rules();
-        let rule = rules.iter_mut().find(fits)?;
-        if rule.times != u32::MAX {
-            rule.times -= 1;
+            let fits = rule.access == access && (touched || access == Access::Flush);
+            if !fits || rule.times == 0 {
+                continue;
+            }
+            *met = met.wrapping_add(1);
+            let fault = match rule.fault {
+                Fault::Tail { one_in, .. } if !met.is_multiple_of(one_in.max(1)) => continue,
+                Fault::Tail { longer, .. } => Fault::Stall(longer),
+                fault => fault,
+            };
+            if rule.times != u32::MAX {
+                rule.times -= 1;
+            }
+            return Some(fault);
         }
-        Some(rule.fault)
+        None
     }
 }
 
@@ -196,7 +223,10 @@ impl FaultyQueue {
             let mut due = Instant::now();
             if let Some(i) = marked {
                 let (_, offset, fault, until) = self.under_way.swap_remove(i);
-                rot(Some(fault), offset, &mut completion.buffer);
+                let Completion { buffer, result, .. } = &mut completion;
+                if result.is_ok() {
+                    *result = spoil(Some(fault), Path::new(NAME), offset, buffer);
+                }
                 due = until;
             }
             self.held.push((due, completion));
@@ -265,13 +295,30 @@ fn failed(access: Access, place: (u64, usize), errno: i32) -> DeviceError {
         Access::Write => "writing",
         Access::Flush => "flushing",
     };
-    DeviceError::io(action, Path::new("(faulty)"), place, io::Error::from_raw_os_error(errno))
+    DeviceError::io(action, Path::new(NAME), place, io::Error::from_raw_os_error(errno))
 }
 
-pub(crate) fn rot(fault: Option<Fault>, offset: u64, read: &mut [u8]) {
-    let Some(Fault::BitRot { at, bits }) = fault else { return };
-    let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
-    if let Some(byte) = place.and_then(|place| read.get_mut(place)) {
-        *byte ^= bits;
+/// What a fault makes of a read that went well.
+pub(crate) fn spoil(
+    fault: Option<Fault>,
+    path: &Path,
+    offset: u64,
+    read: &mut [u8],
+) -> Result<(), DeviceError> {
+    match fault {
+        Some(Fault::Short { kept }) if kept < read.len() => {
+            Err(DeviceError::ends_early(path, (offset, read.len()), kept))
+        }
+        Some(Fault::BitRot { at, bits }) => {
+            let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
+            if let Some(byte) = place.and_then(|place| read.get_mut(place)) {
+                *byte ^= bits;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
+
+/// What errors call it.
+const NAME: &str = "(faulty)";

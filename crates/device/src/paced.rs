@@ -9,6 +9,7 @@
 //! Nothing is handed out early. What the device below delivers late comes late, but the timing goes
 //! on from its own moments, so lateness is not passed on to the next read.
 
+use crate::lateness::{Lateness, LatenessCounter};
 use crate::{BlockDevice, Buffer, Completion, DeviceError, Geometry, Pool, Queue};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -34,18 +35,29 @@ pub(crate) struct Paced {
 struct Pace {
     origin: Instant,
     timing: Mutex<Box<dyn Timing>>,
+    lateness: LatenessCounter,
 }
 
 impl Paced {
     pub(crate) fn new(inner: Arc<dyn BlockDevice>, timing: Box<dyn Timing>) -> Self {
-        let pace = Pace { origin: Instant::now(), timing: Mutex::new(timing) };
+        let pace = Pace {
+            origin: Instant::now(),
+            timing: Mutex::new(timing),
+            lateness: LatenessCounter::default(),
+        };
         Self { inner, pace: Arc::new(pace) }
+    }
+
+    /// How late requests were handed out, so far.
+    pub(crate) fn lateness(&self) -> Lateness {
+        self.pace.lateness.so_far()
     }
 
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let due = self.ask(offset, into.len(), false);
         self.inner.read_at(offset, into)?;
         self.pace.sleep_until(due);
+        self.pace.handed_out(due);
         Ok(())
     }
 
@@ -53,6 +65,7 @@ impl Paced {
         let due = self.ask(offset, from.len(), true);
         self.inner.write_at(offset, from)?;
         self.pace.sleep_until(due);
+        self.pace.handed_out(due);
         Ok(())
     }
 
@@ -103,6 +116,10 @@ impl Pace {
         timing.finish(now, offset, len as u64, write)
     }
 
+    fn handed_out(&self, due: Moment) {
+        self.lateness.count(self.now().since(due));
+    }
+
     fn sleep_until(&self, moment: Moment) {
         sharpen_timers();
         loop {
@@ -150,7 +167,12 @@ impl PacedQueue {
     fn hand_out(&mut self, now: Moment, done: &mut Vec<Completion>) {
         self.held.sort_by_key(|(due, _)| *due);
         let due = self.held.partition_point(|(due, _)| *due <= now);
-        done.extend(self.held.drain(..due).map(|(_, completion)| completion));
+        for (due, completion) in self.held.drain(..due) {
+            if completion.result.is_ok() {
+                self.pace.handed_out(due);
+            }
+            done.push(completion);
+        }
     }
 }
 

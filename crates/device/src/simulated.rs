@@ -18,7 +18,7 @@
 //! holds written pages in memory; places never written read as zeros. It is one disk for all its
 //! clones; threads that share it share its clock, so only one thread gives the same times always.
 
-use crate::faulty::{Rule, Script, rot};
+use crate::faulty::{Rule, Script, spoil};
 use crate::{
     Access, BlockDevice, Buffer, Completion, DeviceError, DeviceKind, Fault, Geometry, Pool, Queue,
 };
@@ -208,8 +208,7 @@ impl BlockDevice for SimulatedDisk {
             return Err(self.failed(Access::Read, place, errno));
         }
         self.state().read(offset, into);
-        rot(answer.fault, offset, into);
-        Ok(())
+        spoil(answer.fault, Path::new(NAME), offset, into)
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
@@ -260,8 +259,7 @@ impl Queue for SimulatedQueue {
                 return Err(disk.failed(Access::Read, place, errno));
             }
             disk.state().read(offset, &mut buffer);
-            rot(answer.fault, offset, &mut buffer);
-            Ok(())
+            spoil(answer.fault, Path::new(NAME), offset, &mut buffer)
         });
         self.under_way.insert((done, self.asked), Completion { tag, buffer, result });
         self.asked += 1;

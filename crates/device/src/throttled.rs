@@ -2,7 +2,7 @@
 //! carries so many bits per second. No seeks; [`AsDisk`](crate::AsDisk) has those.
 
 use crate::paced::{Paced, Timing};
-use crate::{BlockDevice, DeviceError, Geometry, Pool, Queue};
+use crate::{BlockDevice, DeviceError, Geometry, Lateness, Pool, Queue};
 use std::ops::Range;
 use std::sync::Arc;
 use units::{BitRate, ByteCount, Moment};
@@ -42,6 +42,11 @@ impl BlockDevice for Throttled {
 
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
         self.paced.inner.written(area)
+    }
+
+    /// After the moments at which the rate lets them through.
+    fn lateness(&self) -> Option<Lateness> {
+        Some(self.paced.lateness())
     }
 
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {

@@ -163,6 +163,12 @@ impl Shared {
             failures: disk.failures,
             in_flight: disk.in_flight,
             least_slack: disk.least_slack,
+            slowed: shelf.store.device().lateness().map(|late| wire::Slowed {
+                requests: late.requests,
+                late_median: late.median.as_secs_f64(),
+                late_p99: late.p99.as_secs_f64(),
+                late_longest: late.longest.as_secs_f64(),
+            }),
             slots: slots.iter().copied().collect(),
         });
         disks.collect()

@@ -294,7 +294,7 @@ pub struct Refused {
 }
 
 /// One disk of a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskStatus {
     /// The store on it.
     pub store: String,
@@ -316,8 +316,26 @@ pub struct DiskStatus {
     pub in_flight: u32,
     /// The smallest slack of the admitted schedule ahead, in reads.
     pub least_slack: u64,
+    /// How well a disk slowed down (`--as-disk`, `--throttle`) keeps the times that it should;
+    /// `null` for a disk as it is.
+    #[serde(default)]
+    pub slowed: Option<Slowed>,
     /// The last slots, oldest first.
     pub slots: Vec<SlotUse>,
+}
+
+/// How late a slowed disk hands out what it reads, in seconds after the moment that its model says:
+/// what of the server's lateness is not the model's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slowed {
+    /// Requests handed out.
+    pub requests: u64,
+    /// Half of them were at most so late.
+    pub late_median: f64,
+    /// 99 of 100.
+    pub late_p99: f64,
+    /// The worst.
+    pub late_longest: f64,
 }
 
 /// One slot of one disk.

@@ -189,6 +189,47 @@ fn rot_flips_what_is_read_and_a_torn_write_keeps_its_front() {
 }
 
 #[test]
+fn a_read_can_come_short_and_every_third_late() {
+    let late = Duration::from_millis(30);
+    let device = faulty(&[
+        (Access::Read, 0..1, 1, Fault::Short { kept: 100 }),
+        (Access::Read, 1 << 20..8 << 20, u32::MAX, Fault::Tail { one_in: 3, longer: late }),
+    ]);
+    let said = device.read_at(0, &mut [0; 8192]).unwrap_err().to_string();
+    assert!(said.contains("it ends after 100 of them"), "{said}");
+    let pool = pool();
+    let mut queue = device.queue(6, &pool).unwrap();
+    let start = Instant::now();
+    for tag in 1..=6 {
+        queue.submit(tag, tag << 20, pool.take(4096).unwrap()).unwrap();
+    }
+    let done = drain(&mut *queue);
+    let mut last = tags(&done)[4..].to_vec();
+    last.sort_unstable();
+    assert_eq!(last, [3, 6], "{:?}", tags(&done));
+    assert!(start.elapsed() >= late);
+}
+
+#[test]
+fn a_modelled_disk_counts_how_late_it_was() {
+    let disk = AsDisk::new(memory(8), &DiskModel::preset("ssd-nvme").unwrap());
+    assert_eq!(disk.lateness().unwrap().requests, 0);
+    let pool = pool();
+    let mut queue = disk.queue(4, &pool).unwrap();
+    for tag in 0..4 {
+        queue.submit(tag, tag << 20, pool.take(1 << 20).unwrap()).unwrap();
+    }
+    drain(&mut *queue);
+    disk.read_at(0, &mut [0; 4096]).unwrap();
+    let lateness = disk.lateness().unwrap();
+    assert_eq!(lateness.requests, 5);
+    assert!(lateness.median <= lateness.p99 && lateness.p99 <= lateness.longest, "{lateness:?}");
+    disk.set_pass_through(true);
+    disk.read_at(0, &mut [0; 4096]).unwrap();
+    assert_eq!(disk.lateness().unwrap().requests, 5, "what passes through is not counted");
+}
+
+#[test]
 fn a_flush_can_fail_and_heal() {
     let device = faulty(&[(Access::Flush, 0..0, u32::MAX, Fault::Errno(libc::EIO))]);
     assert!(device.flush().is_err() && device.flush().is_err());
