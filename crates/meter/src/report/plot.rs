@@ -40,6 +40,8 @@ pub enum Shape {
     Area,
     /// Each point stands alone.
     Dots,
+    /// The first with the second, the third with the fourth, and so on: ranges.
+    Spans,
     /// A limit: from side to side at the first point's height, dashed.
     Limit,
 }
@@ -91,6 +93,10 @@ impl Plot {
             let line = colour.stroke_width(2);
             match series.shape {
                 Shape::Line | Shape::Step => chart.draw_series(LineSeries::new(points, line))?,
+                Shape::Spans => {
+                    let span = |ends: &[(f64, f64)]| PathElement::new(ends.to_vec(), line);
+                    chart.draw_series(points.chunks_exact(2).map(span))?
+                }
                 Shape::Limit => chart.draw_series(DashedLineSeries::new(points, 8, 5, line))?,
                 Shape::Area => {
                     chart.draw_series(AreaSeries::new(points.clone(), 0.0, colour.mix(0.25)))?;
@@ -138,7 +144,7 @@ impl Series {
         let points = self.points.iter().copied();
         let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
         match self.shape {
-            Shape::Line | Shape::Dots => finite.collect(),
+            Shape::Line | Shape::Dots | Shape::Spans => finite.collect(),
             Shape::Limit => finite.take(1).flat_map(|(_, y)| [(0.0, y), (right, y)]).collect(),
             Shape::Step | Shape::Area => {
                 let mut steps: Vec<(f64, f64)> = Vec::new();
@@ -212,6 +218,7 @@ mod tests {
                 series(Shape::Area, &[(0.0, 1.0), (1.0, 3.0), (2.0, f64::NAN)]),
                 series(Shape::Limit, &[(0.0, 2.0)]),
                 series(Shape::Dots, &[(0.5, 0.5)]),
+                series(Shape::Spans, &[(1.0, 0.5), (1.0, 0.7)]),
             ],
         };
         let svg = plot.svg().unwrap();

@@ -90,7 +90,7 @@ impl Plan {
     }
 
     /// Where the block after the one at `place` lies.
-    pub(crate) fn after(&self, place: u64) -> u64 {
+    pub fn after(&self, place: u64) -> u64 {
         let next = place + self.block.0;
         if next.saturating_add(self.block.0) <= self.size.0 { next } else { 0 }
     }

@@ -3,15 +3,11 @@
 //! Their figures come out only with 1 MB = 10^6 bytes = 8 Mb throughout. The rates are those the
 //! paper gives, not the disk model's.
 
+use super::alderman::{MB, MPEG1};
 use super::{Cell, Report, Table};
 use disk::bounds::{RoundCost, ratio};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
-
-/// A block of one round (d).
-pub(super) const MB: ByteCount = ByteCount(1_000_000);
-/// What a stream plays (r_disp).
-pub(super) const MPEG1: BitRate = BitRate(1_500_000);
+use units::BitRate;
 
 pub(super) fn run(_: &mut dyn FnMut(f64)) -> Report {
     let mut table = Table::new(

@@ -5,8 +5,12 @@
 //! its chance from seeds it names, so that it says the same on every machine; it takes well under a
 //! minute. How a [`Report`] is shown or written is up to the caller.
 
+mod alderman;
 mod alderman_bounds;
+mod alderman_rounds;
+mod alderman_table1;
 mod report;
+mod scheduled;
 
 pub use report::{Cell, Figure, Report, Table};
 
@@ -22,11 +26,23 @@ pub struct Reproduction {
 }
 
 /// All there are, by paper.
-pub const ALL: &[Reproduction] = &[Reproduction {
-    name: "alderman-bounds",
-    about: "Streams a disk holds by arithmetic: 70, 68 and 44",
-    run: alderman_bounds::run,
-}];
+pub const ALL: &[Reproduction] = &[
+    Reproduction {
+        name: "alderman-bounds",
+        about: "Streams a disk holds by arithmetic: 70, 68 and 44",
+        run: alderman_bounds::run,
+    },
+    Reproduction {
+        name: "alderman-table1",
+        about: "Streams a disk holds by each way of reading it",
+        run: alderman_table1::run,
+    },
+    Reproduction {
+        name: "alderman-rounds",
+        about: "How long each of a hundred rounds takes, in four charts",
+        run: alderman_rounds::run,
+    },
+];
 
 /// Name and line of each, for a command line's list of words.
 pub const WORDS: [(&str, &str); ALL.len()] = {

@@ -1,0 +1,80 @@
+//! What the reproductions of Alderman and Diallo share: their disk, their streams, their ways of
+//! reading.
+
+use device::SimulatedDisk;
+use disk::DiskModel;
+use meter::rounds::{Capacity, Cut, Order, Outcome, Plan, SimulatedPort, most_streams, run};
+use std::convert::Infallible;
+use units::{BitRate, ByteCount};
+
+/// A block of one round (d). Their own bounds need 10^6 bytes.
+pub(super) const MB: ByteCount = ByteCount(1_000_000);
+/// Their other block.
+pub(super) const HALF_MB: ByteCount = ByteCount(500_000);
+/// What a stream plays (r_disp).
+pub(super) const MPEG1: BitRate = BitRate(1_500_000);
+
+/// How a round's blocks are read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Way {
+    /// One by one in SCAN order: their best.
+    Scan,
+    /// One by one in a random order, new in each round.
+    Arrival,
+    /// All asked for at once, in the order of the streams, cut into pieces of this size: theirs
+    /// by asynchronous reads.
+    AtOnce(ByteCount),
+    /// All asked for at once, in a random order, cut into pieces of this size: theirs by threads,
+    /// each of which wakes when it wakes.
+    Threads(ByteCount),
+}
+
+/// The disk of their measurements.
+pub(super) fn their_disk() -> DiskModel {
+    DiskModel::preset("st39183w").expect("it comes along")
+}
+
+/// So many streams, spread over the disk, a hundred rounds.
+pub(super) fn their_plan(model: &DiskModel, streams: u32, block: ByteCount) -> Plan {
+    Plan::spread(streams, model.capacity(), block, MPEG1)
+}
+
+/// A run on a disk fresh from the box.
+pub(super) fn rounds(model: &DiskModel, way: Way, plan: Plan) -> Outcome {
+    let port = SimulatedPort::new(SimulatedDisk::new(model));
+    let streams = u32::try_from(plan.starts.len()).expect("few streams");
+    let random = Order::Arrival(SEED);
+    let ran = match way {
+        Way::Scan => run(&plan, &mut { port }, &mut |_| true),
+        Way::Arrival => run(&Plan { order: random, ..plan }, &mut { port }, &mut |_| true),
+        Way::AtOnce(piece) => {
+            let plan = Plan { at_once: streams, ..plan };
+            run(&plan, &mut Cut::new(port, piece), &mut |_| true)
+        }
+        Way::Threads(piece) => {
+            let plan = Plan { order: random, at_once: streams, ..plan };
+            run(&plan, &mut Cut::new(port, piece), &mut |_| true)
+        }
+    };
+    ran.expect("a simulated disk without faults reads")
+}
+
+/// The most streams by this rule, one more at a time.
+pub(super) fn most(
+    model: &DiskModel,
+    way: Way,
+    block: ByteCount,
+    holds: impl Fn(&Outcome) -> bool,
+) -> Capacity {
+    let attempt =
+        |streams| Ok::<_, Infallible>(rounds(model, way, their_plan(model, streams, block)));
+    let about = match way {
+        Way::Scan | Way::Arrival => 60,
+        Way::AtOnce(_) | Way::Threads(_) => 30,
+    };
+    let Ok(found) = most_streams(about, holds, attempt);
+    found
+}
+
+/// Chance in these reproductions is this seed.
+const SEED: u64 = 1;
