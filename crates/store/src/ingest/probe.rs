@@ -42,6 +42,12 @@ struct Stream {
     codec_tag_string: String,
     bit_rate: Option<String>,
     duration: Option<String>,
+    /// Of pictures: how many are decoded before the one to be shown.
+    #[serde(default)]
+    has_b_frames: u32,
+    /// Of pictures: how a decoded one lies in memory.
+    #[serde(default)]
+    pix_fmt: String,
     #[serde(default)]
     disposition: Disposition,
     #[serde(default)]
@@ -64,6 +70,10 @@ struct Tags {
 
 #[derive(Debug, Default, Deserialize)]
 struct Packet {
+    #[serde(default)]
+    stream_index: u32,
+    pts: Option<i64>,
+    dts: Option<i64>,
     #[serde(default)]
     side_data_list: Vec<SideData>,
 }
@@ -205,7 +215,28 @@ impl Probe {
                 stream.describe(false)
             ));
         }
+        if stream.has_b_frames > 0 && self.has_no_times(stream) {
+            return Err("its pictures are out of order and have no times, and FFmpeg cannot work \
+                 them out; give them some first, for instance with `mkvmerge -o FILM.mkv FILE`"
+                .to_owned());
+        }
+        // A QuickTime file brings a tag that its readers know.
+        let tagged = self.format.format_name.starts_with("mov");
+        if stream.codec() == "rawvideo" && !tagged && !RAW_IN_MOV.contains(&&*stream.pix_fmt) {
+            return Err(format!(
+                "no player finds out of QuickTime how its raw {} pictures lie in memory; convert \
+                 them first, or take it in with --as file",
+                stream.pix_fmt
+            ));
+        }
         Ok(())
+    }
+
+    /// Whether a stream's packets say neither when to decode nor when to show them.
+    fn has_no_times(&self, stream: &Stream) -> bool {
+        let mut packets =
+            self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
+        packets.peek().is_some() && packets.all(|it| it.pts.is_none() && it.dts.is_none())
     }
 
     /// Sound by its bit rate, which is steady; pictures share what is left of the file.
@@ -239,9 +270,11 @@ impl Probe {
             .collect()
     }
 
-    /// Whether old players packed several pictures into one packet of this file.
+    /// Whether several pictures may lie in one packet, as encoders of the AVI days packed them to
+    /// hide that they reorder.
     pub(super) fn may_pack_pictures(&self) -> bool {
-        self.format.format_name == "avi"
+        let reordered = |stream: &Stream| stream.codec() == "mpeg4" && stream.has_b_frames > 0;
+        self.format.format_name == "avi" && self.streams.iter().any(reordered)
     }
 }
 
@@ -329,6 +362,12 @@ const INPUT: &[&str] = &[
     "-i",
 ];
 
+/// Layouts of raw pictures that FFmpeg marks in QuickTime so that it knows them again.
+const RAW_IN_MOV: &[&str] = &[
+    "abgr", "argb", "ayuv64le", "bgr24", "bgra", "gray16be", "rgb24", "rgb48be", "rgb555be",
+    "rgb555le", "rgb565le", "rgba", "uyvy422", "yuv444p", "yuyv422",
+];
+
 const ASK: &[&str] = &[
     "-v",
     "error",
@@ -338,9 +377,9 @@ const ASK: &[&str] = &[
     "%+#32",
     "-show_entries",
     "format=format_name,duration:\
-     stream=index,codec_type,codec_name,codec_tag_string,bit_rate,duration:\
+     stream=index,codec_type,codec_name,codec_tag_string,bit_rate,duration,has_b_frames,pix_fmt:\
      stream_disposition=attached_pic,timed_thumbnails:stream_tags=language:\
-     packet=stream_index:packet_side_data=side_data_type",
+     packet=stream_index,pts,dts:packet_side_data=side_data_type",
 ];
 
 /// Thousands of streams; more is no file of anybody's.
@@ -368,6 +407,20 @@ mod tests {
         }
     }
 
+    fn bare(has_b_frames: u32, packet: &str) -> String {
+        format!(
+            r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"h264","has_b_frames":{has_b_frames}}}],
+            "packets":[{{"stream_index":0,{packet}}}]}}"#
+        )
+    }
+
+    fn raw(format: &str, layout: &str) -> String {
+        format!(
+            r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"rawvideo","pix_fmt":"{layout}"}}],
+            "format":{{"format_name":"{format}"}}}}"#
+        )
+    }
+
     #[test]
     fn what_is_taken_left_out_and_refused() {
         let video = r#"{"index":1,"codec_type":"video","codec_name":"h264"}"#;
@@ -393,6 +446,12 @@ mod tests {
             format!(
                 r#"{{"streams":[{video}],"packets":[{{"side_data_list":[{{"side_data_type":"Encryption info"}}]}}]}}"#
             ),
+            bare(2, r#""dts":0"#),
+            bare(0, r#""size":"9""#),
+            bare(2, r#""size":"9""#),
+            raw("avi", "yuv420p"),
+            raw("mov,mp4,m4a,3gp,3g2,mj2", "yuv420p"),
+            raw("matroska,webm", "uyvy422"),
         ];
         let decided: Vec<String> = cases.iter().map(|json| decide(json)).collect();
         expect_test::expect![[r#"
@@ -403,7 +462,13 @@ mod tests {
             refused: FFmpeg does not know the codec of video stream 0 (ZYGO); take it in with --as file
             refused: FFmpeg finds neither pictures nor sound in it, but subtitle stream 0 (ass); take it in with --as file
             refused: FFmpeg finds neither pictures nor sound in it; take it in with --as file
-            refused: it is encrypted; decrypt it first, with whoever holds the key"#]]
+            refused: it is encrypted; decrypt it first, with whoever holds the key
+            mp4: 0 h264 976.6 KiB; left out: []
+            mp4: 0 h264 976.6 KiB; left out: []
+            refused: its pictures are out of order and have no times, and FFmpeg cannot work them out; give them some first, for instance with `mkvmerge -o FILM.mkv FILE`
+            refused: no player finds out of QuickTime how its raw yuv420p pictures lie in memory; convert them first, or take it in with --as file
+            mov: 0 rawvideo 976.6 KiB; left out: []
+            mov: 0 rawvideo 976.6 KiB; left out: []"#]]
         .assert_eq(&decided.join("\n"));
     }
 }

@@ -1,4 +1,5 @@
-//! FFmpeg's programs as processes that can do no harm: no input, no writing of files, bounded
+//! FFmpeg's programs as processes that can do no harm: no input but a file or each
+//! other, no writing of files, bounded
 //! memory, a process group of their own to kill, and death with the thread that started them.
 //!
 //! The bounds come from `prlimit` and `setpriv` (util-linux), where they are installed.
@@ -21,6 +22,15 @@ pub(super) struct Process {
 impl Process {
     /// Starts `ffmpeg` or `ffprobe`.
     pub(super) fn start(program: &'static str, arguments: &[OsString]) -> Result<Self, StoreError> {
+        Self::start_reading(Stdio::null(), program, arguments)
+    }
+
+    /// As [`Process::start`], with something to read.
+    pub(super) fn start_reading(
+        stdin: Stdio,
+        program: &'static str,
+        arguments: &[OsString],
+    ) -> Result<Self, StoreError> {
         let failed = |hint| move |source| StoreError::Tool { program, hint, source };
         let Some(path) = find(program) else {
             let missing = io::Error::from(io::ErrorKind::NotFound);
@@ -39,7 +49,7 @@ impl Process {
         words.extend_from_slice(arguments);
         let child = Command::new(&words[0])
             .args(&words[1..])
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -50,11 +60,21 @@ impl Process {
 
     /// Its output and its complaints; once.
     pub(super) fn pipes(&mut self) -> (ChildStdout, ChildStderr) {
-        let stdout = self.child.stdout.take().expect("taken once");
-        let stderr = self.child.stderr.take().expect("taken once");
+        let stdout = self.stdout();
+        let stderr = self.stderr().expect("taken once");
         // Fewer, larger reads; the pipe works as well without.
         let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
         (stdout, stderr)
+    }
+
+    /// Its output alone, for another process to read; once.
+    pub(super) fn stdout(&mut self) -> ChildStdout {
+        self.child.stdout.take().expect("taken once")
+    }
+
+    /// Its complaints alone; once.
+    pub(super) fn stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
     }
 
     /// Kills it and whatever it started.

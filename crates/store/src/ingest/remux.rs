@@ -1,13 +1,13 @@
 //! Media through FFmpeg: probe, remux on a pipe, read, write, seal.
 
 use super::fragments::Filling;
-use super::probe::{Plan, Probe, input, probe};
+use super::probe::{Plan, Probe, Taken, input, probe};
 use super::process::{Process, last_words, tail};
 use super::{IngestReport, Job};
 use crate::{StoreError, TitleWriter};
 use media::FragmentError;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{self, Read};
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ pub(super) fn ingest(
     let found = probe(job)?;
     let plan = found.plan(job.size).map_err(|reason| job.refused(reason))?;
     let filling = Filling::new(writer, plan.streams.iter().map(|stream| stream.expected).collect());
-    let mut process = Process::start("ffmpeg", &arguments(job, &found, &plan))?;
-    let (filled, complaints, status) = run(&mut process, filling, job);
+    let mut chain = Chain::start(job, &found, &plan)?;
+    let (filled, complaints, status) = run(&mut chain, filling, job);
     job.tell("sealing", job.size)?;
     let said = last_words(&complaints);
     let filling = match (filled, status) {
@@ -59,30 +59,32 @@ pub(super) fn ingest(
 /// Lets FFmpeg run to its end, or until something fails, and says how it ended: what was filled,
 /// its complaints, its exit status (`None` when it had to be killed).
 fn run<'a>(
-    process: &mut Process,
+    chain: &mut Chain,
     mut filling: Filling<'a>,
     job: &mut Job<'_>,
 ) -> (Result<Filling<'a>, FragmentError<StoreError>>, String, Option<ExitStatus>) {
-    let (stdout, stderr) = process.pipes();
+    let (stdout, stderr) = chain.remuxer.pipes();
+    let unpacker_stderr = chain.unpacker.as_mut().and_then(Process::stderr);
     // Reading the pipe and writing the device overlap; the channels bound what is under way.
     let (full, pieces) = sync_channel(PIECES);
     let (empty, spare) = sync_channel(PIECES + 2);
     std::thread::scope(|scope| {
         scope.spawn(move || pump(stdout, &full, &spare));
         let complaints = scope.spawn(move || tail(stderr));
+        let earlier = scope.spawn(move || unpacker_stderr.map(tail).unwrap_or_default());
         let drained = drain(&pieces, &empty, &mut filling, job);
         let ended = match drained {
-            Ok(true) => process.wait().ok(),
+            Ok(true) => chain.wait().ok(),
             _ => {
-                process.kill();
+                chain.kill();
                 // Whatever is still in the pipe must not keep the pump from its end.
                 drop(pieces);
-                let _ = process.wait();
+                let _ = chain.wait();
                 None
             }
         };
-        let complaints = complaints.join().expect("it does not panic");
-        (drained.map(|_| filling), complaints, ended)
+        let complaints = [earlier, complaints].map(|it| it.join().expect("it does not panic"));
+        (drained.map(|_| filling), complaints.join("\n").trim().to_owned(), ended)
     })
 }
 
@@ -125,12 +127,74 @@ fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Ve
     }
 }
 
-fn arguments(job: &Job<'_>, found: &Probe, plan: &Plan) -> Vec<OsString> {
+/// FFmpeg as it is run: once, or twice where pictures lie packed. Their times can be worked out only
+/// after they have been taken apart, and FFmpeg works out times only where it reads.
+///
+/// ```text
+/// file ──▶ remuxer ──fragments──▶
+/// file ──▶ unpacker ──AVI, a picture a packet──▶ remuxer ──fragments──▶
+/// ```
+struct Chain {
+    unpacker: Option<Process>,
+    remuxer: Process,
+}
+
+impl Chain {
+    fn start(job: &Job<'_>, found: &Probe, plan: &Plan) -> Result<Self, StoreError> {
+        if !found.may_pack_pictures() {
+            let arguments = arguments(input(job.file), plan, |stream| stream.index);
+            return Ok(Self { unpacker: None, remuxer: Process::start("ffmpeg", &arguments)? });
+        }
+        let mut unpacker = Process::start("ffmpeg", &unpacking(job, plan))?;
+        let packets = unpacker.stdout().into();
+        let from_pipe = PIPED_AVI.iter().map(OsString::from).collect();
+        let mut place = 0..;
+        let arguments = arguments(from_pipe, plan, |_| place.next().expect("without end"));
+        let remuxer = Process::start_reading(packets, "ffmpeg", &arguments)?;
+        Ok(Self { unpacker: Some(unpacker), remuxer })
+    }
+
+    fn kill(&mut self) {
+        self.unpacker.iter_mut().for_each(Process::kill);
+        self.remuxer.kill();
+    }
+
+    /// Waits for the end of both; the first bad end is the chain's.
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        let last = self.remuxer.wait()?;
+        match &mut self.unpacker {
+            Some(unpacker) => unpacker.wait().map(|it| if it.success() { last } else { it }),
+            None => Ok(last),
+        }
+    }
+}
+
+fn unpacking(job: &Job<'_>, plan: &Plan) -> Vec<OsString> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     words.extend(input(job.file));
-    let (mut videos, mut sounds) = (0, 0);
+    let mut videos = 0..;
     for stream in &plan.streams {
         words.extend(["-map".into(), format!("0:{}", stream.index).into()]);
+        let number = if stream.video { videos.next() } else { None };
+        if let Some(number) = number.filter(|_: &u32| stream.codec == "mpeg4") {
+            words.extend([format!("-bsf:v:{number}").into(), "mpeg4_unpack_bframes".into()]);
+        }
+    }
+    words.extend(["-c", "copy", "-f", "avi", "pipe:1"].map(OsString::from));
+    words
+}
+
+fn arguments(
+    input: Vec<OsString>,
+    plan: &Plan,
+    mut place: impl FnMut(&Taken) -> u32,
+) -> Vec<OsString> {
+    let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
+    words.extend(["-fflags".into(), "+genpts".into()]);
+    words.extend(input);
+    let (mut videos, mut sounds) = (0, 0);
+    for stream in &plan.streams {
+        words.extend(["-map".into(), format!("0:{}", place(stream)).into()]);
         if !stream.video {
             if stream.codec == "aac" {
                 // MP4 keeps the configuration apart from the packets; does nothing where the
@@ -143,9 +207,6 @@ fn arguments(job: &Job<'_>, found: &Probe, plan: &Plan) -> Vec<OsString> {
         if stream.codec == "hevc" {
             // Parameter sets in the sample entry: what Apple's players and CMAF want.
             words.extend([format!("-tag:v:{videos}").into(), "hvc1".into()]);
-        }
-        if stream.codec == "mpeg4" && found.may_pack_pictures() {
-            words.extend([format!("-bsf:v:{videos}").into(), "mpeg4_unpack_bframes".into()]);
         }
         videos += 1;
     }
@@ -188,7 +249,10 @@ const DAMAGE: &[&str] = &[
     "end of file",
 ];
 
-const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error", "-fflags", "+genpts"];
+const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
+
+/// What the unpacker has written.
+const PIPED_AVI: &[&str] = &["-protocol_whitelist", "pipe", "-f", "avi", "-i", "pipe:0"];
 
 /// Fragments of a second bound FFmpeg's memory and ours; `empty_moov` keeps samples out of the
 /// header, `delay_moov` lets it say there what only the first packets tell (edit lists, AC-3's
