@@ -54,6 +54,15 @@ fn unusual_films_play_as_in_their_files() {
         ] {
             let (mut source, mut played) = (streams(&source), streams(&place));
             if (*name, way) == ("edited.mp4", "hls") {
+                let own =
+                    "-i edited.mp4 -c copy -f hls -hls_segment_type fmp4 -hls_playlist_type vod";
+                let own = streams(&ffmpeg(&room, own, "own.m3u8").display().to_string());
+                assert_same(
+                    "edited.mp4, pictures, beside FFmpeg's HLS",
+                    &own[..1],
+                    &played[..1],
+                    2,
+                );
                 from_the_edit_on(&mut source, &mut played);
             }
             assert_same(&format!("{name} by {way}"), &source, &played, 2);
@@ -62,8 +71,8 @@ fn unusual_films_play_as_in_their_files() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// FFmpeg heeds no edit list in fragments: it shows what only decoding needs, before the rest. The
-/// first frame of sound is cut short by the edit.
+/// FFmpeg heeds no edit list in fragments, its own neither: it shows what only decoding needs, before
+/// the rest. The first frame of sound is cut short by the edit.
 fn from_the_edit_on(source: &mut [Frames], played: &mut [Frames]) {
     for (source, played) in source.iter_mut().zip(played) {
         while played.frames.len() > source.frames.len() {
@@ -99,6 +108,8 @@ fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
     room.write("words.srt", "1\n00:00:00,000 --> 00:00:01,000\nWords\n");
     ffmpeg(&room, "-i words.srt -c:s srt", "words.mkv");
     ffmpeg(&room, &format!("-i good.mp4 {ENCRYPT}"), "locked.mp4");
+    ffmpeg(&room, "-i good.mp4 -map 0:v -c copy", "bare.h264");
+    ffmpeg(&room, &format!("{PICTURES} -frames:v 3 -c:v rawvideo -pix_fmt yuv420p"), "raw.avi");
     let table = [
         ("empty.mp4", "it is empty", ""),
         ("truncated.mp4", "it is damaged or cut short", "--allow-damaged"),
@@ -106,6 +117,8 @@ fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
         ("huge-header.mp4", "neither pictures nor sound in it", "--as file"),
         ("words.mkv", "but subtitle stream 0 (subrip)", "--as file"),
         ("locked.mp4", "it is encrypted", "decrypt it first"),
+        ("bare.h264", "out of order and have no times", "mkvmerge"),
+        ("raw.avi", "how its raw yuv420p pictures lie in memory", "convert them first"),
         (".", "it is no regular file", "name one that is"),
     ];
     let before = holdings(&room);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 /// The decoded frames of one stream, in presentation order.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frames {
     /// `video` or `audio`.
     pub(crate) kind: String,
@@ -32,8 +32,24 @@ impl Frames {
 ///
 /// Panics with FFmpeg's own words if it complains at all: a warning while playing is a failure.
 pub(crate) fn decode(input: &str) -> Vec<Frames> {
+    decode_with(input, &[])
+}
+
+/// As [`decode`], with sound cut anew into frames of 1024 instants: for PCM, which readers cut as
+/// they like.
+pub(crate) fn decode_regrouped(input: &str) -> Vec<Frames> {
+    decode_with(input, &["-af", "asetnsamples=n=1024:p=0"])
+}
+
+/// As [`decode`], of a source that FFmpeg complains about.
+pub(crate) fn decode_anyway(input: &str) -> Vec<Frames> {
+    decode_with(input, &["-v", "quiet"])
+}
+
+fn decode_with(input: &str, words: &[&str]) -> Vec<Frames> {
     let output = Command::new("ffmpeg")
         .args(["-nostdin", "-v", "warning", "-i", input, "-map", "0:v?", "-map", "0:a?"])
+        .args(words)
         .args(["-fps_mode", "passthrough", "-enc_time_base:v", "-1", "-f", "framemd5", "-"])
         .output()
         .expect("ffmpeg runs (apt-get install ffmpeg)");
@@ -42,15 +58,6 @@ pub(crate) fn decode(input: &str) -> Vec<Frames> {
     let complaints: Vec<&str> = complaints.lines().filter(|line| !is_harmless(line)).collect();
     assert!(complaints.is_empty(), "ffmpeg complains about {input}:\n{}", complaints.join("\n"));
     read(&String::from_utf8(output.stdout).expect("framemd5 is text"))
-}
-
-/// One MD5 over all decoded sound, however it is cut into frames.
-pub(crate) fn sound(input: &str) -> String {
-    let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-i", input, "-map", "0:a", "-f", "md5", "-"])
-        .output()
-        .expect("ffmpeg runs (apt-get install ffmpeg)");
-    String::from_utf8(output.stdout).expect("a sum is text")
 }
 
 /// Number of packets and their MD5s in order, per stream kind, without decoding.

@@ -35,6 +35,10 @@ impl House {
 
     /// Makes a film with FFmpeg and gives its path.
     pub(crate) fn film(&self, name: &str, args: &[&str]) -> String {
+        self.try_film(name, args).unwrap_or_else(|said| panic!("making {name}: {said}"))
+    }
+
+    fn try_film(&self, name: &str, args: &[&str]) -> Result<String, String> {
         let path = self.path(name);
         let output = Command::new("ffmpeg")
             .args(["-nostdin", "-y", "-v", "error"])
@@ -42,8 +46,28 @@ impl House {
             .arg(&path)
             .output()
             .expect("ffmpeg runs (apt-get install ffmpeg)");
-        assert!(output.status.success(), "making {name}: {}", show(&output.stderr));
-        path
+        if output.status.success() { Ok(path) } else { Err(show(&output.stderr)) }
+    }
+
+    /// FFmpeg's own remux of a file, into what Tenuto makes of it by this way: HLS, or one file.
+    pub(crate) fn remux(&self, source: &str, way: &str) -> String {
+        let folder = format!("{source}.{way}");
+        std::fs::create_dir_all(&folder).expect("a folder within the test's");
+        let name = |file: &str| {
+            let folder = Path::new(&folder).file_name().expect("it has one");
+            format!("{}/{file}", folder.display())
+        };
+        let copy = ["-i", source, "-map", "0:v?", "-map", "0:a?", "-c", "copy", "-strict", "-2"];
+        if way == "hls" {
+            let words = "-f hls -hls_segment_type fmp4 -hls_time 4 -hls_playlist_type vod";
+            let args: Vec<&str> = copy.into_iter().chain(words.split(' ')).collect();
+            return self.film(&name("own.m3u8"), &args);
+        }
+        // QuickTime holds all that MP4 does not, and the other way round.
+        let mp4 = ["-f", "mp4"];
+        let args: Vec<&str> = copy.into_iter().chain(mp4).collect();
+        let made = self.try_film(&name("own.mp4"), &args);
+        made.unwrap_or_else(|_| self.film(&name("own.mov"), &copy))
     }
 
     /// Runs `tenuto`, which must succeed, and gives its standard output.

@@ -11,3 +11,4 @@ mod films;
 mod framemd5;
 mod gstreamer;
 mod house;
+mod odd;
