@@ -105,9 +105,14 @@ impl Costs {
     /// Nanoseconds that a sweep of so many reads takes beside transfer, wherever the arm was.
     #[inline]
     pub fn positioning(&self, reads: u64) -> u64 {
-        if let Some(cost) = usize::try_from(reads).ok().and_then(|n| self.positioning.get(n)) {
-            return *cost;
+        match usize::try_from(reads) {
+            Ok(n) if n < self.positioning.len() => self.positioning[n],
+            _ => self.of_many(reads),
         }
+    }
+
+    #[cold]
+    fn of_many(&self, reads: u64) -> u64 {
         let (sweeps, rest) = (reads / MOST_IN_A_SWEEP, reads % MOST_IN_A_SWEEP);
         sweeps.saturating_mul(self.of_most()).saturating_add(self.positioning(rest))
     }

@@ -276,7 +276,7 @@ mod tests {
                     _ => {}
                 }
                 assert_eq!(books.held(), held.iter().map(|p| u64::from(p.len)).sum::<u64>());
-                assert_eq!(books.total().reads, unread.len() as u64, "seed {seed}");
+                assert_eq!(u64::from(books.total().reads), unread.len() as u64, "seed {seed}");
                 assert_eq!(books.total().bytes, books.unread(), "seed {seed}");
             }
             held.into_iter().for_each(|piece| books.let_go(piece));

@@ -120,17 +120,31 @@ impl Timing {
 
     /// All pieces from `first` on with their slots, in order. The same numbers as the methods
     /// above, without a division per piece.
-    pub fn pieces<'a>(&self, curve: Curve<'a>, first: u32) -> impl Iterator<Item = PieceDue> + 'a {
+    pub fn pieces<'a>(
+        &self,
+        curve: Curve<'a>,
+        first: u32,
+    ) -> impl Iterator<Item = PieceDue> + use<'a> {
         let mut walk = SlotWalk::new(*self);
         // Usually the same walk.
         let mut kept = (self.kept() != *self).then(|| SlotWalk::new(self.kept()));
         let end = curve.pieces();
         let mut next_due = walk.slot(curve.due(first));
+        let mut left = curve.bytes.saturating_sub(u64::from(first) * u64::from(curve.piece));
+        let one_transfer = (curve.transfer.len() == 1).then(|| curve.transfer(0));
+        // What has a due time of its own after it, and what a list that is too short says nothing
+        // of, or comes last.
+        let listed = curve.due.get(usize::try_from(first).unwrap_or(usize::MAX)..);
+        let mut nexts = listed.unwrap_or(&[]).iter().skip(1);
+        let mut last_ms = curve.due(first);
         (first..end).map(move |piece| {
-            let next_ms = curve.due((piece + 1).min(end - 1));
+            last_ms = nexts.next().copied().unwrap_or(last_ms);
+            let next_ms = if piece + 1 < end { last_ms } else { curve.due(piece) };
             let due = std::mem::replace(&mut next_due, walk.slot(next_ms));
             let next = kept.as_mut().map_or(next_due, |kept| kept.slot(next_ms));
-            let (len, transfer) = (curve.len(piece), curve.transfer(piece));
+            let len = u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece);
+            left -= u64::from(len);
+            let transfer = one_transfer.unwrap_or_else(|| curve.transfer(piece));
             PieceDue { piece, due, release: next + HOLD_SLOTS, len, transfer }
         })
     }
@@ -283,18 +297,31 @@ impl Demand {
         self.held += len;
     }
 
+    #[inline]
     fn add_piece(&mut self, piece: PieceDue) {
-        let len = u64::from(piece.len);
-        let transfer = u64::from(piece.transfer);
-        let load = Load { reads: 1, bytes: len, freed: 0, planned: 1, transfer };
-        *self.at(piece.due) += load;
-        *self.at(piece.release) += Load { freed: len, ..Load::default() };
+        let (len, transfer) = (u64::from(piece.len), u64::from(piece.transfer));
+        let due = self.at(piece.due);
+        due.reads += 1;
+        due.planned += 1;
+        due.bytes += len;
+        due.transfer += transfer;
+        self.at(piece.release).freed += len;
         self.reads += 1;
         self.bytes += len;
     }
 
+    #[inline]
     fn at(&mut self, slot: SlotIndex) -> &mut Load {
-        let slot = slot.max(self.current);
+        let at = slot.0.wrapping_sub(self.first.0);
+        match usize::try_from(at) {
+            Ok(at) if at < self.slots.len() => &mut self.slots[at],
+            _ => self.reach(slot.max(self.current)),
+        }
+    }
+
+    // The sum of a slot outside of those there are.
+    #[cold]
+    fn reach(&mut self, slot: SlotIndex) -> &mut Load {
         if self.slots.is_empty() {
             self.first = slot;
         }
@@ -305,7 +332,8 @@ impl Demand {
         }
         let at = usize::try_from(slot.0 - self.first.0).expect("bounded by the horizon");
         if at >= self.slots.len() {
-            self.slots.resize(at + 1, Load::default());
+            // Some more at once: what is to come is mostly a little later.
+            self.slots.resize(at + REACH, Load::default());
         }
         &mut self.slots[at]
     }
@@ -315,9 +343,10 @@ impl Demand {
         self.first
     }
 
-    /// The sums from there on.
+    /// The sums from there on, as far as any is not zero.
     pub fn slots(&self) -> &[Load] {
-        &self.slots
+        let zeros = self.slots.iter().rev().take_while(|load| **load == Load::default()).count();
+        &self.slots[..self.slots.len() - zeros]
     }
 
     /// Reads in all.
@@ -358,6 +387,9 @@ pub const HOLD_SLOTS: u64 = 2;
 /// No deadline lies further ahead than this (three days of 500 ms slots): bounds the books of a
 /// title with absurd times. What is due later is due then, which only asks more of the disk.
 pub const MAX_HORIZON_SLOTS: u32 = 1 << 19;
+
+/// Slots by which a demand's sums grow at once.
+const REACH: usize = 64;
 
 /// Parts of a read in which means are added up.
 pub const MEAN_UNIT: u64 = 1 << 20;

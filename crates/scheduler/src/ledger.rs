@@ -4,29 +4,31 @@
 use std::ops::{AddAssign, SubAssign};
 use units::SlotIndex;
 
-/// What one slot carries on one disk.
+/// What one slot carries on one disk. Half a cache line: a decision walks thousands of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Reads that must be complete by the end of the slot and have not been issued.
-    pub reads: u64,
-    /// Their bytes.
+    /// Bytes of the reads that must be complete by the end of the slot and have not been issued.
     pub bytes: u64,
+    /// Nanoseconds that the disk transfers for those reads: see [`disk::Costs::transfer`].
+    pub transfer: u64,
     /// Bytes of buffers (held now, or held once those reads are done) that are let go at the end
     /// of the slot.
     pub freed: u64,
+    /// How many those reads are.
+    pub reads: u32,
     /// Reads due by the end of the slot, issued or not: the stream's demand as it was booked.
-    pub planned: u64,
-    /// Nanoseconds that the disk transfers for those reads: see [`disk::Costs::transfer`].
-    pub transfer: u64,
+    pub planned: u32,
 }
 
 impl AddAssign for Load {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
-        self.reads += other.reads;
         self.bytes += other.bytes;
-        self.freed += other.freed;
-        self.planned += other.planned;
         self.transfer += other.transfer;
+        self.freed += other.freed;
+        // Streams times pieces of one slot, both bounded far below.
+        self.reads += other.reads;
+        self.planned += other.planned;
     }
 }
 
@@ -34,11 +36,12 @@ impl AddAssign for Load {
 impl SubAssign for Load {
     fn sub_assign(&mut self, other: Self) {
         let take = |from: u64, n: u64| from.checked_sub(n).expect("the books balance");
-        self.reads = take(self.reads, other.reads);
+        let count = |from: u32, n: u32| from.checked_sub(n).expect("the books balance");
         self.bytes = take(self.bytes, other.bytes);
-        self.freed = take(self.freed, other.freed);
-        self.planned = take(self.planned, other.planned);
         self.transfer = take(self.transfer, other.transfer);
+        self.freed = take(self.freed, other.freed);
+        self.reads = count(self.reads, other.reads);
+        self.planned = count(self.planned, other.planned);
     }
 }
 

@@ -31,10 +31,12 @@ use crate::ledger::Load;
 use units::{Moment, SlotIndex};
 
 /// The windows of one disk, to the end of all that is booked. Beyond them each slot is a window.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     // The last slot of each window.
     cuts: Vec<SlotIndex>,
+    // Where a decision adds up what is booked and what is asked for; kept for its memory.
+    pub(crate) sums: Vec<Load>,
 }
 
 /// What to read now.
@@ -110,7 +112,10 @@ impl Plan {
             let end = self.end_of(next);
             let mut with = due(books, next, end);
             with += taken;
-            if with.reads > MOST_READS || with.bytes > room || !on_time(with, supply, deadline) {
+            if u64::from(with.reads) > MOST_READS
+                || with.bytes > room
+                || !on_time(with, supply, deadline)
+            {
                 break;
             }
             (taken, through) = (with, end);
@@ -121,7 +126,8 @@ impl Plan {
 
 fn on_time(sweep: Load, supply: &Supply<'_>, deadline: Moment) -> bool {
     let Some(costs) = &supply.facts.costs else { return false };
-    supply.free_at.0.saturating_add(costs.batch(sweep.reads, sweep.transfer)) <= deadline.0
+    supply.free_at.0.saturating_add(costs.batch(u64::from(sweep.reads), sweep.transfer))
+        <= deadline.0
 }
 
 fn first_unread(books: &DiskBooks, from: SlotIndex) -> Option<SlotIndex> {

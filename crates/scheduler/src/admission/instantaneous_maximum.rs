@@ -26,7 +26,7 @@ impl Policy for InstantaneousMaximum {
             let ahead =
                 slot.0.checked_sub(books.current().0).and_then(|at| usize::try_from(at).ok());
             let theirs = ahead.and_then(|at| booked.get(at)).map_or(0, |load| load.planned);
-            let due = theirs + load.planned;
+            let due = u64::from(theirs + load.planned);
             if load.planned > 0 && due > can {
                 return Verdict::refuse(Resource::Disk, slot, due - can);
             }

@@ -57,11 +57,24 @@ impl<'a> Merged<'a> {
         load
     }
 
+    /// All sums in one list, the current slot's first.
+    pub(super) fn add_up(&self, sums: &mut Vec<Load>) {
+        let len = usize::try_from(self.len).expect("bounded by the horizon");
+        sums.resize(len, Load::default());
+        let (booked, rest) = sums.split_at_mut(self.booked.len());
+        booked.copy_from_slice(self.booked);
+        rest.fill(Load::default());
+        let lead = usize::try_from(self.lead).unwrap_or(usize::MAX).min(len);
+        for (sum, ours) in sums[lead..].iter_mut().zip(self.ours) {
+            *sum += *ours;
+        }
+    }
+
     /// The reads of that sum.
     #[inline]
     pub(super) fn reads(&self, ahead: u64) -> u64 {
         let reads = |load: Option<&Load>| load.map_or(0, |load| load.reads);
-        reads(self.theirs(ahead)) + reads(self.ours(ahead))
+        u64::from(reads(self.theirs(ahead)) + reads(self.ours(ahead)))
     }
 
     #[inline]

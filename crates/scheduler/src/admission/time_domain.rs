@@ -20,9 +20,11 @@ use super::memory::Merged;
 use super::{Policy, Resource, Slack, Supply, Verdict, vbr_sim};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
+use crate::ledger::Load;
 use crate::windows::{MOST_READS, Plan};
 use disk::Costs;
 use std::time::Duration;
+use units::SlotIndex;
 
 pub(super) struct TimeDomain;
 
@@ -41,17 +43,25 @@ impl Policy for TimeDomain {
     }
 }
 
-/// A window that grows.
+// A window that grows. Times in nanoseconds of the engine's clock, slots from the current one.
 #[derive(Clone, Copy, Default)]
 struct Window {
-    /// Slots from the current one to its last.
-    last: u64,
+    last: usize,
     reads: u64,
     transfer: u64,
     bytes: u64,
     begins: u64,
     ends: u64,
     deadline: u64,
+}
+
+// The buffers while the walk goes on.
+struct Memory {
+    most: u64,
+    /// Read and not let go at the moment that the walk has come to.
+    used: u64,
+    /// What is let go at the ends of slots before this one is off.
+    to: usize,
 }
 
 fn walk(
@@ -62,78 +72,105 @@ fn walk(
     plan: &mut Plan,
 ) -> Verdict {
     plan.clear();
-    let slots = Merged::new(books, demand);
     let current = books.current();
-    let end_of = |ahead: u64| (current + ahead + 1).start(supply.slot).0;
     let reserved = books.reserved() + demand.reserve;
     if reserved > supply.memory {
         return Verdict::refuse(Resource::Memory, current.next(), reserved - supply.memory);
     }
-    let memory = supply.memory - reserved;
+    let mut sums = std::mem::take(&mut plan.sums);
+    Merged::new(books, demand).add_up(&mut sums);
     let overdue = books.overdue();
-    let mut used = books.held() + demand.held() + overdue.bytes;
-    let mut freed_to = 0; // what is let go at the ends of slots before this one is off `used`
+    let used = books.held() + demand.held() + overdue.bytes;
+    let memory = Memory { most: supply.memory - reserved, used, to: 0 };
     let mut free = supply.free_at.0;
     if overdue.reads > 0 {
-        free += costs.batch(overdue.reads, overdue.transfer);
+        free = free.saturating_add(costs.batch(u64::from(overdue.reads), overdue.transfer));
     }
-    let mut slack = u64::MAX;
+    // With memory for everything at once it never binds.
+    let verdict = if used.saturating_add(books.unread() + demand.bytes()) > memory.most {
+        go::<true>(&sums, current, nanos(supply.slot), free, memory, costs, plan)
+    } else {
+        go::<false>(&sums, current, nanos(supply.slot), free, memory, costs, plan)
+    };
+    plan.sums = sums;
+    verdict
+}
+
+fn go<const BINDS: bool>(
+    sums: &[Load],
+    current: SlotIndex,
+    slot: u64,
+    mut free: u64,
+    mut memory: Memory,
+    costs: &Costs,
+    plan: &mut Plan,
+) -> Verdict {
+    let ends_of = |ahead: usize| (current.0 + ahead as u64 + 1).saturating_mul(slot);
     let mut window = Window::default();
-    for ahead in 0..slots.len() {
-        let load = slots.at(ahead);
+    let (mut slack, mut end) = (u64::MAX, current.0.saturating_mul(slot));
+    for (ahead, load) in sums.iter().enumerate() {
+        end = end.saturating_add(slot);
         if load.reads == 0 {
             continue;
         }
         if window.reads > 0 {
-            let (reads, transfer) = (window.reads + load.reads, window.transfer + load.transfer);
+            let (reads, transfer) =
+                (window.reads + u64::from(load.reads), window.transfer + load.transfer);
             let bytes = window.bytes + load.bytes;
-            let ends = window.begins.saturating_add(costs.batch(reads, transfer));
-            if reads <= MOST_READS && ends <= window.deadline && used + bytes <= memory {
-                window = Window { last: ahead, reads, transfer, bytes, ends, ..window };
-                continue;
+            if reads <= MOST_READS && (!BINDS || memory.used + bytes <= memory.most) {
+                let ends = window.begins + costs.batch(reads, transfer);
+                if ends <= window.deadline {
+                    window = Window { last: ahead, reads, transfer, bytes, ends, ..window };
+                    continue;
+                }
             }
-            plan.cut(current + window.last);
+            plan.cut(current + window.last as u64);
             slack = slack.min(window.deadline - window.ends);
-            used += window.bytes;
+            memory.used += window.bytes;
             free = window.ends;
         }
-        let deadline = end_of(ahead);
         let mut begins = free;
-        while freed_to < ahead && end_of(freed_to) <= begins {
-            used = used.saturating_sub(slots.at(freed_to).freed);
-            freed_to += 1;
-        }
-        while used + load.bytes > memory {
-            if freed_to >= ahead {
-                let missing = used + load.bytes - memory;
-                return Verdict::refuse(Resource::Memory, current + ahead, missing);
+        if BINDS {
+            while memory.to < ahead && ends_of(memory.to) <= begins {
+                memory.used = memory.used.saturating_sub(sums[memory.to].freed);
+                memory.to += 1;
             }
-            begins = begins.max(end_of(freed_to));
-            used = used.saturating_sub(slots.at(freed_to).freed);
-            freed_to += 1;
+            while memory.used + load.bytes > memory.most {
+                if memory.to >= ahead {
+                    let missing = memory.used + load.bytes - memory.most;
+                    return Verdict::refuse(Resource::Memory, current + ahead as u64, missing);
+                }
+                begins = begins.max(ends_of(memory.to));
+                memory.used = memory.used.saturating_sub(sums[memory.to].freed);
+                memory.to += 1;
+            }
         }
-        let takes = costs.batch(load.reads, load.transfer);
+        let takes = costs.batch(u64::from(load.reads), load.transfer);
         let ends = begins.saturating_add(takes);
-        if ends > deadline {
-            let waited = free.saturating_add(takes) <= deadline;
-            let late = ends - deadline;
-            let missing = late.div_ceil((takes / load.reads).max(1)).min(load.reads);
+        if ends > end {
+            let waited = free.saturating_add(takes) <= end;
+            let reads = u64::from(load.reads);
+            let missing = (ends - end).div_ceil((takes / reads).max(1)).min(reads);
             let resource = if waited { Resource::Memory } else { Resource::Disk };
-            return Verdict::refuse(resource, current + ahead, missing);
+            return Verdict::refuse(resource, current + ahead as u64, missing);
         }
         window = Window {
             last: ahead,
-            reads: load.reads,
+            reads: u64::from(load.reads),
             transfer: load.transfer,
             bytes: load.bytes,
             begins,
             ends,
-            deadline,
+            deadline: end,
         };
     }
     if window.reads > 0 {
-        plan.cut(current + window.last);
+        plan.cut(current + window.last as u64);
         slack = slack.min(window.deadline - window.ends);
     }
     Verdict::Admit { slack: Slack::Time(Duration::from_nanos(slack)) }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -85,7 +85,7 @@ fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, first: u32)
 
 // With memory for everything the simulation is one comparison per slot.
 fn disk_only(slots: &Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -> Verdict {
-    let mut due = books.overdue().reads + slots.reads(0);
+    let mut due = u64::from(books.overdue().reads) + slots.reads(0);
     let mut can = u64::from(first);
     let mut slack = u64::MAX;
     for ahead in 1..slots.len().max(2) {
@@ -108,10 +108,10 @@ fn run(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, from: u64, first
     let memory = supply.memory.saturating_sub(books.reserved() + demand.reserve);
     let mut used = books.held() + demand.held();
     let mut group = Group::default();
-    group.add(books.overdue().reads, books.overdue().bytes);
+    group.add(u64::from(books.overdue().reads), books.overdue().bytes);
     for past in 0..from {
         let load = slots.at(past);
-        group.add(load.reads, load.bytes);
+        group.add(u64::from(load.reads), load.bytes);
         used = used.saturating_sub(load.freed);
     }
     let len = slots.len().max(from + 1);
@@ -122,7 +122,7 @@ fn run(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, from: u64, first
         loop {
             while group.reads == 0 && next < len {
                 let load = slots.at(next);
-                group.add(load.reads, load.bytes);
+                group.add(u64::from(load.reads), load.bytes);
                 next += 1;
             }
             if reads == 0 || group.reads == 0 {
