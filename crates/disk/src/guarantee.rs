@@ -25,19 +25,7 @@ impl DiskModel {
     /// of place, [`DiskModel::queue_depth`] at once, without pause.
     pub fn guaranteed_reads(&self, read_size: ByteCount, slot: Duration) -> u32 {
         let nanos = float(u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX));
-        let (mut fits, mut too_many) = (0, 1);
-        while too_many < MOST_READS && self.worst_sweep(read_size, too_many) <= nanos {
-            (fits, too_many) = (too_many, too_many * 2);
-        }
-        while too_many - fits > 1 {
-            let middle = fits + (too_many - fits) / 2;
-            if self.worst_sweep(read_size, middle) <= nanos {
-                fits = middle;
-            } else {
-                too_many = middle;
-            }
-        }
-        fits
+        most(|count| self.worst_sweep(read_size, count) <= nanos)
     }
 
     /// What a read of `size` bytes takes on average, when `per_sweep` reads lie evenly over the
@@ -82,11 +70,16 @@ impl DiskModel {
 impl Platters {
     fn worst_sweep(&self, size: u64, count: u32) -> f64 {
         let transfer = float(size) * self.slowest_per_byte().max(self.bus_per_byte);
-        let switch = self.cylinder_switch;
-        let each = float(self.overhead + self.revolution) + transfer + switch + ROUNDING;
-        let moves = f64::from(count - 1);
+        let each = transfer + self.cylinder_switch;
+        self.worst_positioning(size, count) + f64::from(count) * each
+    }
+
+    /// All of a sweep but the transfers.
+    pub(crate) fn worst_positioning(&self, size: u64, count: u32) -> f64 {
+        let each = float(self.overhead + self.revolution) + ROUNDING;
+        let moves = f64::from(count.max(1) - 1);
         let step_back = self.widest(size.saturating_add(self.read_ahead));
-        let seeks = if count == 1 {
+        let seeks = if count <= 1 {
             0.0
         } else {
             moves * self.seek.bound((1.0 + moves * step_back) / moves)
@@ -106,6 +99,23 @@ impl Chips {
         let (whole, rest) = (count / depth, count % depth);
         f64::from(whole) * batch(depth) + batch(rest)
     }
+}
+
+/// The largest number that fits, where what is smaller than one that fits does as well.
+pub(crate) fn most(fits: impl Fn(u32) -> bool) -> u32 {
+    let (mut fitting, mut too_many) = (0, 1);
+    while too_many < MOST_READS && fits(too_many) {
+        (fitting, too_many) = (too_many, too_many * 2);
+    }
+    while too_many - fitting > 1 {
+        let middle = fitting + (too_many - fitting) / 2;
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    fitting
 }
 
 /// A head rounds each part of a service up to a nanosecond.
@@ -223,7 +233,7 @@ mod tests {
         }
         expect![[r#"
             reads in 500 ms of   64 KiB    1 MiB    4 MiB   worst 4 MiB
-            st39183w                 23        3        1      482.6 ms
+            st39183w                 23        3        1      483.9 ms
             atlas-iv                 28        5        1      341.8 ms
             st318406lw               47       13        4      125.2 ms
             hdd-20tb                 38       24       11       53.9 ms

@@ -361,7 +361,7 @@ mod tests {
         let read = |len: f64| {
             model.head().serve(Moment::ZERO, 0, crate::platters::whole(len), false).transfer
         };
-        let track = 14.49e6 * (10.0 * 8.333_333 + 9.0 * 0.8 + 1.1) / 1e4;
+        let track = 14.493e6 * (10.0 * 8.333_333 + 9.0 * 0.8 + 1.1) / 1e4;
         let (turn, cylinder) = (millis(read(track - 512.0)), millis(read(track * 10.0 + 512.0)));
         assert!((8.2..8.34).contains(&turn), "a track is a turn: {turn}");
         assert!((91.6..91.9).contains(&cylinder), "10 turns, 9 heads, 1 step: {cylinder}");

@@ -16,6 +16,7 @@ mod head;
 mod model;
 mod models;
 mod parameters;
+pub mod plan;
 mod platters;
 mod seek;
 mod write_cache;

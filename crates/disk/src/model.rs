@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(DiskModel::preset(model.name()), Some(model));
         }
         expect![[r#"
-            st39183w      8.5 GiB  outer 115.92 Mb/s  mean  102.6 Mb/s  inner   73.6 Mb/s  zones 18
+            st39183w      8.5 GiB  outer 115.94 Mb/s  mean  102.6 Mb/s  inner  73.39 Mb/s  zones 18
             atlas-iv      8.5 GiB  outer 163.76 Mb/s  mean 132.42 Mb/s  inner 103.68 Mb/s  zones 11
             st318406lw   17.1 GiB  outer 461.92 Mb/s  mean 394.47 Mb/s  inner 311.36 Mb/s  zones 14
             hdd-20tb     18.2 TiB  outer   2.28 Gb/s  mean   1.73 Gb/s  inner   1.14 Gb/s  zones 24

@@ -27,6 +27,7 @@ mod facts;
 mod guard;
 mod ledger;
 mod plan;
+mod rehearsal;
 mod view;
 mod windows;
 
@@ -40,5 +41,6 @@ pub use facts::Facts;
 pub use guard::Guard;
 pub use ledger::{Ledger, Load};
 pub use plan::{Batch, EdfQueue, Sweep};
+pub use rehearsal::{Rehearsal, Rehearsed};
 pub use view::{BadView, Groups, View};
 pub use windows::{Next, Plan};

@@ -67,7 +67,7 @@ fn progressive_due(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
 
 /// Bytes of a track's pieces: a power of two, as large as a read may be, but not more media than
 /// a viewer should hold, and so that no piece crosses the end of an extent.
-fn piece_size(rate: BitRate, runs: &[Range<u64>], read_size: ByteCount) -> u32 {
+pub fn piece_size(rate: BitRate, runs: &[Range<u64>], read_size: ByteCount) -> u32 {
     let held = rate.bytes_in(PIECE_TIME).0.max(SMALLEST_PIECE);
     let mut piece = floor_power(held.min(read_size.0.max(SMALLEST_PIECE))).min(LARGEST_PIECE);
     let inner = &runs[..runs.len().saturating_sub(1)];

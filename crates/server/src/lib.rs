@@ -31,4 +31,5 @@ mod shelving;
 pub mod wire;
 
 pub use config::{MAX_HTTP_THREADS, ServerConfig};
+pub use layout::piece_size;
 pub use server::{Server, ServerError};

@@ -1,54 +1,14 @@
-//! What disks can do: `disk models`, `calibrate`.
+//! `calibrate`. Models are in `models.rs`, devices in `disk_show.rs`.
 
 use super::stores::strange;
 use crate::access::ask;
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
-use disk::DiskModel;
-use serde_json::{Value, json};
 use server::control::{Reply, Request};
 use server::wire;
 use std::time::Duration;
 use units::{BitRate, ByteCount, show_duration};
-
-pub(crate) fn models(args: &Args<'_>) -> Result<(), Failure> {
-    let models = DiskModel::presets();
-    if args.has("json") {
-        out::print_json(&json!({ "models": models.iter().map(model_json).collect::<Vec<_>>() }));
-        return Ok(());
-    }
-    let mut table = Table::new(&["model", ">size", ">outer", ">mean", ">inner", "what"]);
-    for model in models {
-        let outer = model.zones().first().map_or(BitRate(0), |zone| zone.1);
-        table.row(vec![
-            model.name().to_owned(),
-            model.capacity().to_string(),
-            outer.to_string(),
-            model.mean_rate().to_string(),
-            model.slowest_rate().to_string(),
-            model.title().to_owned(),
-        ]);
-    }
-    out::print(&table.show());
-    Ok(())
-}
-
-fn model_json(model: &DiskModel) -> Value {
-    let zones: Vec<Value> = model
-        .zones()
-        .iter()
-        .map(|(offset, rate)| json!({ "offset": offset.0, "bit_rate": rate.0 }))
-        .collect();
-    json!({
-        "name": model.name(),
-        "title": model.title(),
-        "size": model.capacity().0,
-        "rotational": model.rotational(),
-        "mean_bit_rate": model.mean_rate().0,
-        "zones": zones,
-    })
-}
 
 pub(crate) fn calibrate(args: &Args<'_>) -> Result<(), Failure> {
     let Reply::Calibration(calibration) = ask(&args.path("STORE"), &Request::Calibrate)? else {

@@ -2,6 +2,8 @@
 
 mod disk_show;
 mod disks;
+mod models;
+mod plan;
 mod play;
 mod reproduce;
 mod serve;
@@ -28,8 +30,9 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "serve" => serve::serve(&args),
         "play" => play::play(&args),
         "calibrate" => disks::calibrate(&args),
+        "plan" => plan::plan(&args),
         "disk" => match inner.subcommand().expect("the parser wants a command") {
-            ("models", inner) => disks::models(&Args(inner)),
+            ("models", inner) => models::models(&Args(inner)),
             ("show", inner) => disk_show::show(&Args(inner)),
             (other, _) => unreachable!("the table has no command disk {other}"),
         },

@@ -2,7 +2,7 @@
 
 use super::{Command, Row, Value, json};
 
-pub(super) const COMMANDS: &[Command] = &[CALIBRATE, DISK];
+pub(super) const COMMANDS: &[Command] = &[CALIBRATE, PLAN, DISK];
 
 /// The disks that come along, oldest first. A test compares this with `disk::DiskModel::presets`.
 pub(super) const MODELS: &[(&str, &str)] = &[
@@ -35,6 +35,66 @@ first.",
     ],
 };
 
+const PLAN: Command = Command {
+    name: "plan",
+    about: "Say how many streams a disk would hold, and with how much memory",
+    long: "\
+By the bounds of the literature and by the server's own admission, for each size of read; reads \
+nothing and starts nothing. The disk is a model or a calibration, the streams a rate or a title as \
+it really varies. docs/guide/plan.md explains every number.",
+    inner: &[],
+    rows: &[
+        Row::option("model", Value::Text, "The disk: a model's name, or a parameter file")
+            .long("`tenuto disk models` lists those that come along.")
+            .example("plan --model hdd-20tb --rate 5Mbps")
+            .bad("plan --model", "--model needs a value"),
+        Row::option(
+            "calibration",
+            Value::Path,
+            "The disk: as measured, from a store or a JSON file",
+        )
+        .long("A store that was calibrated, or what `tenuto calibrate --json` printed.")
+        .example("plan --calibration film.store --rate 5Mbps")
+        .bad("plan --calibration", "--calibration needs a value"),
+        Row::option("rate", Value::Rate, "The streams: this constant rate")
+            .example("plan --model ssd-sata --rate 8.5Mbps")
+            .bad(
+                "plan --rate fast",
+                "--rate: 'fast' is not a bit rate such as 800kbps, 8.5Mbps or 10Gbps",
+            ),
+        Row::option("title", Value::Text, "The streams: a title's own demand, as STORE:TITLE")
+            .long(
+                "Everybody watches it from its start, one after the other. A store that is being \
+                 served cannot be opened for this.",
+            )
+            .example("plan --model hdd-20tb --title film.store:Nosferatu")
+            .bad("plan --title", "--title needs a value"),
+        Row::option("memory", Value::Size, "For buffers, of all disks together")
+            .long("Left out: as much as it takes.")
+            .example("plan --model hdd-20tb --rate 5Mbps --memory 4GiB")
+            .bad(
+                "plan --memory much",
+                "--memory: 'much' is not a size such as 64KiB, 40GiB or 2TB",
+            ),
+        Row::option("disks", Value::Count(1, 10_000), "How many such disks")
+            .default("1")
+            .example("plan --model hdd-20tb --rate 5Mbps --disks 10")
+            .bad("plan --disks 0", "--disks: '0' is not a whole number from 1 to 10000"),
+        Row::option("startup", Value::Time, "From admission until the first media is in memory")
+            .default("1s")
+            .long("At least two slots.")
+            .example("plan --model hdd-20tb --rate 5Mbps --startup 4s")
+            .bad("plan --startup soon", "--startup: 'soon' is not a time such as 500ms, 2s or 1h"),
+        Row::option("plot", Value::Path, "Draw streams against size of read into this SVG file")
+            .example("plan --model hdd-20tb --rate 5Mbps --plot plan.svg")
+            .bad("plan --plot", "--plot needs a value"),
+        Row::switch("destroy", "Overwrite the plot of an earlier run")
+            .example("plan --model hdd-20tb --rate 5Mbps --plot plan.svg --destroy")
+            .bad("plan --destroy=x", "--destroy takes no value"),
+        json("plan --model hdd-20tb --rate 5Mbps --json", "plan --json=x"),
+    ],
+};
+
 const DISK: Command = Command {
     name: "disk",
     about: "Describe disks and disk models",
@@ -43,12 +103,25 @@ const DISK: Command = Command {
     inner: &[
         Command {
             name: "models",
-            about: "List the disk models that come along",
+            about: "Describe the disk models that come along, or your own",
             long: "\
-The models slow a store down for --as-disk and drive the simulator. Rates are sequential, in the \
-outermost zone, over the whole disk and in the innermost zone.",
+The models slow a store down for --as-disk, drive the simulator and answer `tenuto plan`. Rates are \
+sequential, in the outermost zone, over the whole disk and in the innermost zone. With a NAME: \
+everything about one, with its sources and what it is guaranteed to read.",
             inner: &[],
-            rows: &[json("disk models --json", "disk models --json=x")],
+            rows: &[
+                Row::maybe("NAME", Value::Text, "One model in full: its name, or a parameter file")
+                    .example("disk models hdd-20tb")
+                    .bad("disk models hdd-20tb ssd-sata", "unexpected argument 'ssd-sata'"),
+                Row::switch("toml", "Print the model's parameter file, to change and use")
+                    .long(
+                        "A changed copy is used with --model FILE; what each name means, \
+                         docs/concepts/disks.md says.",
+                    )
+                    .example("disk models hdd-20tb --toml")
+                    .bad("disk models hdd-20tb --toml=x", "--toml takes no value"),
+                json("disk models --json", "disk models --json=x"),
+            ],
         },
         Command {
             name: "show",

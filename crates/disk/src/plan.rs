@@ -1,0 +1,297 @@
+//! How many equal streams of constant rate a disk holds, by each bound, for each size of read.
+//!
+//! Every stream makes one read of `d` bytes a round, and a round lasts as long as those bytes play:
+//! T = d / R. What the bounds differ in is what a read is taken to cost:
+//!
+//! | bound | transfer | rotation | seeks | a promise |
+//! |---|---|---|---|---|
+//! | ratio | mean rate | none | none | no: nothing else is ever paid |
+//! | S_max (Lee & Srivastava eq. 5) | fitted r0 | none | none | no |
+//! | usual | mean rate | half a turn | n at 1/n of the stroke | no: what happens on average |
+//! | zone-exact | each read at its own place | a turn | worst for n in one sweep | yes, for reads all over the disk |
+//! | any place | slowest zone | a turn | worst for n in one sweep | yes, wherever they lie |
+//! | Özden | slowest zone | a turn, settle | two strokes, settle each | as good as its figures |
+//!
+//! Of a calibrated disk only what was measured is known: the ratio, S_max, and the usual. Which
+//! streams a *policy* lets in is the scheduler's to say.
+
+use crate::bounds::{ReadCost, RoundCost, ratio};
+use crate::guarantee::most;
+use crate::model::Kind;
+use crate::parameters::Mechanics;
+use crate::platters::{Platters, float};
+use crate::{Calibration, DiskModel};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// What is known of the disk that is planned with.
+#[derive(Clone, Copy, Debug)]
+pub enum Known<'a> {
+    /// Everything.
+    Model(&'a DiskModel),
+    /// What was measured.
+    Measured(&'a Calibration),
+}
+
+/// What does not depend on the size of a read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Lee and Srivastava's r0 and t0 of this disk.
+    pub cost: ReadCost,
+    /// The disk's mean rate over the streams'.
+    pub ratio: u64,
+    /// Eq. 5.
+    pub s_max: u64,
+    /// By size of read, as asked.
+    pub rows: Vec<PlanRow>,
+}
+
+/// Streams held with reads of one size. `None`: not known of this disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanRow {
+    /// d, what is read for a stream at once.
+    pub read: ByteCount,
+    /// d / R, how long that plays: the round.
+    pub lasts: Duration,
+    /// By mean times.
+    pub usual: Option<u64>,
+    /// Certainly, if the streams lie evenly over the disk.
+    pub zone_exact: Option<u64>,
+    /// Certainly, wherever they lie.
+    pub any_place: Option<u64>,
+    /// By Özden, Rastogi and Silberschatz.
+    pub ozden: Option<u64>,
+    /// For whom the memory suffices: one read being filled, one being sent. `None`: not bounded.
+    pub in_memory: Option<u64>,
+}
+
+/// Plans for streams of rate `stream` with reads of these sizes and, if bounded, `memory` for this
+/// disk's buffers. A measured disk is planned with at the sizes that a guarantee covers.
+pub fn plan(
+    disk: Known<'_>,
+    stream: BitRate,
+    sizes: &[ByteCount],
+    memory: Option<ByteCount>,
+) -> Plan {
+    let cost = disk.cost(sizes);
+    let row = |read: &ByteCount| PlanRow {
+        read: *read,
+        lasts: read.time_at(stream),
+        usual: disk.usual(*read, stream),
+        zone_exact: disk.model().map(|model| model.zone_exact_streams(*read, stream)),
+        any_place: disk
+            .model()
+            .map(|model| u64::from(model.guaranteed_reads(*read, read.time_at(stream)))),
+        ozden: disk.model().map(|model| model.round_cost().streams(*read, stream)),
+        in_memory: memory.map(|memory| memory.0 / double_buffer(*read).0.max(1)),
+    };
+    Plan {
+        cost,
+        ratio: ratio(disk.mean_rate(), stream),
+        s_max: cost.streams(stream),
+        rows: sizes.iter().filter(|size| disk.knows(**size)).map(row).collect(),
+    }
+}
+
+/// Alderman and Diallo, 5.3: while a round is read, the round before is being sent, so each stream
+/// takes two reads. (10 disks × 60 streams × 1 MB × 2 = 1.2 GB.)
+pub fn memory_needed(read: ByteCount, streams: u64) -> ByteCount {
+    ByteCount(double_buffer(read).0.saturating_mul(streams))
+}
+
+fn double_buffer(read: ByteCount) -> ByteCount {
+    ByteCount(read.0.saturating_mul(2))
+}
+
+impl Known<'_> {
+    fn model(&self) -> Option<&DiskModel> {
+        match self {
+            Self::Model(model) => Some(model),
+            Self::Measured(_) => None,
+        }
+    }
+
+    fn knows(&self, size: ByteCount) -> bool {
+        match self {
+            Self::Model(_) => true,
+            Self::Measured(record) => record.guarantee_for(size).is_some(),
+        }
+    }
+
+    fn cost(&self, sizes: &[ByteCount]) -> ReadCost {
+        match self {
+            Self::Model(model) => {
+                let record = Calibration::from_model(model, SLOT, sizes);
+                ReadCost { r0: record.r0, t0: record.t0 }
+            }
+            Self::Measured(record) => ReadCost { r0: record.r0, t0: record.t0 },
+        }
+    }
+
+    fn mean_rate(&self) -> BitRate {
+        match self {
+            Self::Model(model) => model.mean_rate(),
+            Self::Measured(record) => {
+                let rates: u64 = record.zones.iter().map(|(_, rate)| rate.0).sum();
+                BitRate(rates.checked_div(record.zones.len() as u64).unwrap_or(record.r0.0))
+            }
+        }
+    }
+
+    fn usual(&self, read: ByteCount, stream: BitRate) -> Option<u64> {
+        match self {
+            Self::Model(model) => Some(model.usual_streams(read, stream)),
+            Self::Measured(record) => {
+                let guarantee = record.guarantee_for(read)?;
+                let each = record.slot.div_f64(guarantee.mean_read.max(f64::MIN_POSITIVE));
+                let reads = read.time_at(stream).as_nanos() / each.as_nanos().max(1);
+                u64::try_from(reads).ok()
+            }
+        }
+    }
+}
+
+impl DiskModel {
+    /// This disk as Özden, Rastogi and Silberschatz's equation takes it.
+    pub fn round_cost(&self) -> RoundCost {
+        let millis = |ms: f64| Duration::from_secs_f64(ms / 1e3);
+        let (settle, full_seek) = match &self.parameters().mechanics {
+            Mechanics::Spinning(arm) => (millis(arm.seek.settle_ms), millis(arm.seek.full_ms)),
+            Mechanics::Flash(chips) => (millis(chips.latency_ms), Duration::ZERO),
+        };
+        RoundCost { rate: self.slowest_rate(), revolution: self.revolution(), settle, full_seek }
+    }
+
+    /// The most streams of rate `stream` whose reads of `read` bytes take, on average, no longer
+    /// than they play.
+    pub fn usual_streams(&self, read: ByteCount, stream: BitRate) -> u64 {
+        let round = read.time_at(stream);
+        let fits =
+            |streams: u32| self.mean_read_time(read, streams).saturating_mul(streams) <= round;
+        u64::from(most(fits))
+    }
+
+    /// The most streams, lying evenly over the disk, whose reads of `read` bytes are certainly done
+    /// within the time they play: as [`DiskModel::guaranteed_reads`], but each at its own zone's
+    /// rate.
+    pub fn zone_exact_streams(&self, read: ByteCount, stream: BitRate) -> u64 {
+        let round = read.time_at(stream);
+        match &self.kind {
+            Kind::Flash(_) => u64::from(self.guaranteed_reads(read, round)),
+            Kind::Spinning(platters) => {
+                let nanos = float(u64::try_from(round.as_nanos()).unwrap_or(u64::MAX));
+                let fits = |n: u32| n <= MOST_STREAMS && platters.even_sweep(read.0, n) <= nanos;
+                u64::from(most(fits))
+            }
+        }
+    }
+}
+
+impl Platters {
+    /// Nanoseconds within which `count` reads, evenly over the disk, are certainly done.
+    fn even_sweep(&self, size: u64, count: u32) -> f64 {
+        let size = size.min(self.capacity);
+        let room = self.capacity - size;
+        let place = |i: u32| room / u64::from(count.max(2) - 1) * u64::from(i);
+        let transfer = |i: u32| {
+            let media = self.streamed(place(i) + size) - self.streamed(place(i));
+            media.max(float(size) * self.bus_per_byte)
+        };
+        self.worst_positioning(size, count) + (0..count).map(transfer).sum::<f64>()
+    }
+}
+
+/// The slot that a model's mean times are taken for: more reads a sweep are closer together.
+const SLOT: Duration = Duration::from_millis(500);
+
+/// No arm serves as many; bounds a sum over all of them.
+const MOST_STREAMS: u32 = 1 << 17;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use std::fmt::Write;
+
+    const VIDEO: BitRate = BitRate(5_550_000);
+
+    fn rows(name: &str, stream: BitRate, mib: &[u64]) -> Vec<PlanRow> {
+        let sizes: Vec<ByteCount> = mib.iter().map(|mib| ByteCount::mib(*mib)).collect();
+        let model = DiskModel::preset(name).unwrap();
+        plan(Known::Model(&model), stream, &sizes, Some(ByteCount::mib(4096))).rows
+    }
+
+    #[test]
+    fn a_disk_of_today() {
+        let mut table = String::from(" read  usual  zone-exact  any place  Özden  in memory\n");
+        for row in rows("hdd-20tb", VIDEO, &[1, 2, 4, 8, 16]) {
+            let PlanRow { usual, zone_exact, any_place, ozden, in_memory, .. } = row;
+            let known = |n: Option<u64>| n.unwrap();
+            writeln!(
+                table,
+                "{:>6} {:>5} {:>11} {:>10} {:>6} {:>10}",
+                row.read.to_string(),
+                known(usual),
+                known(zone_exact),
+                known(any_place),
+                known(ozden),
+                known(in_memory),
+            )
+            .unwrap();
+            assert!(ozden <= usual && any_place <= zone_exact && zone_exact <= usual, "{row:?}");
+        }
+        expect![[r#"
+             read  usual  zone-exact  any place  Özden  in memory
+             1 MiB   136          97         78     90       2048
+             2 MiB   192         150        114    126       1024
+             4 MiB   238         203        147    156        512
+             8 MiB   270         247        172    177        256
+            16 MiB   290         275        187    190        128
+        "#]]
+        .assert_eq(&table);
+    }
+
+    /// What certainty costs where the zone of every read is known.
+    #[test]
+    fn certain_is_nearly_as_much_as_usual_with_large_reads() {
+        for (mib, least) in [(4, 0.85), (8, 0.9)] {
+            let row = rows("hdd-20tb", VIDEO, &[mib])[0];
+            let (certain, usual) = (row.zone_exact.unwrap(), row.usual.unwrap());
+            assert!(certain as f64 >= least * usual as f64, "{mib} MiB: {certain} of {usual}");
+        }
+    }
+
+    /// Alderman and Diallo's disk: the model's own inner rate gives what the paper's measured one
+    /// does, and its mean rate the paper's ratio.
+    #[test]
+    fn the_papers_disk() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let (mb, mpeg1) = (ByteCount(1_000_000), BitRate(1_500_000));
+        let plan = plan(Known::Model(&model), mpeg1, &[mb], None);
+        assert_eq!((plan.ratio, plan.rows[0].ozden), (68, Some(44)));
+        assert_eq!(memory_needed(mb, 60 * 10), ByteCount(1_200_000_000));
+    }
+
+    #[test]
+    fn a_measured_disk_is_planned_with_what_was_measured() {
+        let model = DiskModel::preset("hdd-20tb").unwrap();
+        let sizes = [ByteCount::MIB, ByteCount::mib(4)];
+        let record = Calibration::from_model(&model, SLOT, &sizes);
+        let asked = [ByteCount::MIB, ByteCount::mib(4), ByteCount::mib(8)];
+        let plan = plan(Known::Measured(&record), VIDEO, &asked, None);
+        assert_eq!(plan.rows.len(), 2, "nothing is known of larger reads");
+        let row = plan.rows[1];
+        let of_model = rows("hdd-20tb", VIDEO, &[4])[0];
+        assert_eq!((row.zone_exact, row.ozden, row.in_memory), (None, None, None));
+        assert!(row.usual.unwrap().abs_diff(of_model.usual.unwrap()) < 30, "{row:?}");
+    }
+
+    #[test]
+    fn absurd_questions_have_answers() {
+        for row in rows("hdd-20tb", BitRate(0), &[1]) {
+            assert_eq!(row.lasts, Duration::MAX);
+        }
+        let row = rows("st39183w", BitRate(u64::MAX), &[1])[0];
+        assert_eq!((row.usual, row.zone_exact, row.ozden), (Some(0), Some(0), Some(0)));
+    }
+}

@@ -1,0 +1,281 @@
+//! `disk models`: the disks that come along, one of them in full, or one from a user's file.
+
+use crate::cli::Args;
+use crate::failure::Failure;
+use crate::out::{self, Table, facts};
+use disk::{DiskModel, Flash, Mechanics, Parameters, Spinning};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// The model that a person named: one that comes along, or a parameter file.
+pub(crate) fn named(name: &str) -> Result<DiskModel, Failure> {
+    if let Some(model) = DiskModel::preset(name) {
+        return Ok(model);
+    }
+    let path = Path::new(name);
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let sentence = match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                format!("there is no disk model '{name}', and no file of that name")
+            }
+            _ => format!("cannot read {name}: {error}"),
+        };
+        Failure::new(sentence).hint("`tenuto disk models` lists the models that come along")
+    })?;
+    let parsed = Parameters::parse(&text).and_then(DiskModel::new);
+    parsed.map_err(|error| {
+        Failure::new(format!("{name}: {error}"))
+            .hint("`tenuto disk models hdd-20tb --toml` prints one that is complete")
+    })
+}
+
+pub(crate) fn models(args: &Args<'_>) -> Result<(), Failure> {
+    let name: Option<String> = args.maybe("NAME");
+    if args.has("toml") {
+        return print_file(name.as_deref());
+    }
+    let Some(name) = name else {
+        list(args.has("json"));
+        return Ok(());
+    };
+    let model = named(&name)?;
+    if args.has("json") {
+        out::print_json(&in_full_json(&model));
+    } else {
+        out::print(&in_full(&model));
+    }
+    Ok(())
+}
+
+fn print_file(name: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = name else {
+        return Err(Failure::usage("--toml is for one model, and none is named")
+            .hint("`tenuto disk models` lists them"));
+    };
+    let Some(text) = DiskModel::preset_text(name) else {
+        return Err(Failure::new(format!("no disk model '{name}' comes along"))
+            .hint("`tenuto disk models` lists those that do"));
+    };
+    out::print(text);
+    Ok(())
+}
+
+fn list(as_json: bool) {
+    let models = DiskModel::presets();
+    if as_json {
+        out::print_json(&json!({ "models": models.iter().map(json_of).collect::<Vec<_>>() }));
+        return;
+    }
+    let mut table =
+        Table::new(&["model", ">size", ">outer", ">mean", ">inner", ">seek", ">turn", "what"]);
+    for model in models {
+        table.row(vec![
+            model.name().to_owned(),
+            model.capacity().to_string(),
+            outer(&model).to_string(),
+            model.mean_rate().to_string(),
+            model.slowest_rate().to_string(),
+            millis_or_dash(model.mean_seek_time()),
+            millis_or_dash(model.revolution()),
+            model.title().to_owned(),
+        ]);
+    }
+    out::print(&table.show());
+}
+
+fn outer(model: &DiskModel) -> BitRate {
+    model.zones().first().map_or(BitRate(0), |zone| zone.1)
+}
+
+fn json_of(model: &DiskModel) -> Value {
+    json!({
+        "name": model.name(),
+        "title": model.title(),
+        "sources": model.parameters().sources,
+        "size": model.capacity().0,
+        "rotational": model.rotational(),
+        "mean_bit_rate": model.mean_rate().0,
+        "mean_seek": model.mean_seek_time().as_secs_f64(),
+        "revolution": model.revolution().as_secs_f64(),
+        "zones": zones_json(model),
+    })
+}
+
+fn zones_json(model: &DiskModel) -> Vec<Value> {
+    let zone =
+        |(offset, rate): &(ByteCount, BitRate)| json!({ "offset": offset.0, "bit_rate": rate.0 });
+    model.zones().iter().map(zone).collect()
+}
+
+fn in_full_json(model: &DiskModel) -> Value {
+    let mut all = json_of(model);
+    let guarantees: Vec<Value> = READS
+        .iter()
+        .map(|read| {
+            json!({
+                "read_size": read.0,
+                "min_read": model.guaranteed_reads(*read, SLOT),
+                "usual_read": usual(model, *read),
+                "longest_read": model.worst_read(*read).as_secs_f64(),
+            })
+        })
+        .collect();
+    let seeks: Vec<Value> = if model.rotational() {
+        let seek =
+            |part: &f64| json!({ "stroke": part, "time": model.seek_time(*part).as_secs_f64() });
+        STROKES.iter().map(seek).collect()
+    } else {
+        Vec::new()
+    };
+    all["slot"] = json!(SLOT.as_secs_f64());
+    all["guarantees"] = json!(guarantees);
+    all["seek"] = json!(seeks);
+    all["mechanics"] = match &model.parameters().mechanics {
+        Mechanics::Spinning(arm) => json!({
+            "rpm": arm.rpm,
+            "heads": arm.heads,
+            "cylinders": model.cylinders(),
+            "head_switch": arm.head_switch_ms / 1e3,
+            "cylinder_switch": arm.cylinder_switch_ms / 1e3,
+            "settle": arm.seek.settle_ms / 1e3,
+            "overhead": arm.overhead_ms / 1e3,
+            "read_ahead": arm.read_ahead,
+            "write_back": arm.write_back,
+            "bus_bit_rate": mb_s(arm.bus_mb_s).0,
+        }),
+        Mechanics::Flash(chips) => json!({
+            "latency": chips.latency_ms / 1e3,
+            "lanes": chips.lanes,
+            "read_bit_rate": mb_s(chips.read_mb_s).0,
+            "write_bit_rate": mb_s(chips.write_mb_s).0,
+        }),
+    };
+    all
+}
+
+fn in_full(model: &DiskModel) -> String {
+    let mut lines = vec![("size", model.capacity().to_string())];
+    match &model.parameters().mechanics {
+        Mechanics::Spinning(arm) => lines.extend(arm_facts(model, arm)),
+        Mechanics::Flash(chips) => lines.extend(chip_facts(chips)),
+    }
+    let mut text = format!("{}: {}\n\n{}", model.name(), model.title(), facts(&lines));
+    text += &guarantees(model);
+    if model.rotational() {
+        text += &seeks(model);
+        text += &zones(model);
+    }
+    text += "\nwhere the numbers come from\n";
+    for source in &model.parameters().sources {
+        let folded = crate::cli::wrapped(source, crate::cli::WIDTH - 2).replace('\n', "\n  ");
+        text += &format!("  {folded}\n");
+    }
+    text
+}
+
+fn arm_facts(model: &DiskModel, arm: &Spinning) -> Vec<(&'static str, String)> {
+    let ms = |ms: f64| format!("{ms} ms");
+    vec![
+        ("outer rate", outer(model).to_string()),
+        ("mean rate", model.mean_rate().to_string()),
+        ("inner rate", model.slowest_rate().to_string()),
+        ("revolution", format!("{} ({} rpm)", millis(model.revolution()), arm.rpm)),
+        (
+            "mean seek",
+            format!(
+                "{}, settle of {} ms included",
+                millis(model.mean_seek_time()),
+                arm.seek.settle_ms
+            ),
+        ),
+        ("full stroke", ms(arm.seek.full_ms)),
+        ("tracks", format!("{} heads over {} cylinders", arm.heads, model.cylinders())),
+        ("head switch", ms(arm.head_switch_ms)),
+        ("cylinder switch", ms(arm.cylinder_switch_ms)),
+        ("command", ms(arm.overhead_ms)),
+        ("reads ahead", ByteCount(arm.read_ahead).to_string()),
+        (
+            "write cache",
+            match arm.write_back {
+                0 => "none: a write is on the platter when it is done".to_owned(),
+                bytes => ByteCount(bytes).to_string(),
+            },
+        ),
+        ("interface", mb_s(arm.bus_mb_s).to_string()),
+    ]
+}
+
+fn chip_facts(chips: &Flash) -> Vec<(&'static str, String)> {
+    vec![
+        ("reads at", mb_s(chips.read_mb_s).to_string()),
+        ("writes at", mb_s(chips.write_mb_s).to_string()),
+        ("latency", format!("{} ms", chips.latency_ms)),
+        ("commands at once", chips.lanes.to_string()),
+    ]
+}
+
+fn guarantees(model: &DiskModel) -> String {
+    let mut table = Table::new(&[">read", ">guaranteed", ">usual", ">longest read", ">rate"]);
+    for read in READS {
+        let reads = model.guaranteed_reads(read, SLOT);
+        let bytes = ByteCount(read.0 * u64::from(reads));
+        table.row(vec![
+            read.to_string(),
+            reads.to_string(),
+            format!("{:.1}", usual(model, read)),
+            millis(model.worst_read(read)),
+            BitRate::of(bytes, SLOT).to_string(),
+        ]);
+    }
+    format!("\nreads completed in every slot of 500ms, wherever they lie\n{}", table.show())
+}
+
+/// Reads that a slot has room for on average.
+fn usual(model: &DiskModel, read: ByteCount) -> f64 {
+    let record = disk::Calibration::from_model(model, SLOT, &[read]);
+    record.guarantees.first().map_or(0.0, |g| g.mean_read)
+}
+
+fn seeks(model: &DiskModel) -> String {
+    let mut table = Table::new(&["part of the stroke", ">arm"]);
+    for part in STROKES {
+        let name = if part == 0.0 { "next cylinder".to_owned() } else { format!("{part}") };
+        table.row(vec![name, millis(model.seek_time(part))]);
+    }
+    format!("\nseeks\n{}", table.show())
+}
+
+fn zones(model: &DiskModel) -> String {
+    let mut table = Table::new(&[">zone from", ">rate"]);
+    for (offset, rate) in model.zones() {
+        table.row(vec![offset.to_string(), rate.to_string()]);
+    }
+    format!("\nzones\n{}", table.show())
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1e3)
+}
+
+fn millis_or_dash(time: Duration) -> String {
+    if time.is_zero() { "-".to_owned() } else { format!("{:.1} ms", time.as_secs_f64() * 1e3) }
+}
+
+fn mb_s(rate: f64) -> BitRate {
+    BitRate::of(ByteCount(1_000_000), Duration::from_secs_f64(1.0 / rate))
+}
+
+/// The server's slot unless configured otherwise.
+const SLOT: Duration = Duration::from_millis(500);
+/// From a sound track's to the largest that the server makes.
+const READS: [ByteCount; 6] = [
+    ByteCount::kib(64),
+    ByteCount::kib(256),
+    ByteCount::MIB,
+    ByteCount::mib(4),
+    ByteCount::mib(8),
+    ByteCount::mib(16),
+];
+const STROKES: [f64; 10] = [0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.333, 0.5, 0.75, 1.0];

@@ -1,0 +1,170 @@
+//! Who watches: streams of constant rate, or a title with its own demand.
+
+use super::piece;
+use crate::cli::Args;
+use crate::failure::Failure;
+use disk::Costs;
+use media::{Packaging, PackagingOptions};
+use scheduler::{Curve, sending_reserve};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Store, StoreError};
+use units::{BitRate, ByteCount, align_up};
+
+pub(super) enum Audience {
+    Rate(BitRate),
+    Title { name: String, packaging: Packaging, tracks: Vec<u16>, rate: BitRate },
+}
+
+/// One viewer's tracks, cut into pieces.
+pub(super) struct Viewer {
+    tracks: Vec<Cut>,
+}
+
+struct Cut {
+    due: Vec<u32>,
+    piece: u32,
+    bytes: u64,
+}
+
+impl Audience {
+    /// From the command line.
+    pub(super) fn asked(args: &Args<'_>) -> Result<Self, Failure> {
+        match (args.maybe::<BitRate>("rate"), args.maybe::<String>("title")) {
+            (Some(rate), None) if (SLOWEST..=FASTEST).contains(&rate) => Ok(Self::Rate(rate)),
+            (Some(rate), None) => {
+                let sentence = format!("--rate: {rate} is no rate of a stream");
+                Err(Failure::usage(sentence).hint(format!("from {SLOWEST} to {FASTEST}")))
+            }
+            (None, Some(title)) => Self::title(&title),
+            (None, None) => Err(Failure::usage("no streams to plan for: give --rate or --title")
+                .hint("for example --rate 5Mbps")),
+            (Some(_), Some(_)) => {
+                Err(Failure::usage("--rate and --title are two audiences").hint("give one of them"))
+            }
+        }
+    }
+
+    fn title(typed: &str) -> Result<Self, Failure> {
+        // Both may have colons in them; the first that ends a path that is there does.
+        let split = typed.match_indices(':').map(|(at, _)| (&typed[..at], &typed[at + 1..]));
+        let Some((path, name)) = split.clone().find(|(path, _)| Path::new(path).exists()) else {
+            let sentence = match split.into_iter().next() {
+                Some((path, _)) => format!("--title: there is no store at {path}"),
+                None => format!("--title: '{typed}' has no colon between store and title"),
+            };
+            return Err(Failure::new(sentence).hint("for example --title film.store:Nosferatu"));
+        };
+        let store = Store::open(Path::new(path)).map_err(|error| match error {
+            StoreError::Owned { .. } => Failure::from(error)
+                .hint("plan with --rate, or stop the server for the moment this takes"),
+            other => other.into(),
+        })?;
+        let record =
+            store.title(name).ok_or_else(|| StoreError::NoTitle { name: name.to_owned() })?;
+        let index = store.index(record.id)?;
+        let packaging = Packaging::new(Arc::clone(&index), &PackagingOptions::default())
+            .map_err(|error| Failure::new(format!("'{name}' cannot be planned for: {error}")))?;
+        let tracks = packaging.offers().into_iter().next().unwrap_or_default();
+        let rate = BitRate(tracks.iter().map(|track| packaging.mean_rate(*track).0).sum());
+        Ok(Self::Title { name: name.to_owned(), packaging, tracks, rate })
+    }
+
+    /// Mean, all tracks of a viewer together.
+    pub(super) fn rate(&self) -> BitRate {
+        match self {
+            Self::Rate(rate) | Self::Title { rate, .. } => *rate,
+        }
+    }
+
+    /// For people.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Rate(rate) => format!("streams of {rate}"),
+            Self::Title { name, rate, .. } => format!("viewers of '{name}' ({rate} on average)"),
+        }
+    }
+
+    /// Its tracks with reads of at most `read`. `None` where no track would be read so.
+    pub(super) fn with_reads_of(&self, read: ByteCount) -> Option<Viewer> {
+        let tracks = match self {
+            Self::Rate(rate) => vec![constant(*rate, piece(*rate, read))],
+            Self::Title { packaging, tracks, .. } => {
+                let cut = |track: &u16| varying(packaging, *track, read);
+                tracks.iter().map(cut).collect()
+            }
+        };
+        let largest = tracks.iter().map(|track| u64::from(track.piece)).max()?;
+        (largest == read.0).then_some(Viewer { tracks })
+    }
+}
+
+impl Viewer {
+    pub(super) fn curves(&self) -> Vec<Curve<'_>> {
+        let mut curves = Vec::with_capacity(self.tracks.len());
+        for Cut { due, piece, bytes } in &self.tracks {
+            curves.push(Curve { due, piece: *piece, bytes: *bytes, transfer: &[] });
+        }
+        curves
+    }
+
+    /// What a disk of `span` bytes transfers for a piece of each track where the first, second, ...
+    /// viewer's copy lies: evenly over the disk, however many come.
+    pub(super) fn places(&self, costs: &Costs, span: u64) -> Vec<Vec<[u32; 1]>> {
+        let place = |i: u64, len: u32| {
+            let room = u128::from(span.saturating_sub(u64::from(len)));
+            let offset = room * u128::from(i.wrapping_mul(GOLDEN)) >> 64;
+            let nanos = u64::try_from(offset).map(|at| costs.transfer(at, u64::from(len)));
+            [nanos.ok().and_then(|nanos| u32::try_from(nanos).ok()).unwrap_or(u32::MAX)]
+        };
+        let of = |cut: &Cut| (0..PLACES).map(|i| place(i, cut.piece)).collect();
+        self.tracks.iter().map(of).collect()
+    }
+
+    pub(super) fn reserve(&self) -> u64 {
+        sending_reserve(self.tracks.iter().map(|cut| cut.piece))
+    }
+}
+
+/// Pieces that are due as they play.
+fn constant(rate: BitRate, piece: u32) -> Cut {
+    let lasts = ByteCount(u64::from(piece)).time_at(rate);
+    let pieces = LENGTH.as_nanos().div_ceil(lasts.as_nanos().max(1)).max(FEWEST_PIECES);
+    let due = |i: u128| u32::try_from(i * lasts.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
+    let due: Vec<u32> = (0..pieces).map(due).collect();
+    Cut { bytes: due.len() as u64 * u64::from(piece), piece, due }
+}
+
+/// As the server plays it in segments; a short title again and again, so that the house fills
+/// before the first has left.
+fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
+    let piece = piece(packaging.mean_rate(track), read);
+    let once = packaging.due_segmented(track, piece);
+    let data = packaging.index().tracks[usize::from(track)].data_len;
+    let duration = packaging.duration().as_millis().max(1);
+    let times = LENGTH.as_millis().div_ceil(duration);
+    if times <= 1 || once.is_empty() {
+        return Cut { due: once, piece, bytes: align_up(data, BLOCK) };
+    }
+    let again = |time: u128| {
+        let start = u32::try_from(time * duration).unwrap_or(u32::MAX);
+        once.iter().map(move |due| start.saturating_add(*due))
+    };
+    let due: Vec<u32> = (0..times).flat_map(again).collect();
+    Cut { bytes: due.len() as u64 * u64::from(piece), piece, due }
+}
+
+/// Copies at different places.
+const PLACES: u64 = 987;
+/// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Longer than it takes to fill the house.
+const LENGTH: Duration = Duration::from_secs(600);
+const FEWEST_PIECES: u128 = 8;
+/// What devices read in.
+const BLOCK: u64 = 4096;
+/// Narrow-band speech.
+const SLOWEST: BitRate = BitRate(8_000);
+/// Uncompressed pictures of 8K, several times over.
+const FASTEST: BitRate = BitRate(1_000_000_000_000);

@@ -1,0 +1,307 @@
+//! `plan`: how many streams a disk would hold. The bounds are `disk::plan`'s arithmetic; what the
+//! admission policy lets in is a rehearsal with the scheduler itself. Glue only.
+
+mod audience;
+mod report;
+
+use crate::access::ask;
+use crate::cli::Args;
+use crate::failure::Failure;
+use crate::out::{self, Bar};
+use audience::{Audience, Viewer};
+use disk::plan::{Known, Plan, memory_needed, plan as bounds};
+use disk::{Calibration, DiskModel};
+use scheduler::{Facts, PolicyKind, Rehearsal, Rehearsed};
+use server::control::{Reply, Request};
+use server::wire;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use units::{BitRate, ByteCount, show_duration};
+
+/// All that is reported.
+struct Answer {
+    question: Question,
+    disk: String,
+    slot: Duration,
+    bounds: Plan,
+    /// Beside each row of the bounds: what each of [`SHOWN`] lets in. `None`: the server makes no
+    /// such reads for these streams.
+    admitted: Vec<Option<[Rehearsed; SHOWN.len()]>>,
+    /// The row with which the first of them lets most in; of equals the smallest reads, which
+    /// start soonest.
+    best: Option<usize>,
+    /// The other policies with reads of that size.
+    others: Vec<(PolicyKind, Rehearsed)>,
+}
+
+struct Question {
+    audience: Audience,
+    memory: Option<ByteCount>,
+    disks: u64,
+    startup: Duration,
+}
+
+/// Whose streams.
+enum Disk {
+    Model(DiskModel),
+    Measured(Calibration),
+}
+
+pub(crate) fn plan(args: &Args<'_>) -> Result<(), Failure> {
+    let disk = disk(args)?;
+    let slot = disk.slot();
+    let startup: Duration = args.get("startup");
+    if startup < slot * 2 || startup > LONGEST_STARTUP {
+        let least = show_duration(slot * 2);
+        let sentence = format!("--startup: from {least} (two slots) to an hour");
+        return Err(
+            Failure::usage(sentence).hint("a stream is read in one slot and sent in the next")
+        );
+    }
+    let plot: Option<PathBuf> = args.maybe("plot");
+    if let Some(path) = plot.as_deref().filter(|path| path.exists() && !args.has("destroy")) {
+        let sentence = format!("{} would be overwritten", path.display());
+        return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
+    }
+    let question = Question {
+        audience: Audience::asked(args)?,
+        memory: args.maybe("memory"),
+        disks: args.count("disks"),
+        startup,
+    };
+    let answer = answer(&disk, question);
+    if let Some(path) = plot {
+        let svg = report::plot(&answer).svg().map_err(|error| Failure::new(error.to_string()))?;
+        std::fs::write(&path, svg)
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        out::note(&format!("wrote {}", path.display()));
+    }
+    if args.has("json") {
+        out::print_json(&report::json(&answer));
+    } else {
+        out::print(&report::text(&answer));
+    }
+    Ok(())
+}
+
+fn answer(disk: &Disk, question: Question) -> Answer {
+    let rate = question.audience.rate();
+    let bounds = bounds(disk.known(), rate, &disk.sizes(), question.memory_of_one());
+    let bar = Bar::new();
+    let mut admitted = Vec::new();
+    for (row, done) in bounds.rows.iter().zip(0u32..) {
+        bar.percent("admission", f64::from(done) / bounds.rows.len() as f64);
+        admitted.push(
+            question
+                .stage(disk, row.read)
+                .map(|stage| SHOWN.map(|policy| stage.rehearse(policy, bounds.ratio))),
+        );
+    }
+    let streams = |held: &Option<[Rehearsed; SHOWN.len()]>| held.map_or(0, |held| held[0].streams);
+    let most = admitted.iter().map(streams).max().unwrap_or(0);
+    let best = admitted.iter().position(|held| most > 0 && streams(held) == most);
+    let mut others = Vec::new();
+    if let Some(stage) = best.and_then(|best| question.stage(disk, bounds.rows[best].read)) {
+        bar.say("other policies");
+        let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
+        for policy in PolicyKind::all().filter(unseen) {
+            others.push((policy, stage.rehearse(policy, bounds.ratio)));
+        }
+    }
+    Answer { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
+}
+
+impl Question {
+    fn memory_of_one(&self) -> Option<ByteCount> {
+        self.memory.map(|memory| ByteCount(memory.0 / self.disks))
+    }
+
+    /// The disk and a viewer, with reads of `read`; `None` where the server would not make reads as
+    /// large for these streams.
+    fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount) -> Option<Stage<'a>> {
+        let viewer = self.audience.with_reads_of(read)?;
+        let facts = disk.facts(read);
+        let places = match &facts.costs {
+            Some(costs) => viewer.places(costs, disk.span()),
+            None => Vec::new(),
+        };
+        Some(Stage { question: self, disk, read, viewer, facts, places })
+    }
+}
+
+/// One size of read, ready for any policy.
+struct Stage<'a> {
+    question: &'a Question,
+    disk: &'a Disk,
+    read: ByteCount,
+    viewer: Viewer,
+    facts: Facts,
+    places: Vec<Vec<[u32; 1]>>,
+}
+
+impl Stage<'_> {
+    fn rehearse(&self, policy: PolicyKind, expected: u64) -> Rehearsed {
+        let slot = self.disk.slot();
+        Rehearsal {
+            policy,
+            min_read: self.disk.min_read(self.read),
+            read_size: self.read.0,
+            memory: self.question.memory_of_one().map_or(UNBOUNDED, |memory| memory.0),
+            facts: &self.facts,
+            slot,
+            startup: self.question.startup,
+            tracks: &self.viewer.curves(),
+            places: &self.places,
+            reserve: self.viewer.reserve(),
+            arrivals: u32::try_from(expected / ARRIVAL_SLOTS + 1).unwrap_or(u32::MAX),
+            patience: u64::try_from(PATIENCE.as_nanos() / slot.as_nanos()).unwrap_or(1),
+        }
+        .run()
+    }
+}
+
+impl Answer {
+    /// What one disk holds by admission, and the row of it.
+    fn held(&self) -> Option<(usize, Rehearsed)> {
+        let best = self.best?;
+        Some((best, self.admitted[best]?[0]))
+    }
+
+    /// Two reads for each stream of all disks.
+    fn memory_needed(&self) -> Option<ByteCount> {
+        let (row, held) = self.held()?;
+        Some(memory_needed(self.bounds.rows[row].read, held.streams * self.question.disks))
+    }
+
+    /// Eq. 3 and 4 for as many streams as are held.
+    fn cycle(&self) -> Option<(Duration, ByteCount)> {
+        let streams = u32::try_from(self.held()?.1.streams).ok()?;
+        let (cost, rate) = (&self.bounds.cost, self.question.audience.rate());
+        Some((cost.cycle(streams, rate)?, cost.buffer(streams, rate)?))
+    }
+}
+
+impl Disk {
+    fn known(&self) -> Known<'_> {
+        match self {
+            Self::Model(model) => Known::Model(model),
+            Self::Measured(record) => Known::Measured(record),
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Self::Model(model) => model.title().to_owned(),
+            Self::Measured(record) => format!("a measured disk ({})", record.method),
+        }
+    }
+
+    fn slot(&self) -> Duration {
+        match self {
+            Self::Model(_) => SLOT,
+            Self::Measured(record) => record.slot,
+        }
+    }
+
+    fn sizes(&self) -> Vec<ByteCount> {
+        match self {
+            Self::Model(_) => (16..=24).map(|power| ByteCount(1 << power)).collect(),
+            Self::Measured(record) => record.guarantees.iter().map(|g| g.read_size).collect(),
+        }
+    }
+
+    fn facts(&self, read: ByteCount) -> Facts {
+        match self {
+            Self::Model(model) => Facts::of_model(model, read, model.queue_depth(read)),
+            Self::Measured(record) => Facts::of_calibration(record, read),
+        }
+    }
+
+    /// Bytes that titles lie on.
+    fn span(&self) -> u64 {
+        match self {
+            Self::Model(model) => model.capacity().0,
+            // Zones were measured evenly over it; the last has a length like the others'.
+            Self::Measured(record) => match record.zones.as_slice() {
+                [.., before, last] => last.0.0 + (last.0.0 - before.0.0),
+                _ => 0,
+            },
+        }
+    }
+
+    fn min_read(&self, read: ByteCount) -> u32 {
+        match self {
+            Self::Model(model) => model.guaranteed_reads(read, SLOT),
+            Self::Measured(record) => record.guarantee_for(read).map_or(0, |g| g.min_read),
+        }
+    }
+}
+
+fn disk(args: &Args<'_>) -> Result<Disk, Failure> {
+    match (args.maybe::<String>("model"), args.maybe::<PathBuf>("calibration")) {
+        (Some(name), None) => Ok(Disk::Model(super::models::named(&name)?)),
+        (None, Some(path)) => Ok(Disk::Measured(calibration(&path)?)),
+        (None, None) => Err(Failure::usage("no disk to plan with: give --model or --calibration")
+            .hint("`tenuto disk models` lists the models that come along")),
+        (Some(_), Some(_)) => {
+            Err(Failure::usage("--model and --calibration are two disks").hint("give one of them"))
+        }
+    }
+}
+
+/// Kept with a store, or in a file as `tenuto calibrate --json` prints it.
+fn calibration(path: &Path) -> Result<Calibration, Failure> {
+    let record = match saved(path)? {
+        Some(record) => record,
+        None => {
+            let Reply::Store(info) = ask(path, &Request::Info { title: None })? else {
+                super::stores::strange()
+            };
+            info.calibration.ok_or_else(|| {
+                Failure::new(format!("{} was never calibrated", path.display()))
+                    .hint(format!("`tenuto calibrate {}` does it", path.display()))
+            })?
+        }
+    };
+    let record = Calibration::from(&record);
+    // The record's own checks: what a person edited may be nonsense.
+    Calibration::decode(&record.encode())
+        .map_err(|error| Failure::of(&format!("{}: {error}", path.display())))
+}
+
+/// `None`: no file of JSON.
+fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
+    let small =
+        std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < LARGEST_JSON);
+    let Some(text) = small.then(|| std::fs::read_to_string(path).ok()).flatten() else {
+        return Ok(None);
+    };
+    if !text.trim_start().starts_with('{') {
+        return Ok(None);
+    }
+    let parsed = serde_json::from_str(&text).map_err(|error| {
+        Failure::new(format!("{}: no calibration: {error}", path.display()))
+            .hint("`tenuto calibrate STORE --json` prints one")
+    });
+    parsed.map(Some)
+}
+
+/// A model has no slot of its own: the server's unless configured otherwise.
+const SLOT: Duration = Duration::from_millis(500);
+/// Beyond that it is no start.
+const LONGEST_STARTUP: Duration = Duration::from_secs(3600);
+/// As many as the ratio says come within two minutes: a rush, and yet one after the other.
+const ARRIVAL_SLOTS: u64 = 240;
+/// Nobody came in for longer than any piece lasts, twice over.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Memory that never binds, and that sums of which do not overflow.
+const UNBOUNDED: u64 = u64::MAX >> 8;
+/// A calibration has a few hundred lines.
+const LARGEST_JSON: u64 = 1 << 20;
+/// With a column of their own: the two that look ahead.
+const SHOWN: [PolicyKind; 2] = [PolicyKind::TimeDomain, PolicyKind::VbrSim];
+
+/// Pieces last no longer: as the server cuts tracks.
+fn piece(rate: BitRate, read: ByteCount) -> u32 {
+    server::piece_size(rate, &[], read)
+}

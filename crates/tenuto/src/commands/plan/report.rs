@@ -1,0 +1,243 @@
+//! A plan as text, as JSON, and as a plot.
+
+use super::{Answer, SHOWN};
+use crate::out::{Table, facts};
+use disk::plan::PlanRow;
+use meter::report::{Plot, Series, Shape};
+use scheduler::{PolicyKind, Rehearsed, Resource};
+use serde_json::{Value, json};
+use std::time::Duration;
+use units::{ByteCount, show_duration};
+
+/// For people.
+pub(super) fn text(answer: &Answer) -> String {
+    let Answer { question, bounds, .. } = answer;
+    let rate = question.audience.rate();
+    let memory = question.memory.map_or("as much memory as it takes".to_owned(), |memory| {
+        format!("{memory} of memory in all")
+    });
+    let disks = match question.disks {
+        1 => String::new(),
+        disks => format!("{disks} of it, "),
+    };
+    let mut table = Table::new(&[
+        ">read",
+        ">lasts",
+        ">Özden",
+        ">any place",
+        ">zone-exact",
+        ">usual",
+        ">memory",
+        ">vbrsim",
+        "short of",
+    ]);
+    for (row, (bounds, admitted)) in bounds.rows.iter().zip(&answer.admitted).enumerate() {
+        let mark = if answer.best == Some(row) { " <" } else { "" };
+        table.row(vec![
+            bounds.read.to_string(),
+            time(bounds.lasts),
+            or_dash(bounds.ozden),
+            or_dash(bounds.any_place),
+            or_dash(bounds.zone_exact),
+            or_dash(bounds.usual),
+            or_dash(bounds.in_memory),
+            or_dash(admitted.map(|held| held[0].streams)),
+            or_dash(admitted.map(|held| held[1].streams)),
+            format!("{}{mark}", admitted.and_then(|held| held[0].short_of).map_or("", word)),
+        ]);
+    }
+    let mut text = format!(
+        "{}\n{disks}{}, {memory}\n\nstreams of one disk, by size of read\n{}\n",
+        answer.disk,
+        question.audience.describe(),
+        table.show()
+    );
+    let rate_only = [
+        ("transfer alone", format!("{} streams (mean rate / {rate})", bounds.ratio)),
+        (
+            "S_max",
+            format!(
+                "{} streams (r0 {} / {rate}; t0 {})",
+                bounds.s_max,
+                bounds.cost.r0,
+                time(bounds.cost.t0)
+            ),
+        ),
+    ];
+    text += &facts(&rate_only);
+    text += "\n";
+    text += &outcome(answer);
+    text
+}
+
+fn outcome(answer: &Answer) -> String {
+    let question = &answer.question;
+    let Some((row, held)) = answer.held() else {
+        return "held            none: no size of read gets a stream in; more memory or a faster \
+                disk would\n"
+            .to_owned();
+    };
+    let PlanRow { read, lasts, .. } = answer.bounds.rows[row];
+    let each = match question.disks {
+        1 => String::new(),
+        disks => format!(", {} on {disks} disks", held.streams * disks),
+    };
+    let short = held.short_of.map_or("nothing was short", |resource| match resource {
+        Resource::Disk => "then the disk is full",
+        Resource::Memory => "then memory is full",
+        Resource::Network => "then the network is full",
+    });
+    let mut lines = vec![(
+        "held",
+        format!(
+            "{} streams{each} by {} with reads of {read}; {short}",
+            held.streams,
+            SHOWN[0].name()
+        ),
+    )];
+    if let Some((cycle, buffer)) = answer.cycle() {
+        let line = format!("{} for as many (eq. 3), {buffer} each (eq. 4: B = R T)", time(cycle));
+        lines.push(("service cycle", line));
+    }
+    if let Some(needed) = answer.memory_needed() {
+        let peak = ByteCount(held.memory.saturating_mul(question.disks));
+        let line = format!("{needed} for two reads a stream; admission books up to {peak}");
+        lines.push(("memory", line));
+    }
+    let rounds = time(lasts.saturating_mul(2));
+    let line = format!("{} by admission; in rounds up to two, {rounds}", time(question.startup));
+    lines.push(("first media in", line));
+    for (policy, held) in &answer.others {
+        let late = match held.late {
+            0 => String::new(),
+            late => format!(", and {late} reads too late"),
+        };
+        lines.push((policy.name(), format!("{} streams with the same reads{late}", held.streams)));
+    }
+    facts(&lines)
+}
+
+/// For programs; `docs/reference/json.md` has the names.
+pub(super) fn json(answer: &Answer) -> Value {
+    let Answer { question, bounds, .. } = answer;
+    let rows: Vec<Value> = bounds
+        .rows
+        .iter()
+        .zip(&answer.admitted)
+        .map(|(row, admitted)| {
+            json!({
+                "read_size": row.read.0,
+                "lasts": row.lasts.as_secs_f64(),
+                "ozden": row.ozden,
+                "any_place": row.any_place,
+                "zone_exact": row.zone_exact,
+                "usual": row.usual,
+                "in_memory": row.in_memory,
+                "admitted": admitted.map(|held| all_json(SHOWN.into_iter().zip(held))),
+            })
+        })
+        .collect();
+    let best = answer.held().map(|(row, held)| {
+        let cycle = answer.cycle();
+        json!({
+            "read_size": bounds.rows[row].read.0,
+            "streams": held.streams,
+            "streams_in_all": held.streams * question.disks,
+            "short_of": held.short_of.map(word),
+            "cycle": cycle.map(|(cycle, _)| cycle.as_secs_f64()),
+            "buffer": cycle.map(|(_, buffer)| buffer.0),
+            "memory_needed": answer.memory_needed().map(|needed| needed.0),
+            "memory_booked": held.memory.saturating_mul(question.disks),
+            "startup": question.startup.as_secs_f64(),
+            "startup_in_rounds": bounds.rows[row].lasts.as_secs_f64() * 2.0,
+            "other_policies": all_json(answer.others.iter().copied()),
+        })
+    });
+    json!({
+        "disk": answer.disk,
+        "slot": answer.slot.as_secs_f64(),
+        "bit_rate": question.audience.rate().0,
+        "memory": question.memory.map(|memory| memory.0),
+        "disks": question.disks,
+        "ratio": bounds.ratio,
+        "s_max": bounds.s_max,
+        "r0": bounds.cost.r0.0,
+        "t0": bounds.cost.t0.as_secs_f64(),
+        "rows": rows,
+        "best": best,
+    })
+}
+
+/// By policy.
+fn all_json(all: impl Iterator<Item = (PolicyKind, Rehearsed)>) -> Value {
+    let one = |(policy, held): (PolicyKind, Rehearsed)| {
+        let value = json!({
+            "streams": held.streams,
+            "short_of": held.short_of.map(word),
+            "memory_booked": held.memory,
+            "late_reads": held.late,
+        });
+        (policy.name().to_owned(), value)
+    };
+    Value::Object(all.map(one).collect())
+}
+
+/// Streams against size of read.
+pub(super) fn plot(answer: &Answer) -> Plot {
+    let rows = &answer.bounds.rows;
+    let series = |name: &str, shape, of: &dyn Fn(usize, &PlanRow) -> Option<u64>| Series {
+        name: name.to_owned(),
+        shape,
+        points: rows
+            .iter()
+            .enumerate()
+            .filter_map(|(i, row)| Some((mib(row.read), of(i, row)? as f64)))
+            .collect(),
+    };
+    // Memory for ever more small reads would flatten all else.
+    let top = answer.bounds.ratio.max(1);
+    let all = [
+        series("usual", Shape::Line, &|_, row| row.usual),
+        series("certain, zone-exact", Shape::Line, &|_, row| row.zone_exact),
+        series("certain, any place", Shape::Line, &|_, row| row.any_place),
+        series("Özden", Shape::Line, &|_, row| row.ozden),
+        series("fit into the memory", Shape::Line, &|_, row| row.in_memory.filter(|n| *n <= top)),
+        series("let in by time-domain", Shape::Dots, &|i, _| {
+            answer.admitted[i].map(|held| held[0].streams)
+        }),
+        series("transfer alone", Shape::Limit, &|_, _| Some(answer.bounds.ratio)),
+    ];
+    Plot {
+        title: format!("{}: {}", answer.disk, answer.question.audience.describe()),
+        x_label: "MiB a read".into(),
+        y_label: "streams of one disk".into(),
+        series: all.into_iter().filter(|series| !series.points.is_empty()).collect(),
+    }
+}
+
+fn mib(size: ByteCount) -> f64 {
+    size.0 as f64 / f64::from(1 << 20)
+}
+
+fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds >= 1.0 {
+        format!("{seconds:.1}s")
+    } else if seconds >= 0.1 {
+        show_duration(time)
+    } else {
+        format!("{:.1}ms", seconds * 1e3)
+    }
+}
+
+fn or_dash(number: Option<u64>) -> String {
+    number.map_or("-".to_owned(), |number| number.to_string())
+}
+
+fn word(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Disk => "disk",
+        Resource::Memory => "memory",
+        Resource::Network => "network",
+    }
+}
