@@ -357,7 +357,9 @@ mod tests {
             .run()
         };
         let (time, count) = (by(PolicyKind::TimeDomain, 1 << 40), by(PolicyKind::VbrSim, 1 << 40));
-        assert_eq!((time.late, count.late, count.streams), (0, 0, 96), "24 reads in a slot");
+        assert_eq!((time.late, count.late), (0, 0));
+        // 24 reads in a slot, and one more for the start-up time of all.
+        assert!((96..=97).contains(&count.streams), "{count:?}");
         assert!(time.streams > 110, "{time:?}");
         let little = by(PolicyKind::TimeDomain, 200 * MIB);
         assert_eq!((little.late, little.short_of), (0, Some(Resource::Memory)), "{little:?}");

@@ -2,7 +2,7 @@
 
 use crate::program::{Room, program};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "format",
     "ingest",
     "ls",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 14] = [
     "serve",
     "play",
     "calibrate",
+    "plan",
     "disk",
     "completions",
     "man",

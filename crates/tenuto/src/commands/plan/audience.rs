@@ -114,7 +114,7 @@ impl Viewer {
     pub(super) fn places(&self, costs: &Costs, span: u64) -> Vec<Vec<[u32; 1]>> {
         let place = |i: u64, len: u32| {
             let room = u128::from(span.saturating_sub(u64::from(len)));
-            let offset = room * u128::from(i.wrapping_mul(GOLDEN)) >> 64;
+            let offset = (room * u128::from(i.wrapping_mul(GOLDEN))) >> 64;
             let nanos = u64::try_from(offset).map(|at| costs.transfer(at, u64::from(len)));
             [nanos.ok().and_then(|nanos| u32::try_from(nanos).ok()).unwrap_or(u32::MAX)]
         };
@@ -159,8 +159,9 @@ fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
 const PLACES: u64 = 987;
 /// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Longer than it takes to fill the house.
-const LENGTH: Duration = Duration::from_secs(600);
+/// Much longer than it takes to fill the house, and so long that what a start-up second buys is
+/// less than a half percent of it.
+const LENGTH: Duration = Duration::from_secs(300);
 const FEWEST_PIECES: u128 = 8;
 /// What devices read in.
 const BLOCK: u64 = 4096;

@@ -27,12 +27,13 @@ pub(super) fn text(answer: &Answer) -> String {
         ">any place",
         ">zone-exact",
         ">usual",
-        ">memory",
+        ">in memory",
+        ">time-domain",
         ">vbrsim",
         "short of",
+        "",
     ]);
     for (row, (bounds, admitted)) in bounds.rows.iter().zip(&answer.admitted).enumerate() {
-        let mark = if answer.best == Some(row) { " <" } else { "" };
         table.row(vec![
             bounds.read.to_string(),
             time(bounds.lasts),
@@ -43,7 +44,8 @@ pub(super) fn text(answer: &Answer) -> String {
             or_dash(bounds.in_memory),
             or_dash(admitted.map(|held| held[0].streams)),
             or_dash(admitted.map(|held| held[1].streams)),
-            format!("{}{mark}", admitted.and_then(|held| held[0].short_of).map_or("", word)),
+            admitted.and_then(|held| held[0].short_of).map_or("", word).to_owned(),
+            if answer.best == Some(row) { "best" } else { "" }.to_owned(),
         ]);
     }
     let mut text = format!(

@@ -1,0 +1,109 @@
+//! Disk models and plans.
+
+use crate::program::Room;
+
+#[test]
+fn a_disk_of_ones_own_is_described_and_planned_with() {
+    let room = Room::new();
+    let theirs = room.ok("disk models hdd-20tb --toml");
+    let mine = theirs.replace("\"hdd-20tb\"", "\"mine\"").replace("rpm = 7200", "rpm = 5400");
+    std::fs::write(room.path("mine.toml"), &mine).unwrap();
+    let page = room.ok("disk models mine.toml");
+    assert!(page.starts_with("mine: 20 TB nearline disk"), "{page}");
+    for line in ["revolution       11.11 ms (5400 rpm)", "\nseeks\n", "\nzones\n", "Exos X20"] {
+        assert!(page.contains(line), "{line} is missing in {page}");
+    }
+    let streams = |model: &str| {
+        let plan = room.json(&format!("plan --model {model} --rate 5.55Mbps"));
+        let row = plan["rows"][6].clone();
+        assert_eq!(row["read_size"], 4 << 20, "{row}");
+        let number = |name: &str| row[name].as_u64().unwrap();
+        (number("zone_exact"), number("usual"), plan["best"]["streams"].as_u64().unwrap())
+    };
+    let (today, slower) = (streams("hdd-20tb"), streams("mine.toml"));
+    assert!(today.0 as f64 >= 0.85 * today.1 as f64, "{today:?}");
+    assert!(slower.0 < today.0 && slower.1 < today.1 && slower.2 < today.2, "{slower:?}");
+}
+
+#[test]
+fn what_cannot_be_planned_is_named() {
+    let room = Room::with_store();
+    std::fs::write(room.path("bad.toml"), "name = \"x\"\nrmp = 3\n").unwrap();
+    std::fs::write(room.path("bad.json"), "{\"slot\": \"long\"}").unwrap();
+    for (line, code, error, hint) in [
+        ("plan --rate 5Mbps", 2, "no disk to plan with", "`tenuto disk models` lists"),
+        ("plan --model hdd-20tb", 2, "no streams to plan for", "--rate 5Mbps"),
+        ("plan --model hdd-20tb --rate 1", 2, "--rate: 1 b/s is no rate of a stream", "8 kb/s"),
+        ("plan --model floppy --rate 5Mbps", 1, "there is no disk model 'floppy'", "`tenuto disk"),
+        ("plan --model bad.toml --rate 5Mbps", 1, "unknown field `rmp`", "--toml"),
+        (
+            "plan --calibration bad.json --rate 5Mbps",
+            1,
+            "bad.json: no calibration",
+            "calibrate STORE",
+        ),
+        ("plan --calibration a.store --rate 5Mbps", 1, "a.store was never calibrated", "`tenuto"),
+        ("plan --model ssd-sata --title a.store", 1, "has no colon", "film.store:Nosferatu"),
+        ("plan --model ssd-sata --title b.store:x", 1, "no store at b.store", "film.store"),
+        ("plan --model ssd-sata --title a.store:x", 1, "no title 'x'", ""),
+        ("plan --model ssd-sata --rate 5Mbps --startup 10ms", 2, "--startup: from 1s", "slot"),
+        ("plan --model ssd-sata --rate 5Mbps --plot bad.toml", 1, "be overwritten", "--destroy"),
+        ("disk models --toml", 2, "--toml is for one model", "`tenuto disk models`"),
+        ("disk models floppy --toml", 1, "no disk model 'floppy' comes along", "`tenuto disk"),
+    ] {
+        let run = room.run(line);
+        assert_eq!(run.code, Some(code), "{line}: {}", run.err);
+        assert!(run.out.is_empty(), "{line} prints {}", run.out);
+        assert!(run.err.contains(error) && run.err.contains(hint), "{line}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_plan_is_drawn_and_more_disks_hold_more() {
+    let room = Room::new();
+    let one = room.json("plan --model ssd-sata --rate 50Mbps --plot plan.svg");
+    let svg = std::fs::read_to_string(room.path("plan.svg")).unwrap();
+    assert!(svg.contains("streams of one disk") && svg.contains("transfer alone"), "{svg}");
+    let three = room.json("plan --model ssd-sata --rate 50Mbps --disks 3");
+    let (one, three) = (&one["best"], &three["best"]);
+    assert_eq!(three["streams"], one["streams"]);
+    assert_eq!(three["streams_in_all"].as_u64(), one["streams"].as_u64().map(|n| 3 * n));
+    let little = room.json("plan --model ssd-sata --rate 50Mbps --memory 64MiB");
+    assert_eq!(little["best"]["short_of"], "memory", "{little}");
+    let none = room.ok("plan --model ssd-sata --rate 50Mbps --memory 64KiB");
+    assert!(none.contains("held            none"), "{none}");
+}
+
+#[test]
+fn a_title_and_a_calibration_are_planned_with() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    let plan = room.json("plan --model hdd-20tb --title a.store:film");
+    let info = room.json("info a.store film");
+    let rate = info["bit_rate"].as_u64().unwrap();
+    assert!(plan["bit_rate"].as_u64().unwrap().abs_diff(rate) <= rate / 20, "{plan}");
+    assert!(plan["best"]["streams"].as_u64().unwrap() > 100, "a small film: {plan}");
+
+    room.write("disk.json", CALIBRATION);
+    let plan = room.json("plan --calibration disk.json --rate 8Mbps");
+    let rows = plan["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "the sizes that were measured");
+    assert_eq!(rows[0]["zone_exact"], serde_json::Value::Null);
+    // 500 ms play 500,000 bytes: 20 reads of 1 MiB hold 41 streams, 40 usual ones 83.
+    let by_count = rows[0]["admitted"]["vbrsim"]["streams"].as_u64().unwrap();
+    assert!((41..=42).contains(&by_count), "{plan}");
+    assert_eq!(rows[0]["usual"], 83);
+}
+
+/// As `tenuto calibrate --json` prints it.
+const CALIBRATION: &str = r#"{
+  "slot": 0.5,
+  "guarantees": [
+    {"read_size": 1048576, "min_read": 20, "mean_read": 40.0, "longest_read": 0.05},
+    {"read_size": 4194304, "min_read": 9, "mean_read": 17.0, "longest_read": 0.08}
+  ],
+  "queue_depth": 4, "r0": 1640000000, "t0": 0.007,
+  "zones": [{"offset": 0, "bit_rate": 2000000000}, {"offset": 1099511627776, "bit_rate": 1200000000}],
+  "method": "by hand", "measured_at": 0
+}"#;
