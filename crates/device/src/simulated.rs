@@ -49,15 +49,7 @@ struct State {
     head: Head,
     /// After a fault that took time: nothing is begun before.
     held_until: Moment,
-    tail: Option<Tail>,
     pages: BTreeMap<u64, Box<[u8]>>,
-}
-
-/// Some requests take longer, by chance.
-struct Tail {
-    share: f64,
-    longer: Duration,
-    chance: fastrand::Rng,
 }
 
 /// When a request is done, and what goes wrong with it.
@@ -79,7 +71,6 @@ impl SimulatedDisk {
             clock: Moment::ZERO,
             head: model.head(),
             held_until: Moment::ZERO,
-            tail: None,
             pages: BTreeMap::new(),
         };
         let (model, state) = (model.clone(), Mutex::new(state));
@@ -107,12 +98,6 @@ impl SimulatedDisk {
         self.shared.script.add(rule);
     }
 
-    /// From now on, this share of requests takes `longer`, by the chance of this seed.
-    pub fn set_tail(&self, seed: u64, share: f64, longer: Duration) {
-        let chance = fastrand::Rng::with_seed(seed);
-        self.state().tail = Some(Tail { share, longer, chance });
-    }
-
     /// Asks now for a read of which only the time matters: when it is done. The place need not be
     /// whole blocks.
     pub fn ask(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
@@ -123,6 +108,9 @@ impl SimulatedDisk {
         let answer = self.begin(Access::Read, (offset, whole));
         match answer.fault {
             Some(Fault::Errno(errno)) => Err(self.failed(Access::Read, (offset, whole), errno)),
+            Some(Fault::Short { kept }) if kept < whole => {
+                Err(DeviceError::ends_early(Path::new(NAME), (offset, whole), kept))
+            }
             _ => Ok(answer.done),
         }
     }
@@ -135,19 +123,14 @@ impl SimulatedDisk {
     fn begin(&self, access: Access, place: (u64, usize)) -> Answer {
         let fault = self.shared.script.next(access, place);
         let mut state = self.state();
-        let State { clock, head, held_until, tail, .. } = &mut *state;
+        let State { clock, head, held_until, .. } = &mut *state;
         if let Some(Fault::Errno(_)) = fault {
             return Answer { done: *clock, fault };
         }
         let asked = (*clock).max(*held_until);
         let mut done = head.serve(asked, place.0, place.1 as u64, access == Access::Write).finish;
-        let stalled = match fault {
-            Some(Fault::Stall(time)) => time,
-            _ => Duration::ZERO,
-        };
-        let longer = tail.as_mut().map_or(Duration::ZERO, Tail::next);
-        if !(stalled + longer).is_zero() {
-            done = done + stalled + longer;
+        if let Some(Fault::Stall(time)) = fault {
+            done = done + time;
             *held_until = done;
         }
         Answer { done, fault }
@@ -179,12 +162,6 @@ impl State {
             let page = self.pages.entry(number).or_insert_with(|| vec![0; PAGE].into());
             page[..part.len()].copy_from_slice(part);
         }
-    }
-}
-
-impl Tail {
-    fn next(&mut self) -> Duration {
-        if self.chance.f64() < self.share { self.longer } else { Duration::ZERO }
     }
 }
 
@@ -372,19 +349,16 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_as_heavy_as_asked_for_and_the_same_every_time() {
-        let slow = |seed| {
-            let disk = disk();
-            disk.set_tail(seed, 0.1, Duration::from_secs(1));
-            let took = (0..1000u64).map(|number| {
-                let before = disk.now();
-                disk.advance_to(disk.ask(number << 20, 4096).unwrap());
-                disk.now().since(before) > Duration::from_secs(1)
-            });
-            took.filter(|slow| *slow).count()
-        };
-        assert!((70..130).contains(&slow(1)), "{}", slow(1));
-        assert_eq!(slow(1), slow(1));
+    fn a_tail_is_as_heavy_as_asked_for() {
+        let disk = disk();
+        let longer = Duration::from_secs(1);
+        disk.add(Rule { times: u32::MAX, ..rule(0..u64::MAX, Fault::Tail { one_in: 10, longer }) });
+        let took = (0..1000u64).map(|number| {
+            let before = disk.now();
+            disk.advance_to(disk.ask(number << 20, 4096).unwrap());
+            disk.now().since(before) > longer
+        });
+        assert_eq!(took.filter(|slow| *slow).count(), 100);
     }
 
     #[test]
