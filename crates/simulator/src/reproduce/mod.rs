@@ -9,6 +9,9 @@ mod alderman;
 mod alderman_bounds;
 mod alderman_rounds;
 mod alderman_table1;
+mod lee;
+mod lee_rate_vs_unit;
+mod lee_streams;
 mod report;
 mod scheduled;
 
@@ -41,6 +44,16 @@ pub const ALL: &[Reproduction] = &[
         name: "alderman-rounds",
         about: "How long each of a hundred rounds takes, in four charts",
         run: alderman_rounds::run,
+    },
+    Reproduction {
+        name: "lee-rate-vs-unit",
+        about: "The rate of reading by the size of the unit",
+        run: lee_rate_vs_unit::run,
+    },
+    Reproduction {
+        name: "lee-streams",
+        about: "23 streams raw against 16 through a file system",
+        run: lee_streams::run,
     },
 ];
 
