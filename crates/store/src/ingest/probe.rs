@@ -270,6 +270,13 @@ impl Probe {
             .collect()
     }
 
+    /// How many seconds the file says it lasts, if its header is where FFmpeg knows it from and FFmpeg
+    /// does not say by itself that it has ended too soon.
+    pub(super) fn promised(&self) -> Option<f64> {
+        let telling = matches!(self.format.format_name.as_str(), "flac" | "mxf");
+        self.format.duration.as_ref().filter(|_| telling)?.parse().ok()
+    }
+
     /// Whether several pictures may lie in one packet, as encoders of the AVI days packed them to
     /// hide that they reorder.
     pub(super) fn may_pack_pictures(&self) -> bool {
@@ -306,6 +313,13 @@ impl Stream {
 
 /// MP4 if it can hold all of them, else QuickTime if it can.
 fn container(streams: &[Taken]) -> Result<&'static str, String> {
+    if let Some(lost) = streams.iter().find(|s| LOST_IN_MOV.contains(&s.codec.as_str())) {
+        return Err(format!(
+            "no player finds its {} again in QuickTime, and MP4 holds none; convert it first, or take \
+             it in with --as file",
+            lost.codec
+        ));
+    }
     let needs_mov = streams.iter().find(|s| !MP4_CODECS.contains(&s.codec.as_str()));
     let needs_mp4 = streams.iter().find(|s| MP4_ONLY.contains(&s.codec.as_str()));
     match (needs_mov, needs_mp4) {
@@ -361,6 +375,9 @@ const INPUT: &[&str] = &[
     "20M",
     "-i",
 ];
+
+/// What FFmpeg puts into QuickTime under a tag by which nobody knows it again.
+const LOST_IN_MOV: &[&str] = &["wmav1", "wmav2", "wmapro", "wmalossless", "wmavoice"];
 
 /// Layouts of raw pictures that FFmpeg marks in QuickTime so that it knows them again.
 const RAW_IN_MOV: &[&str] = &[
@@ -449,6 +466,7 @@ mod tests {
             bare(2, r#""dts":0"#),
             bare(0, r#""size":"9""#),
             bare(2, r#""size":"9""#),
+            r#"{"streams":[{"index":0,"codec_type":"audio","codec_name":"wmav2"}]}"#.to_owned(),
             raw("avi", "yuv420p"),
             raw("mov,mp4,m4a,3gp,3g2,mj2", "yuv420p"),
             raw("matroska,webm", "uyvy422"),
@@ -466,6 +484,7 @@ mod tests {
             mp4: 0 h264 976.6 KiB; left out: []
             mp4: 0 h264 976.6 KiB; left out: []
             refused: its pictures are out of order and have no times, and FFmpeg cannot work them out; give them some first, for instance with `mkvmerge -o FILM.mkv FILE`
+            refused: no player finds its wmav2 again in QuickTime, and MP4 holds none; convert it first, or take it in with --as file
             refused: no player finds out of QuickTime how its raw yuv420p pictures lie in memory; convert them first, or take it in with --as file
             mov: 0 rawvideo 976.6 KiB; left out: []
             mov: 0 rawvideo 976.6 KiB; left out: []"#]]

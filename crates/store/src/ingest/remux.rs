@@ -5,7 +5,7 @@ use super::probe::{Plan, Probe, Taken, input, probe};
 use super::process::{Process, last_words, tail};
 use super::{IngestReport, Job};
 use crate::{StoreError, TitleWriter};
-use media::FragmentError;
+use media::{FragmentError, LduIndex, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::process::{ChildStdout, ExitStatus};
@@ -40,8 +40,7 @@ pub(super) fn ingest(
     if is_damage(&complaints) {
         let text = format!("it is damaged or cut short: FFmpeg says {said}");
         if !job.options.allow_damaged {
-            let hint = "to take in what can be read of it, add --allow-damaged";
-            return Err(job.refused(format!("{text}; {hint}")));
+            return Err(job.refused(format!("{text}; {ALLOW}")));
         }
         notes.push(text);
     } else if !said.is_empty() {
@@ -53,6 +52,17 @@ pub(super) fn ingest(
             job.refused(refusal(&said, Some(FragmentError::Stream(error))))
         }
     })?;
+    if let Some(promised) = found.promised().filter(|&promised| is_short(&tracks, promised)) {
+        let text = format!(
+            "it is damaged or cut short: its header promises {:.1} s, it ends after {:.1} s",
+            promised,
+            longest(&tracks),
+        );
+        if !job.options.allow_damaged {
+            return Err(job.refused(format!("{text}; {ALLOW}")));
+        }
+        notes.push(text);
+    }
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
 }
 
@@ -225,6 +235,21 @@ fn refusal(said: &str, error: Option<FragmentError<StoreError>>) -> String {
     format!("{reason}; if its bytes are wanted, take it in with --as file")
 }
 
+/// Whether the tracks end long before they should.
+fn is_short(tracks: &[(TrackDescription, LduIndex)], promised: f64) -> bool {
+    promised - longest(tracks) > ROUNDING + promised / 100.0
+}
+
+/// Seconds until the last track ends.
+fn longest(tracks: &[(TrackDescription, LduIndex)]) -> f64 {
+    let seconds = |(track, ldus): &(TrackDescription, LduIndex)| {
+        #[expect(clippy::cast_precision_loss, reason = "to tell hours from seconds")]
+        let ticks = ldus.duration_ticks() as f64;
+        ticks / f64::from(track.timescale.0)
+    };
+    tracks.iter().map(seconds).fold(0.0, f64::max)
+}
+
 /// Whether FFmpeg complained of the file, rather than of something it made the best of.
 fn is_damage(complaints: &str) -> bool {
     let complaints = complaints.to_lowercase();
@@ -249,11 +274,17 @@ const DAMAGE: &[&str] = &[
     "end of file",
 ];
 
+const ALLOW: &str = "to take in what can be read of it, add --allow-damaged";
+
+/// Seconds by which headers are wrong of files that are whole: a packet or two.
+const ROUNDING: f64 = 0.5;
+
 const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
 
 /// What the unpacker has written.
 const PIPED_AVI: &[&str] = &["-protocol_whitelist", "pipe", "-f", "avi", "-i", "pipe:0"];
 
+/// Titles and descriptions are left out: FFmpeg cannot put a header of more than 32 KiB on a pipe.
 /// Fragments of a second bound FFmpeg's memory and ours; `empty_moov` keeps samples out of the
 /// header, `delay_moov` lets it say there what only the first packets tell (edit lists, AC-3's
 /// configuration), in microseconds, so that no wait is rounded. Chapters and time codes
@@ -261,6 +292,8 @@ const PIPED_AVI: &[&str] = &["-protocol_whitelist", "pipe", "-f", "avi", "-i", "
 const REMUX: &[&str] = &[
     "-c",
     "copy",
+    "-map_metadata:g",
+    "-1",
     "-map_chapters",
     "-1",
     "-write_tmcd",

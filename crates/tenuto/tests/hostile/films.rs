@@ -100,6 +100,15 @@ fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
     let whole = ffmpeg(&room, &format!("{both} -movflags +faststart"), "good.mp4");
     let whole = std::fs::read(whole).unwrap();
     room.write("truncated.mp4", &whole[..whole.len() / 2]);
+    let mpeg = format!("{PICTURES} {SOUND} -c:v mpeg2video -c:a pcm_s16le");
+    for (name, arguments) in [
+        ("truncated.mkv", both.as_str()),
+        ("truncated.flac", &format!("{SOUND} -c:a flac")),
+        ("truncated.mxf", &mpeg),
+    ] {
+        let whole = std::fs::read(ffmpeg(&room, arguments, name)).unwrap();
+        room.write(name, &whole[..whole.len() / 2]);
+    }
     room.write("empty.mp4", "");
     room.write("noise.mp4", vec![0xa5; 100_000]);
     let mut huge = b"\0\0\0\x18ftypisom\0\0\x02\0isomiso2\x7f\xff\xff\xffmoov".to_vec();
@@ -113,6 +122,9 @@ fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {
     let table = [
         ("empty.mp4", "it is empty", ""),
         ("truncated.mp4", "it is damaged or cut short", "--allow-damaged"),
+        ("truncated.mkv", "it is damaged or cut short", "--allow-damaged"),
+        ("truncated.flac", "its header promises 3.0 s, it ends after 1.", "--allow-damaged"),
+        ("truncated.mxf", "its header promises 3.0 s, it ends after 1.", "--allow-damaged"),
         ("noise.mp4", "FFmpeg cannot read it", "--as file"),
         ("huge-header.mp4", "neither pictures nor sound in it", "--as file"),
         ("words.mkv", "but subtitle stream 0 (subrip)", "--as file"),

@@ -68,6 +68,7 @@ fn odd_films_come_out_as_they_went_in() {
     let mut films: Vec<(&str, String)> =
         FILMS.iter().map(|(name, words)| (*name, house.film(name, &args(words)))).collect();
     films.push(("clock-jumps.ts", jumping_clock(&house)));
+    films.push(("described.mkv", described(&house)));
     for (name, path) in &films {
         house.tenuto(&["ingest", &house.store(), path, "--title", name]);
     }
@@ -102,6 +103,14 @@ fn jumping_clock(house: &House) -> String {
     let path = house.path("clock-jumps.ts");
     std::fs::write(&path, both).expect("a file in the test's folder");
     path
+}
+
+/// With a description longer than FFmpeg can put into a header that goes through a pipe.
+fn described(house: &House) -> String {
+    let description = format!("comment={}", "words ".repeat(10_000));
+    let mut args = args("PICTURES SOUND X264 -c:a aac -metadata");
+    args.push(&description);
+    house.film("described.mkv", &args)
 }
 
 fn args(words: &str) -> Vec<&str> {
