@@ -333,7 +333,7 @@ fn a_full_store_says_what_is_missing_and_stays_as_it_was() {
     let store = Store::open(&folder.file("store")).unwrap();
     let before = store.info();
     let source =
-        folder.clip("long.avi", "-vf scale=640:360 -c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le");
+        folder.clip("long.avi", "-vf scale=640:360 -c:v rawvideo -pix_fmt yuyv422 -c:a pcm_s16le");
     for kind in [TitleKind::Media, TitleKind::File] {
         let options = IngestOptions { kind, ..IngestOptions::default() };
         let error = take_with(&store, &source, &options).unwrap_err();
