@@ -15,10 +15,12 @@ mod guarantee;
 mod head;
 mod model;
 mod models;
+mod parameter_text;
 mod parameters;
 pub mod plan;
 mod platters;
 mod seek;
+mod survey;
 mod write_cache;
 
 pub use bounds::ReadCost;
@@ -28,3 +30,4 @@ pub use costs::Costs;
 pub use head::{Head, Service};
 pub use model::DiskModel;
 pub use parameters::{Flash, Mechanics, ParameterError, Parameters, SeekTimes, Spinning, Zone};
+pub use survey::{Survey, TimedRead};

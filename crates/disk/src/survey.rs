@@ -1,0 +1,406 @@
+//! What timed reads say of a disk: its zones, its revolution, its seek curve, and from them the
+//! parameters of a [`DiskModel`](crate::DiskModel) that behaves alike.
+//!
+//! ```text
+//!   read on from where the last ended        bytes / time            → rate of the zone
+//!   read just before where the last began    time + transfer         → one revolution
+//!   read anywhere else                       time - transfer          = seek(x) + U(0, revolution)
+//!     grouped by x, the part of the stroke:  tenth part of each group → seek(x) + 0.1 revolution
+//!   reads of several sizes                   a straight line          → r0, t0 (eq. 1)
+//! ```
+//!
+//! Times of real disks have outliers, always late ones (a retry, a busy host): medians and low
+//! quantiles are taken, and means only of what they leave. Pure: whoever makes the reads times them, one at a time, and
+//! past every cache. A device without an arm shows no revolution and no curve, and gets none.
+
+use crate::bounds::ReadCost;
+use crate::parameters::{Flash, Mechanics, Parameters, SeekTimes, Spinning, Zone};
+use crate::platters::{float, whole};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// One read, alone in the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedRead {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+    /// From its submission to its completion.
+    pub time: Duration,
+    /// First byte and end of the read before it, if it followed at once.
+    pub after: Option<(u64, u64)>,
+}
+
+/// What they say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Survey {
+    /// Eq. 1 over the reads that were not sequential. `None` without two sizes of them.
+    pub cost: Option<ReadCost>,
+    /// Sequential rate by place, lowest offset first; empty without sequential reads.
+    pub zones: Vec<(ByteCount, BitRate)>,
+    /// One revolution, of a disk that shows one.
+    pub revolution: Option<Duration>,
+    /// The seek curve with everything a command costs before the arm starts in `track_ms`.
+    pub seek: Option<SeekTimes>,
+}
+
+impl Survey {
+    /// Of a device of `capacity` bytes.
+    pub fn of(reads: &[TimedRead], capacity: ByteCount) -> Self {
+        let zones = zones(reads, capacity.0);
+        let map = Map::new(&zones, capacity.0);
+        let revolution = revolution(reads, &map);
+        let seek = revolution.and_then(|revolution| seek(reads, &map, revolution));
+        Self {
+            cost: cost(reads),
+            zones: zones.iter().map(|zone| (ByteCount(zone.0), rate(zone.1))).collect(),
+            revolution: revolution.map(|nanos| Duration::from_nanos(whole(nanos))),
+            seek,
+        }
+    }
+
+    /// A disk that behaves so: its parameter file's content. `None` where too little is known.
+    /// Switches are in the zones' rates, an unknown read-ahead is taken as none, and a device
+    /// without an arm is taken to write as it reads.
+    pub fn parameters(&self, name: &str, capacity: ByteCount) -> Option<Parameters> {
+        let mechanics = match (self.revolution, &self.seek) {
+            (Some(revolution), Some(seek)) => self.spinning(revolution, *seek, capacity.0)?,
+            _ => self.flash()?,
+        };
+        let parameters = Parameters {
+            name: name.to_owned(),
+            title: format!("a measured disk of {capacity}"),
+            sources: vec!["fitted to timed reads of the device".to_owned()],
+            capacity: capacity.0,
+            mechanics,
+        };
+        parameters.check().is_ok().then_some(parameters)
+    }
+
+    fn spinning(&self, revolution: Duration, seek: SeekTimes, capacity: u64) -> Option<Mechanics> {
+        let rpm = u32::try_from(whole(60.0 / revolution.as_secs_f64())).ok()?;
+        let ends = self.zones.iter().skip(1).map(|zone| float(zone.0.0) / float(capacity));
+        let zones = self.zones.iter().zip(ends.chain([1.0]));
+        let zones: Vec<Zone> =
+            zones.map(|((_, rate), until)| Zone { until, mb_s: float(rate.0) / 8e6 }).collect();
+        let fastest = zones.iter().map(|zone| zone.mb_s).fold(0.0, f64::max);
+        Some(Mechanics::Spinning(Spinning {
+            rpm,
+            heads: 1,
+            head_switch_ms: 0.0,
+            cylinder_switch_ms: 0.0,
+            overhead_ms: 0.0,
+            seek,
+            read_ahead: 0,
+            write_back: 0,
+            bus_mb_s: fastest * 2.0,
+            zones,
+        }))
+    }
+
+    fn flash(&self) -> Option<Mechanics> {
+        let cost = self.cost?;
+        let mb_s = float(cost.r0.0) / 8e6;
+        let latency_ms = cost.t0.as_secs_f64() * 1e3;
+        Some(Mechanics::Flash(Flash { latency_ms, lanes: 1, read_mb_s: mb_s, write_mb_s: mb_s }))
+    }
+}
+
+/// Nanoseconds a byte by place, and so the part of the stroke where a byte lies.
+struct Map {
+    /// (offset, nanoseconds a byte, streamed time up to here).
+    zones: Vec<(u64, f64, f64)>,
+    total: f64,
+}
+
+impl Map {
+    fn new(zones: &[(u64, f64)], capacity: u64) -> Self {
+        let (mut all, mut total) = (Vec::with_capacity(zones.len()), 0.0);
+        for (at, (offset, per_byte)) in zones.iter().enumerate() {
+            all.push((*offset, *per_byte, total));
+            let end = zones.get(at + 1).map_or(capacity, |next| next.0);
+            total += float(end.saturating_sub(*offset)) * per_byte;
+        }
+        Self { zones: all, total }
+    }
+
+    fn zone(&self, offset: u64) -> Option<&(u64, f64, f64)> {
+        self.zones.get(self.zones.partition_point(|zone| zone.0 <= offset).saturating_sub(1))
+    }
+
+    fn transfer(&self, read: &TimedRead) -> f64 {
+        self.zone(read.offset).map_or(0.0, |zone| float(read.size) * zone.1)
+    }
+
+    /// The arm's place, 0 to 1.
+    fn place(&self, offset: u64) -> f64 {
+        let zone = self.zone(offset).map_or(0.0, |(from, per_byte, streamed)| {
+            streamed + float(offset.saturating_sub(*from)) * per_byte
+        });
+        zone / self.total.max(1.0)
+    }
+}
+
+impl TimedRead {
+    fn nanos(&self) -> f64 {
+        self.time.as_secs_f64() * 1e9
+    }
+
+    fn goes_on(&self) -> bool {
+        self.after.is_some_and(|(_, end)| end == self.offset)
+    }
+
+    fn goes_back(&self) -> bool {
+        self.after.is_some_and(|(first, _)| first == self.offset + self.size)
+    }
+}
+
+/// (offset, nanoseconds a byte): the disk in equal parts, neighbours that hardly differ joined.
+fn zones(reads: &[TimedRead], capacity: u64) -> Vec<(u64, f64)> {
+    let part = capacity.div_ceil(ZONE_PARTS).max(1);
+    let mut parts: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for read in reads.iter().filter(|read| read.goes_on() && read.size > 0) {
+        let each = read.nanos() / float(read.size);
+        parts.entry(read.offset / part).or_default().push(each);
+    }
+    let mut zones: Vec<(u64, f64)> = Vec::new();
+    for (number, mut each) in parts {
+        // The mean, as switches come only now and then; but without what is late for other
+        // reasons, and without what the disk had read meanwhile.
+        let Some(usual) = quantile(&mut each, 0.5).filter(|usual| *usual > 0.0) else { continue };
+        each.retain(|per_byte| (usual * EARLIER..usual * LATER).contains(per_byte));
+        let per_byte = each.iter().sum::<f64>() / float(each.len() as u64);
+        match zones.last() {
+            Some((_, before)) if (per_byte / before - 1.0).abs() < SAME_ZONE => {}
+            // What lies before the first part that was read is taken to be as that part is.
+            None => zones.push((0, per_byte)),
+            Some(_) => zones.push((number * part, per_byte)),
+        }
+    }
+    zones
+}
+
+/// In ns.
+fn revolution(reads: &[TimedRead], map: &Map) -> Option<f64> {
+    let back = reads.iter().filter(|read| read.goes_back());
+    let mut times: Vec<f64> = back.map(|read| read.nanos() + map.transfer(read)).collect();
+    if times.len() < FEWEST {
+        return None;
+    }
+    let turn = quantile(&mut times, 0.5)?;
+    // An arm comes round at the same time, again and again; chips and caches do not, or sooner.
+    let apart = quantile(&mut times, 0.75)? - quantile(&mut times, 0.25)?;
+    (apart < 0.1 * turn && TURNS.contains(&turn)).then_some(turn)
+}
+
+fn cost(reads: &[TimedRead]) -> Option<ReadCost> {
+    let mut sizes: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for read in reads.iter().filter(|read| !read.goes_on() && !read.goes_back()) {
+        sizes.entry(read.size).or_default().push(read.nanos());
+    }
+    let median = |(size, mut times): (u64, Vec<f64>)| {
+        let time = quantile(&mut times, 0.5)?;
+        Some((ByteCount(size), Duration::from_nanos(whole(time))))
+    };
+    ReadCost::fit(&sizes.into_iter().filter_map(median).collect::<Vec<_>>())
+}
+
+fn seek(reads: &[TimedRead], map: &Map, revolution: f64) -> Option<SeekTimes> {
+    let mut groups: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
+    for read in reads.iter().filter(|read| !read.goes_on() && !read.goes_back()) {
+        let Some((_, end)) = read.after else { continue };
+        let x = (map.place(read.offset) - map.place(end)).abs();
+        // The curve is steepest at its start: groups of equal width in the root of the distance.
+        let group = whole((x.sqrt() * SEEK_GROUPS).floor());
+        groups.entry(group).or_default().push((x, read.nanos() - map.transfer(read)));
+    }
+    let mut points = Vec::new();
+    for group in groups.into_values().filter(|group| group.len() >= FEWEST) {
+        let x = group.iter().map(|point| point.0).sum::<f64>() / float(group.len() as u64);
+        let mut times: Vec<f64> = group.iter().map(|point| point.1).collect();
+        let early = quantile(&mut times, EARLY)?;
+        points.push((x, (early - EARLY * revolution) / 1e6));
+    }
+    fit_curve(&points)
+}
+
+/// The curve of [`SeekTimes`] through (part of the stroke, ms): linear in all but the knee, of
+/// which every hundredth is tried.
+fn fit_curve(points: &[(f64, f64)]) -> Option<SeekTimes> {
+    if points.len() < 6 {
+        return None;
+    }
+    let tried = (5..95).filter_map(|hundredths| {
+        let knee = f64::from(hundredths) / 100.0;
+        let row = |x: f64| {
+            let bend = ((x - knee) / (1.0 - knee)).max(0.0);
+            [1.0 - bend, x.min(knee).sqrt() * (1.0 - bend), bend]
+        };
+        let rows: Vec<Equation> = points.iter().map(|(x, ms)| (row(*x), *ms)).collect();
+        let [shortest, root, full] = least_squares(&rows)?;
+        let at_knee = shortest + root * knee.sqrt();
+        let sound = shortest >= 0.0 && root >= 0.0 && full >= at_knee;
+        let error = rows
+            .iter()
+            .map(|(row, ms)| (row[0] * shortest + row[1] * root + row[2] * full - ms).powi(2));
+        let times =
+            SeekTimes { settle_ms: 0.0, track_ms: shortest, root_ms: root, knee, full_ms: full };
+        sound.then(|| (error.sum::<f64>(), times))
+    });
+    tried.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, times)| times)
+}
+
+/// Three coefficients, and what they add up to.
+type Equation = ([f64; 3], f64);
+
+/// By the normal equations and Cramer's rule. `None` where the rows do not say.
+fn least_squares(rows: &[Equation]) -> Option<[f64; 3]> {
+    let sum = |of: &dyn Fn(&Equation) -> f64| rows.iter().map(of).sum::<f64>();
+    let a: [[f64; 3]; 3] =
+        std::array::from_fn(|i| std::array::from_fn(|j| sum(&|(row, _)| row[i] * row[j])));
+    let b: [f64; 3] = std::array::from_fn(|i| sum(&|(row, ms)| row[i] * ms));
+    let det = determinant(&a);
+    let solved: [f64; 3] = std::array::from_fn(|column| {
+        let mut replaced = a;
+        for (row, value) in replaced.iter_mut().zip(b) {
+            row[column] = value;
+        }
+        determinant(&replaced) / det
+    });
+    (det.abs() > 1e-9 && solved.iter().all(|value| value.is_finite())).then_some(solved)
+}
+
+fn determinant(m: &[[f64; 3]; 3]) -> f64 {
+    m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1])
+        - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
+        + m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0])
+}
+
+fn quantile(values: &mut [f64], part: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    let at = usize::try_from(whole(float(last as u64) * part)).ok()?;
+    values.get(at).copied()
+}
+
+fn rate(per_byte: f64) -> BitRate {
+    BitRate(whole(8e9 / per_byte))
+}
+
+/// As many zones as a disk of today has.
+const ZONE_PARTS: u64 = 32;
+/// Neighbours within a percent are one zone.
+const SAME_ZONE: f64 = 0.01;
+/// A switch or two make a sequential read a third longer, a turn that is lost twice as long.
+const LATER: f64 = 1.5;
+/// What is in the disk's memory comes at the interface's rate.
+const EARLIER: f64 = 0.7;
+/// Of a group, for its quantiles to mean something.
+const FEWEST: usize = 8;
+const SEEK_GROUPS: f64 = 16.0;
+/// Far enough from the group's first that one odd time does not decide, far from the late ones.
+const EARLY: f64 = 0.1;
+/// 3,000 to 30,000 revolutions a minute, in ns.
+const TURNS: std::ops::RangeInclusive<f64> = 2e6..=20e6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DiskModel;
+    use units::Moment;
+
+    /// Reads a disk as a calibration would; `noise` of the host in µs, one read in `outlier` late
+    /// by up to 200 ms (0: none).
+    fn reads(model: &DiskModel, noise: u64, outlier: u32) -> Vec<TimedRead> {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let (mut head, mut now) = (model.head(), Moment::ZERO);
+        let (mut reads, mut before) = (Vec::new(), None);
+        let capacity = model.capacity().0;
+        let mut read = |offset: u64, size: u64, rng: &mut fastrand::Rng| {
+            let done = head.serve(now, offset, size, false).finish;
+            let late = if outlier > 0 && rng.u32(..outlier) == 0 { rng.u64(..200_000) } else { 0 };
+            let host = Duration::from_micros(rng.u64(0..=noise) + late);
+            reads.push(TimedRead { offset, size, time: done.since(now) + host, after: before });
+            (now, before) = (done + host, Some((offset, offset + size)));
+        };
+        for part in 0..32 {
+            let start = (capacity / 64 * (2 * part + 1)) & !4095;
+            (0..33).for_each(|i| read(start + i * (1 << 20), 1 << 20, &mut rng));
+        }
+        for _ in 0..20 {
+            let start = rng.u64(1 << 12..capacity / 4096 - (1 << 12)) * 4096;
+            (0..3).for_each(|i| read(start - i * 4096, 4096, &mut rng));
+        }
+        for i in 0..3000 {
+            let size = [4096, 65_536, 1 << 20][i % 3];
+            read(rng.u64(0..(capacity - size) / 4096) * 4096, size, &mut rng);
+        }
+        reads
+    }
+
+    fn near(fitted: f64, real: f64, part: f64, what: &str) {
+        assert!((fitted / real - 1.0).abs() <= part, "{what}: fitted {fitted}, in truth {real}");
+    }
+
+    /// Revolution within 1.5 %, zones within 5 %, seeks within 8 % or half a millisecond, r0
+    /// within 12 %, with every fiftieth read up to 200 ms late..
+    #[test]
+    fn a_disk_is_known_again_by_its_reads() {
+        for (name, noise, outlier) in [
+            ("hdd-20tb", 0, 0),
+            ("hdd-20tb", 100, 50),
+            ("st39183w", 100, 50),
+            ("st318406lw", 50, 20),
+        ] {
+            let said = |what: &str| format!("{name} with {noise} µs and 1 in {outlier}: {what}");
+            let model = DiskModel::preset(name).unwrap();
+            let survey = Survey::of(&reads(&model, noise, outlier), model.capacity());
+            let turn = survey.revolution.unwrap_or_else(|| panic!("{}", said("no revolution")));
+            near(turn.as_secs_f64(), model.revolution().as_secs_f64(), 0.015, &said("turn"));
+            let fitted = survey.parameters("fitted", model.capacity()).unwrap();
+            let fitted = DiskModel::new(fitted).unwrap();
+            for part in 0..20 {
+                let at = model.capacity().0 / 20 * part;
+                let rate_of = |model: &DiskModel| {
+                    model.zones().iter().rfind(|zone| zone.0.0 <= at).unwrap().1.0 as f64
+                };
+                near(rate_of(&fitted), rate_of(&model), 0.05, &said(&format!("zone at {part}/20")));
+            }
+            let overhead = match &model.parameters().mechanics {
+                Mechanics::Spinning(arm) => arm.overhead_ms,
+                Mechanics::Flash(_) => 0.0,
+            };
+            for part in [0.02, 0.1, 0.3, 0.5, 0.8] {
+                let ms = |model: &DiskModel| model.seek_time(part).as_secs_f64() * 1e3;
+                let (found, real) = (ms(&fitted), ms(&model) + overhead);
+                let off = (found - real).abs();
+                assert!(off < (0.08 * real).max(0.5), "{}", said(&format!("{found} for {real}")));
+            }
+            let mean = model.mean_rate().0 as f64;
+            near(survey.cost.unwrap().r0.0 as f64, mean, 0.12, &said("r0"));
+        }
+    }
+
+    #[test]
+    fn chips_show_no_arm() {
+        let model = DiskModel::preset("ssd-sata").unwrap();
+        let survey = Survey::of(&reads(&model, 20, 50), model.capacity());
+        assert_eq!((survey.revolution, survey.seek), (None, None));
+        let cost = survey.cost.unwrap();
+        near(cost.r0.0 as f64, 4.4e9, 0.05, "rate");
+        near(cost.t0.as_secs_f64(), 0.16e-3, 0.15, "latency");
+        let fitted = survey.parameters("fitted", model.capacity()).unwrap();
+        assert!(matches!(fitted.mechanics, Mechanics::Flash(_)));
+    }
+
+    #[test]
+    fn too_few_reads_say_nothing() {
+        let nothing = Survey::of(&[], ByteCount(1 << 30));
+        assert_eq!((nothing.cost, nothing.revolution), (None, None));
+        assert!(nothing.zones.is_empty() && nothing.parameters("x", ByteCount(1 << 30)).is_none());
+        let one = TimedRead { offset: 0, size: 0, time: Duration::ZERO, after: Some((0, 0)) };
+        assert_eq!(Survey::of(&[one; 20], ByteCount::ZERO).seek, None);
+    }
+}
