@@ -229,7 +229,7 @@ fn notes() -> Vec<String> {
          one being sent.",
         "Through a file system the paper has 25 and 53 (read), 23 and 39 (aio), 18 (threads), 31 \
          and 51 (mmap) for Solaris and FreeBSD, and 13.9 and 7.9 s for 100 MB. A simulation has no \
-         file system: the meter's rounds count the same on a real one.",
+         file system: `tenuto meter rounds` counts the same on a real one.",
     ]
     .map(str::to_owned)
     .into()

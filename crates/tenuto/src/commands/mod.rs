@@ -2,6 +2,7 @@
 
 mod disk_show;
 mod disks;
+mod meter;
 mod models;
 mod plan;
 mod play;
@@ -35,6 +36,10 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("models", inner) => models::models(&Args(inner)),
             ("show", inner) => disk_show::show(&Args(inner)),
             (other, _) => unreachable!("the table has no command disk {other}"),
+        },
+        "meter" => match inner.subcommand().expect("the parser wants a command") {
+            ("rounds", inner) => meter::rounds(&Args(inner)),
+            (other, _) => unreachable!("the table has no command meter {other}"),
         },
         "reproduce" => reproduce::reproduce(&args),
         "completions" => shell::completions(&args),

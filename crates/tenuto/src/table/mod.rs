@@ -8,6 +8,7 @@
 //! No behaviour here: what a command does is in `commands`.
 
 mod disks;
+mod metering;
 mod published;
 mod shell;
 mod stores;
@@ -24,6 +25,7 @@ pub(crate) const GROUPS: &[Group] = &[
     Group { title: "Stores", commands: stores::COMMANDS },
     Group { title: "Serving and watching", commands: viewing::COMMANDS },
     Group { title: "Disks", commands: disks::COMMANDS },
+    Group { title: "Measuring", commands: metering::COMMANDS },
     Group { title: "Simulation", commands: published::COMMANDS },
     Group { title: "This program", commands: shell::COMMANDS },
 ];

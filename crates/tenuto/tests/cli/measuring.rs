@@ -1,0 +1,79 @@
+//! `meter rounds` and `reproduce`: what they count in virtual time, and what they refuse.
+
+use crate::program::Room;
+
+#[test]
+fn rounds_on_a_simulated_disk_are_always_the_same() {
+    let room = Room::new();
+    let line = "meter rounds sim:st39183w --block 1MB --rate 1.5Mbps --rounds 20 --streams";
+    let few = room.json(&format!("{line} 40"));
+    assert_eq!((&few["holds"], &few["late_rounds"]), (&true.into(), &0.into()));
+    assert_eq!(few["rounds"].as_array().unwrap().len(), 20);
+    assert_eq!((&few["bytes"], &few["memory"]), (&800_000_000.into(), &80_000_000.into()));
+    assert_eq!(few, room.json(&format!("{line} 40")));
+    let many = room.json(&format!("{line} 80"));
+    assert_eq!((&many["holds"], &many["late_rounds"]), (&false.into(), &20.into()));
+    let both = room.json(&format!("{line} 40 --order arrival").replace("w ", "w sim:hdd-20tb "));
+    assert_eq!((&both["streams"], &both["holds"]), (&80.into(), &true.into()));
+}
+
+#[test]
+fn rounds_on_a_file_by_every_method_read_all_there_is_to_read() {
+    let room = Room::new();
+    room.write("film.bin", vec![7; 3 << 20]);
+    for method in ["best", "threads", "pread", "mmap-all", "posix-aio"] {
+        let line = format!(
+            "meter rounds film.bin --method {method} --streams 3 --block 100KB --at-once 3 \
+             --rounds 5 --free"
+        );
+        let report = room.json(&line);
+        assert_eq!(report["bytes"], 1_500_000, "{method}: {report}");
+        assert_eq!((&report["failed_blocks"], &report["complete"]), (&0.into(), &true.into()));
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_a_reason() {
+    let room = Room::new();
+    room.write("small.bin", vec![7; 1 << 20]);
+    std::fs::File::create(room.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();
+    let refused = [
+        ("meter rounds small.bin --streams 2", 1, "2 streams with a block each need at least 2"),
+        ("meter rounds holes.bin", 1, "parts of holes.bin have no place on disk"),
+        ("meter rounds nothing.bin", 1, "cannot open nothing.bin"),
+        ("meter rounds .", 1, "hint: "),
+        ("meter rounds sim:floppy", 2, "there is no disk model 'floppy'"),
+        ("meter rounds sim:hdd-20tb --method pread", 2, "leave out --method and --buffered"),
+        ("meter rounds small.bin --block 0B --streams 1", 2, "is no block to read"),
+        ("meter rounds small.bin --rate 0bps --streams 1", 2, "a stream plays something"),
+    ];
+    for (line, code, words) in refused {
+        room.fails(line, code, words);
+    }
+}
+
+#[test]
+fn reproductions_are_listed_made_and_never_overwritten_unasked() {
+    let room = Room::new();
+    let list = room.json("reproduce");
+    let names: Vec<&str> = list["reproductions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["name"].as_str().unwrap())
+        .collect();
+    for name in ["alderman-bounds", "alderman-table1", "lee-streams"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(room.ok("reproduce alderman-bounds").contains("as put in    120.0     70    70"));
+    room.ok("reproduce lee-streams --out charts");
+    let svg = String::from_utf8(room.read("charts/lee-streams-cycle.svg")).unwrap();
+    assert!(svg.contains("Length of the service cycle"));
+    let page = String::from_utf8(room.read("charts/lee-streams.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("Most streams of 540 KB/s"));
+    room.fails("reproduce lee-streams --out charts", 1, "allow it with --destroy");
+    room.ok("reproduce lee-streams --out charts --destroy");
+    room.fails("reproduce --out charts", 2, "none is named");
+    room.write("file", "");
+    room.fails("reproduce alderman-bounds --out file", 1, "cannot make file");
+}
