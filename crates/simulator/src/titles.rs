@@ -72,6 +72,12 @@ impl Title {
         STEP * u32::try_from(fetch * self.steps).expect("bounded by the longest title")
     }
 
+    /// The number of the fetch that brings a byte of a track.
+    pub(crate) fn fetch_of(&self, track: TrackNumber, byte: u64) -> usize {
+        let bounds = &self.tracks[usize::from(track)].bounds;
+        (bounds.partition_point(|bound| *bound <= byte).max(1) - 1) / self.steps
+    }
+
     /// The mean rates of the leanest and the richest offer.
     pub(crate) fn rates(&self) -> (BitRate, BitRate) {
         let rate = |offer: &Vec<TrackNumber>| {
@@ -317,6 +323,7 @@ mod tests {
                         let parts = (0..rows).flat_map(|row| title.parts(&all, row, fetch));
                         for part in parts.filter(|part| part.track == number) {
                             assert_eq!(part.bytes.start, next, "seed {seed}");
+                            assert_eq!(title.fetch_of(number, next), fetch, "seed {seed}");
                             next = part.bytes.end;
                             let piece =
                                 usize::try_from((next - 1) / u64::from(track.piece)).unwrap();

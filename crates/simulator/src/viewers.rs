@@ -7,7 +7,7 @@ use crate::scenario::Scenario;
 use crate::titles::Title;
 use player::{Act, Behaviour, Fetch, Player, Step};
 use server::engine::{ReadId, RequestId, SessionId, TrackNumber};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{BitRate, Moment};
 
@@ -93,7 +93,7 @@ impl Temper {
             stuck: stuck.then(|| part_of(length, chance)),
             polite,
             fetches_per_request: [1, 8, usize::MAX][chance.usize(..3)],
-            steady: !(slow || silent || stuck || pauses) && hesitates.is_zero(),
+            steady: !(slow || silent || stuck),
         }
     }
 }
@@ -113,24 +113,28 @@ pub(crate) struct Viewer {
     pub(crate) requests: Vec<RequestId>,
     /// Fetches to be tried again later.
     pub(crate) waiting: Vec<Fetch>,
-    /// Per row, the fetch after the last that was asked for.
-    pub(crate) next: Vec<usize>,
     /// When it will be looked after next.
     pub(crate) wakes: Moment,
     /// In vain so far.
     pub(crate) tries: u32,
-    /// Something was refused to it, or taken from it, after it was let in; or it did what nobody
-    /// could know of.
-    pub(crate) wronged: bool,
-    /// It has jumped.
-    pub(crate) moved: bool,
-    /// It seeks; where to will be seen from what it asks for next.
-    pub(crate) sought: bool,
+    /// Rows of which it needs more, or sooner, than it was promised: something was refused to it;
+    /// it skips within what it holds, which nobody else can see; it came back late while it plays.
+    pub(crate) ahead: BTreeSet<usize>,
+    /// Rows it has not asked for since it sought.
+    pub(crate) sought: BTreeSet<usize>,
+    /// Since when it stalls, and whether it was promised not to.
+    pub(crate) stalls: Option<(Moment, bool)>,
+    /// Rows of fetches that its player has.
+    pub(crate) rows: usize,
     pub(crate) stuck: bool,
     pub(crate) gone: bool,
 }
 
 impl Viewer {
+    pub(crate) fn all_rows(&self) -> BTreeSet<usize> {
+        (0..self.rows).collect()
+    }
+
     pub(crate) fn new(temper: Temper) -> Self {
         Self {
             temper,
@@ -140,12 +144,12 @@ impl Viewer {
             player: None,
             requests: Vec::new(),
             waiting: Vec::new(),
-            next: Vec::new(),
             wakes: Moment::MAX,
             tries: 0,
-            wronged: false,
-            moved: false,
-            sought: false,
+            ahead: BTreeSet::new(),
+            sought: BTreeSet::new(),
+            stalls: None,
+            rows: 0,
             stuck: false,
             gone: false,
         }
@@ -172,8 +176,6 @@ pub(crate) struct Request {
     pub(crate) over: bool,
     /// The player does not count on it any more; what was handed over is still sent.
     pub(crate) abandoned: bool,
-    /// It goes on where the player did not expect to.
-    pub(crate) jumps: bool,
     pub(crate) asked: Moment,
     pub(crate) last_sent: Moment,
     /// By when all that was handed over so far was promised; `None` once there is no telling.
@@ -201,7 +203,6 @@ impl Request {
             sending: false,
             over: false,
             abandoned: false,
-            jumps: false,
             asked: now,
             last_sent: now,
             promised: Some(Moment::ZERO),

@@ -221,6 +221,15 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Carries out what the engine has said so far.
+    fn hear_answers(&mut self) {
+        loop {
+            self.actions.extend(self.engine.take_actions());
+            let Some(action) = self.actions.pop_front() else { return };
+            self.carry_out(action);
+        }
+    }
+
     fn happen(&mut self, event: Event) {
         match event {
             Event::Arrive(viewer) => self.arrive(viewer),

@@ -360,6 +360,8 @@ impl Core {
                     let _ = grant.send(());
                 }
             }
+            // For whoever checks the engine; a player hears of it by what it gets.
+            Action::Rescheduled { .. } => {}
             Action::TitleIdle { title } => self.release(title),
         }
     }

@@ -206,6 +206,13 @@ pub enum Action {
         /// Which.
         read: ReadId,
     },
+    /// What a session is promised has changed.
+    Rescheduled {
+        /// Whose.
+        session: SessionId,
+        /// How.
+        change: Change,
+    },
     /// A seek or another track does not fit now; the session keeps what it had.
     Refused {
         /// Which.
@@ -236,6 +243,35 @@ pub enum Action {
     TitleIdle {
         /// Which.
         title: TitleKey,
+    },
+}
+
+/// How what a session is promised has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It has jumped, or came back for what it no longer had, and was let in anew: for these tracks
+    /// of `request`, from their next bytes on, as if it had been admitted `wait` after now.
+    Anew {
+        /// Which request.
+        request: RequestId,
+        /// For these tracks all earlier promises are over.
+        tracks: Vec<TrackNumber>,
+        /// Not above [`EngineConfig::startup`]; zero where there is room at once.
+        wait: Duration,
+    },
+    /// It has not come for what was read for it: the rest of the track is promised later, by not
+    /// more than it is late.
+    Later {
+        /// Which track.
+        track: TrackNumber,
+        /// By so many slots.
+        slots: u32,
+    },
+    /// It was silent for [`EngineConfig::idle_after`], or plays another rendition instead: nothing
+    /// of this track is promised any more.
+    GivenBack {
+        /// Which track.
+        track: TrackNumber,
     },
 }
 

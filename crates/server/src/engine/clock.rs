@@ -4,7 +4,7 @@
 use super::buffers::State;
 use super::sessions::Session;
 use super::streams::{Stream, StreamId};
-use super::{Action, Engine, ReadId, RequestId, SessionId};
+use super::{Action, Change, Engine, ReadId, RequestId, SessionId};
 use scheduler::{PieceDue, PolicyKind};
 use units::{Moment, SlotIndex};
 
@@ -37,9 +37,9 @@ impl Engine {
         for disk in 0..self.disks.len() {
             self.begin_slot(now, disk);
         }
+        self.open_in_time(now);
         // Decided like all else on the slots after this one, so only now.
         self.wait_for_the_late(now);
-        self.hurry(now);
     }
 
     // Buffers whose time was up when the last slot ended.
@@ -83,10 +83,12 @@ impl Engine {
             return;
         }
         let late = |stream: &Stream| {
-            self.is_up(self.needed_next(stream), self.slot) && self.is_fetching(stream, now)
+            stream.opens.is_none()
+                && self.is_up(self.needed_next(stream), self.slot)
+                && self.is_fetching(stream, now)
         };
         for id in self.streams_with(late) {
-            self.slide(id);
+            self.slide(now, id);
         }
     }
 
@@ -102,24 +104,6 @@ impl Engine {
         let open = session.requests.iter().filter_map(|request| self.requests[request].next());
         let open = open.filter(|next| next.track == stream.track);
         open.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
-    }
-
-    // A viewer who needs its next bytes sooner than is booked, and waits for them, gets an earlier
-    // schedule once that fits.
-    fn hurry(&mut self, now: Moment) {
-        let wait = |stream: &Stream| {
-            let waiting = |request: &RequestId| {
-                let state = &self.requests[request];
-                let next = state.next().filter(|next| next.track == stream.track)?;
-                state.awaits.map(|_| (stream.session, next))
-            };
-            self.sessions[&stream.session].requests.iter().find_map(waiting)
-        };
-        let hurried = self.streams.values().filter(|stream| stream.hurried);
-        let waiting: Vec<_> = hurried.filter_map(wait).take(MAX_HURRIES).collect();
-        for (session, next) in waiting {
-            let _to_be_tried_again = self.rebook(now, session, next);
-        }
     }
 
     fn streams_with(&self, is: impl Fn(&Stream) -> bool) -> Vec<StreamId> {
@@ -151,17 +135,26 @@ impl Engine {
     // Moves the rest of a stream's schedule later, if that fits. It always does as far as the disk
     // is concerned; memory is held for longer. Never by more than the viewer is late, or its next
     // pieces would be late for it.
-    fn slide(&mut self, id: StreamId) {
+    fn slide(&mut self, now: Moment, id: StreamId) {
         let (_, first) = self.needed_next(&self.streams[&id]).expect("the late hold a buffer");
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
         let before = stream.summary;
         let slots = u32::try_from(self.slot.0 + 1 - first.release.0).unwrap_or(u32::MAX);
+        let late = stream.overdue(now);
         stream.slide(slots);
         self.demand.begin(self.slot);
         stream.summary = self.demand.add_track(stream.unread());
         stream.held().for_each(|(_, piece)| self.demand.add_held(piece));
-        if self.fits(disk).is_err() {
+        if self.fits(disk).is_ok() {
+            let change = Change::Later { track: stream.track, slots };
+            self.actions.push(Action::Rescheduled { session: stream.session, change });
+            // What was late is not made good by that.
+            stream.counted_to += u32::try_from(late.len()).expect("fewer than pieces");
+            for deadline in late {
+                self.count_for(now, stream.session, deadline);
+            }
+        } else {
             stream.slide_back(slots);
             stream.summary = before;
         }
@@ -183,6 +176,9 @@ impl Engine {
             idle.extend(session.streams.iter().filter(silent).copied());
         }
         for id in idle {
+            let stream = &self.streams[&id];
+            let (session, change) = (stream.session, Change::GivenBack { track: stream.track });
+            self.actions.push(Action::Rescheduled { session, change });
             self.drop_stream(now, id);
         }
         for id in leaving {
@@ -199,7 +195,7 @@ impl Engine {
     // Nothing asked while `idle_after` of media has fallen due.
     fn is_silent(&self, stream: &Stream, now: Moment) -> bool {
         let ahead = stream.position < stream.end;
-        let due = if ahead { stream.deadline(stream.position) } else { Moment::ZERO };
+        let due = if ahead { stream.latest_need(stream.position) } else { Moment::ZERO };
         now.since(due.max(stream.last_sign)) >= self.config.idle_after
     }
 
@@ -248,9 +244,6 @@ impl Engine {
         self.title_use_ended(title);
     }
 }
-
-/// Attempts per slot: each costs a decision or two.
-const MAX_HURRIES: usize = 8;
 
 /// A viewer who took something within these last slots is fetching, not away.
 const FETCHING_SLOTS: u32 = 8;

@@ -3,10 +3,11 @@
 //!
 //! ```text
 //!   next bytes of a request are in a piece that is ...
-//!     in memory          hand it over, if the socket has room (SEND_WINDOW)
+//!     in memory          hand it over, if the start is not held back (`start`) and the socket has
+//!                        room (SEND_WINDOW)
 //!     being read         wait for it
 //!     on the books       wait for its turn
-//!     none of these      the player has jumped: ask at the door (`door::rebook`)
+//!     none of these      it was let go: ask at the door (`jump`)
 //! ```
 
 use super::buffers::{Interest, PieceKey, State};
@@ -14,7 +15,7 @@ use super::sessions::{Next, Orphan, Request};
 use super::streams::StreamId;
 use super::{
     Action, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, Resource, SessionId, TitleKey,
-    Want,
+    TrackNumber, Want,
 };
 use scheduler::SEND_WINDOW;
 use units::Moment;
@@ -47,32 +48,14 @@ impl Engine {
             return;
         }
         state.asked = true;
-        self.note_asked(now, session, &parts);
-        let state = self.sessions.get_mut(&session).expect("checked");
         state.requests.push(request);
-        self.requests.insert(request, Request::new(session, parts));
-        self.serve(now, request);
-        self.use_leftovers(now);
-    }
-
-    // A player that leaves something out plays on sooner than it was to: it gets an earlier
-    // schedule, now or as soon as that fits. (If what it asks for is not on the books at all,
-    // `serve` asks.)
-    fn note_asked(&mut self, now: Moment, session: SessionId, parts: &[Part]) {
-        for part in parts {
-            let Some(id) = self.stream_of(session, part.track) else { continue };
-            let stream = &self.streams[&id];
-            let skips = stream.asked_to.is_some_and(|asked| part.bytes.start > asked);
-            let hurried = skips && stream.follows(stream.piece_at(part.bytes.start)) && {
-                let Part { track, bytes } = part;
-                let next = Next { track: *track, offset: bytes.start, end: bytes.end };
-                self.rebook(now, session, next).is_err()
-            };
-            let id = self.stream_of(session, part.track).expect("replaced at most");
-            let stream = self.streams.get_mut(&id).expect("live");
-            stream.hurried |= hurried;
-            stream.asked_to = stream.asked_to.max(Some(part.bytes.end));
+        self.requests.insert(request, Request::new(session, self.next_number, parts));
+        self.next_number += 1;
+        match self.jump(now, request) {
+            Ok(()) => self.serve(now, request),
+            Err(refusal) => self.refuse(request, refusal),
         }
+        self.use_leftovers(now);
     }
 
     fn is_sound(&self, session: SessionId, parts: &[Part]) -> bool {
@@ -103,22 +86,24 @@ impl Engine {
     pub fn cancel(&mut self, now: Moment, request: RequestId) {
         self.advance(now);
         let Some(state) = self.requests.get(&request) else { return };
-        let (session, unserved) = (state.session, state.unserved());
-        self.drop_request(now, request);
-        for (track, from) in unserved {
-            let Some(id) = self.stream_of(session, track) else { continue };
-            let stream = self.streams.get_mut(&id).expect("live");
-            stream.asked_to = stream.asked_to.map(|asked| asked.min(from));
+        let session = state.session;
+        for (track, _) in state.unserved() {
+            if let Some(id) = self.stream_of(session, track) {
+                self.streams.get_mut(&id).expect("live").last_sign = now;
+            }
         }
+        self.drop_request(now, request);
         self.serve_session(now, session);
         self.use_leftovers(now);
     }
 
     /// Forgets a request with everything its socket has not taken.
     pub(super) fn drop_request(&mut self, now: Moment, request: RequestId) {
-        self.await_nothing(request);
-        let Some(state) = self.requests.get_mut(&request) else { return };
-        state.over = true;
+        if !self.requests.contains_key(&request) {
+            return;
+        }
+        self.over(request);
+        let state = self.requests.get_mut(&request).expect("checked");
         let session = state.session;
         for read in std::mem::take(&mut state.unsent) {
             self.taken(now, session, read);
@@ -199,7 +184,8 @@ impl Engine {
             }
             match self.find(session, next) {
                 Found::Ready(read) => {
-                    if !self.hand_over(now, request, next, read) {
+                    let id = self.stream_of(session, next.track).expect("found through it");
+                    if self.is_held_back(now, id) || !self.hand_over(now, request, next, read) {
                         return;
                     }
                 }
@@ -211,11 +197,8 @@ impl Engine {
                     return;
                 }
                 Found::Elsewhere => {
-                    if let Err(refusal) = self.rebook(now, session, next) {
-                        self.count_refusal(refusal.resource);
-                        self.over(request);
-                        self.actions.push(Action::Refused { request, refusal });
-                        self.end_if_over(request);
+                    if let Err(refusal) = self.return_for(now, request) {
+                        self.refuse(request, refusal);
                         return;
                     }
                 }
@@ -227,15 +210,24 @@ impl Engine {
         let Some(id) = self.stream_of(session, next.track) else { return Found::Elsewhere };
         let stream = &self.streams[&id];
         let piece = stream.piece_at(next.offset);
-        if !stream.follows(piece) {
-            return Found::Elsewhere;
-        }
         match self.buffers.find(stream.key(piece), stream.place(piece)) {
             Some((read, State::Ready)) => Found::Ready(read),
             Some((read, State::Reading)) => Found::Coming(Some(read)),
             None if piece >= stream.cursor => Found::Coming(None),
             None => Found::Elsewhere,
         }
+    }
+
+    /// Whether what a session is to be served next of a track is neither in memory nor to come.
+    pub(super) fn is_lost(&self, session: SessionId, track: TrackNumber, offset: u64) -> bool {
+        matches!(self.find(session, Next { track, offset, end: offset }), Found::Elsewhere)
+    }
+
+    fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.count_refusal(refusal.resource);
+        self.over(request);
+        self.actions.push(Action::Refused { request, refusal });
+        self.end_if_over(request);
     }
 
     pub(super) fn stream_of(&self, session: SessionId, track: u16) -> Option<StreamId> {
@@ -309,9 +301,19 @@ impl Engine {
         self.end_if_over(request);
     }
 
+    // Nothing more is handed over; the player goes on where that stopped.
     fn over(&mut self, request: RequestId) {
         self.await_nothing(request);
-        self.requests.get_mut(&request).expect("live").over = true;
+        let state = self.requests.get_mut(&request).expect("live");
+        if std::mem::replace(&mut state.over, true) {
+            return;
+        }
+        let (session, unserved) = (state.session, state.unserved());
+        for (track, bytes) in unserved {
+            if let Some(id) = self.stream_of(session, track) {
+                self.streams.get_mut(&id).expect("live").hung_up(bytes.start, bytes.end);
+            }
+        }
     }
 
     fn await_piece(&mut self, request: RequestId, next: Next) {

@@ -11,6 +11,7 @@ use super::{
 };
 use scheduler::admission::earliest_shift;
 use scheduler::{Plan, PolicyKind, Shortage, Timing, Verdict, sending_reserve};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -185,6 +186,20 @@ impl Engine {
             .map_err(|(slot, missing)| Shortage { resource: Resource::Network, slot, missing })
     }
 
+    /// The fewest slots, up to `limit`, by which the demand at hand must begin later to fit.
+    pub(super) fn fits_later(&mut self, disk: usize, limit: u32) -> Option<u32> {
+        if self.disks[disk].searches >= MAX_SEARCHES {
+            return None;
+        }
+        self.disks[disk].searches += 1;
+        (1..=limit).find(|slots| {
+            self.demand.shift(u64::from(*slots));
+            let fits = self.fits(disk).is_ok();
+            self.demand.unshift(u64::from(*slots));
+            fits
+        })
+    }
+
     fn let_in(
         &mut self,
         now: Moment,
@@ -209,6 +224,7 @@ impl Engine {
             unsent: 0,
             last_sign: now,
             asked: false,
+            jumps: BTreeMap::new(),
             summary,
         };
         self.sessions.insert(id, session);

@@ -24,6 +24,7 @@ mod door;
 mod jump;
 mod reading;
 mod sessions;
+mod start;
 mod streams;
 mod titles;
 
@@ -69,6 +70,7 @@ pub struct Engine {
     next_session: u64,
     next_stream: u64,
     next_ticket: u64,
+    next_number: u64,
     // Sessions whose next piece may have come into memory just now.
     to_serve: Vec<SessionId>,
     // What is being decided on; kept for its memory.
@@ -114,6 +116,7 @@ impl Engine {
             next_session: 1,
             next_stream: 0,
             next_ticket: 0,
+            next_number: 0,
             to_serve: Vec::new(),
             demand: Demand::default(),
             actions: Vec::new(),

@@ -4,7 +4,8 @@
 use super::buffers::PieceKey;
 use super::streams::StreamId;
 use super::{Layout, Part, ReadId, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 use units::Moment;
 
@@ -25,6 +26,8 @@ pub(super) struct Session {
     pub(super) last_sign: Moment,
     /// It has asked for media at least once.
     pub(super) asked: bool,
+    /// Per track, the youngest request for which it was let in anew.
+    pub(super) jumps: BTreeMap<TrackNumber, u64>,
     pub(super) summary: SessionSummary,
 }
 
@@ -32,6 +35,8 @@ pub(super) struct Session {
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) session: SessionId,
+    /// Younger requests have larger ones.
+    pub(super) number: u64,
     parts: Vec<Part>,
     at: usize,
     offset: u64,
@@ -65,10 +70,11 @@ pub(super) struct Next {
 }
 
 impl Request {
-    pub(super) fn new(session: SessionId, parts: Vec<Part>) -> Self {
+    pub(super) fn new(session: SessionId, number: u64, parts: Vec<Part>) -> Self {
         let offset = parts[0].bytes.start;
         let unsent = VecDeque::new();
-        Self { session, parts, at: 0, offset, unsent, over: false, awaits: None, orphan: None }
+        let (over, awaits, orphan) = (false, None, None);
+        Self { session, number, parts, at: 0, offset, unsent, over, awaits, orphan }
     }
 
     /// What is to be handed over next; `None` when all has been.
@@ -86,13 +92,14 @@ impl Request {
         }
     }
 
-    /// Per track, from where on it has not been served.
-    pub(super) fn unserved(&self) -> Vec<(TrackNumber, u64)> {
-        let mut unserved: Vec<(TrackNumber, u64)> = Vec::new();
+    /// Per track, what has not been served: from its first byte to the end of its last part.
+    pub(super) fn unserved(&self) -> Vec<(TrackNumber, Range<u64>)> {
+        let mut unserved: Vec<(TrackNumber, Range<u64>)> = Vec::new();
         for (number, part) in self.parts.iter().enumerate().skip(self.at) {
             let from = if number == self.at { self.offset } else { part.bytes.start };
-            if unserved.iter().all(|(track, _)| *track != part.track) {
-                unserved.push((part.track, from));
+            match unserved.iter_mut().find(|(track, _)| *track == part.track) {
+                Some((_, bytes)) => bytes.end = bytes.end.max(part.bytes.end),
+                None => unserved.push((part.track, from..part.bytes.end)),
             }
         }
         unserved
@@ -106,7 +113,7 @@ mod tests {
     #[test]
     fn a_request_walks_through_its_parts() {
         let part = |track, bytes| Part { track, bytes };
-        let mut request = Request::new(SessionId(1), vec![part(0, 5..30), part(1, 0..10)]);
+        let mut request = Request::new(SessionId(1), 1, vec![part(0, 5..30), part(1, 0..10)]);
         let mut walk = Vec::new();
         while let Some(next) = request.next() {
             let bytes = (next.end - next.offset).min(20);
@@ -121,10 +128,10 @@ mod tests {
     fn what_was_not_served_starts_where_serving_stopped() {
         let part = |track, bytes| Part { track, bytes };
         let parts = vec![part(0, 5..30), part(1, 0..10), part(0, 30..60)];
-        let mut request = Request::new(SessionId(1), parts);
+        let mut request = Request::new(SessionId(1), 1, parts);
         request.advance(20);
-        assert_eq!(request.unserved(), [(0, 25), (1, 0)]);
+        assert_eq!(request.unserved(), [(0, 25..60), (1, 0..10)]);
         request.advance(5);
-        assert_eq!(request.unserved(), [(1, 0), (0, 30)]);
+        assert_eq!(request.unserved(), [(1, 0..10), (0, 30..60)]);
     }
 }

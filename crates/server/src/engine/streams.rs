@@ -13,6 +13,7 @@ use super::buffers::{PieceKey, Place};
 use super::{Layout, ReadId, SessionId, TrackLayout, TrackNumber};
 use scheduler::{Curve, PieceDue, Summary, Timing};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use units::{Moment, SlotIndex, align_up};
 
@@ -45,17 +46,20 @@ pub(super) struct Stream {
     /// What was promised, where it is no longer what is read by.
     promise: Option<Timing>,
     /// Pieces before this have been counted, on time or late.
-    counted_to: u32,
+    pub(super) counted_to: u32,
     /// The next piece to be read.
     pub(super) cursor: u32,
     /// One past the last piece.
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
     pub(super) position: u32,
-    /// The player needs it sooner than is booked, and there was no room for that yet.
-    pub(super) hurried: bool,
-    /// One past the last byte that the player has asked for, once it has.
-    pub(super) asked_to: Option<u64>,
+    /// The piece with which this schedule begins.
+    first: u32,
+    /// Where what the player has asked for ends, oldest first: it goes on there.
+    ends: VecDeque<u64>,
+    /// Until then nothing is handed over, unless all that must be in memory by then is: see
+    /// `start`.
+    pub(super) opens: Option<Moment>,
     /// What the policies that look at nothing else have booked for it.
     pub(super) summary: Summary,
     /// When the player last asked for, or took, something of this track.
@@ -84,8 +88,9 @@ impl Stream {
             cursor: first,
             end,
             position: first,
-            hurried: false,
-            asked_to: None,
+            first,
+            ends: VecDeque::new(),
+            opens: Some(timing.deadline(timing.from_ms)),
             summary: Summary::default(),
             holds: VecDeque::new(),
             base: first,
@@ -114,6 +119,12 @@ impl Stream {
         self.promise.unwrap_or(self.timing).deadline(self.curve().due(piece))
     }
 
+    /// When a viewer needs `piece` who starts as early in the title as it may.
+    pub(super) fn latest_need(&self, piece: u32) -> Moment {
+        let timing = Timing { from_ms: self.timing.kept_from_ms, ..self.timing };
+        timing.deadline(self.curve().due(piece))
+    }
+
     /// Gives up everything held and begins anew with piece `from`, as if it had been admitted
     /// `now`. Says what was held.
     pub(super) fn restart(&mut self, now: Moment, from: u32) -> Vec<ReadId> {
@@ -132,10 +143,38 @@ impl Stream {
         held
     }
 
+    /// Whether a request that begins at byte `start` goes on with what the player has asked for
+    /// before, or begins where this schedule does. Otherwise it has jumped.
+    pub(super) fn goes_on(&self, start: u64) -> bool {
+        let piece = self.piece_at(start);
+        if self.ends.is_empty() {
+            // A segment begins within the piece before the first that is due with it.
+            return (self.first..=self.first.saturating_add(1)).contains(&piece);
+        }
+        self.ends.iter().any(|end| start <= *end && piece == self.piece_at(*end))
+    }
+
+    /// The player asks for these bytes.
+    pub(super) fn asks(&mut self, bytes: &Range<u64>) {
+        self.ends.retain(|end| *end != bytes.start);
+        if self.ends.len() == PARALLEL_REQUESTS {
+            self.ends.pop_front();
+        }
+        self.ends.push_back(bytes.end);
+    }
+
+    /// A request that was to end at `end` was hung up with nothing handed over from `from` on.
+    pub(super) fn hung_up(&mut self, from: u64, end: u64) {
+        for other in self.ends.iter_mut().filter(|other| **other == end) {
+            *other = from;
+        }
+    }
+
     /// Moves everything `slots` slots later, held pieces too. Its place in the books must be
     /// changed at the same time.
     pub(super) fn slide(&mut self, slots: u32) {
         self.timing.origin = self.timing.origin + self.timing.slot * slots;
+        self.opens = self.opens.map(|at| at + self.timing.slot * slots);
         for hold in &mut self.holds {
             if let Hold::Held { piece, .. } = hold {
                 piece.due = piece.due + u64::from(slots);
@@ -144,9 +183,17 @@ impl Stream {
         }
     }
 
+    /// Deadlines of what is unread, missed, and not counted as yet.
+    pub(super) fn overdue(&mut self, now: Moment) -> Vec<Moment> {
+        self.counted_to = self.counted_to.max(self.cursor);
+        let deadlines = (self.counted_to..self.end).map(|piece| self.deadline(piece));
+        deadlines.take_while(|deadline| *deadline < now).collect()
+    }
+
     /// Takes [`Stream::slide`] back.
     pub(super) fn slide_back(&mut self, slots: u32) {
         self.timing.origin = self.timing.origin - self.timing.slot * slots;
+        self.opens = self.opens.map(|at| at - self.timing.slot * slots);
         for hold in &mut self.holds {
             if let Hold::Held { piece, .. } = hold {
                 piece.due = SlotIndex(piece.due.0 - u64::from(slots));
@@ -218,6 +265,7 @@ impl Stream {
         };
         self.holds.pop_back();
         self.cursor -= 1;
+        self.counted_to = self.counted_to.min(self.cursor);
         Some((read, piece, counted))
     }
 
@@ -250,19 +298,6 @@ impl Stream {
     fn hold(&self, piece: u32) -> Option<&Hold> {
         let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
         self.holds.get(at)
-    }
-
-    /// Whether a player that goes on after `position` may next ask for `piece`: that piece, the
-    /// one after, or one of the following segment.
-    pub(super) fn follows(&self, piece: u32) -> bool {
-        if piece <= self.position.saturating_add(1) {
-            return true;
-        }
-        let curve = self.curve();
-        let here = curve.due(self.position);
-        let next = curve.due.partition_point(|due| *due <= here);
-        let segment = curve.due.get(next).copied().unwrap_or(here);
-        curve.due(piece) <= segment
     }
 
     /// The player has taken `piece`, to its end or not.
@@ -335,6 +370,9 @@ pub(super) fn unsound(track: &TrackLayout, read_size: u64) -> Option<&'static st
 
 /// Direct reads are whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
+
+/// Responses of one track that a player may take at the same time and still go on with each.
+const PARALLEL_REQUESTS: usize = 2;
 
 #[cfg(test)]
 mod tests {

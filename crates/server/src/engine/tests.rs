@@ -144,6 +144,7 @@ impl House {
                 }
                 Action::Granted { ticket } => format!("granted {}", ticket.0),
                 Action::TitleIdle { title } => format!("idle {}", title.0),
+                Action::Rescheduled { session, change } => format!("{change:?} for {}", session.0),
             };
             self.said.push(text);
         }

@@ -1,19 +1,23 @@
 //! Deadlines: an own account, from outside, of what was promised to each session and what was
-//! kept, piece by piece.
+//! kept, piece by piece, from its admission to its end.
 //!
 //! ```text
-//!   promise   origin o = the moment of admission (or of the seek), from = where in the title
+//!   promise   origin o = the moment of the grant, from = where in the title:
+//!               at the door, where it said it would start;
+//!               for a jump, the end of the segment (or fetch) that holds its next byte
 //!   due       o + startup                             what is needed first
 //!             o + max(startup, due − from − slot)     the rest
 //!   kept      in memory at that moment, or already handed to that session
+//!   ends      with a later grant, or when it is given back; see `promises` for when either is right
 //! ```
 //!
-//! It stops accounting for a session that did something after which its promise is the engine's
-//! own business (asked for nothing so long that it may have lost its booking, came back late).
+//! It is told what the server's shell is told: what was asked for, what was handed over, and the
+//! answers. What an answer promises it works out from the title.
 
+use super::promises::{Ask, Row};
 use super::{Memory, Piece};
-use server::engine::{Layout, SessionId, SessionSummary, TrackNumber};
-use std::collections::{BTreeMap, BTreeSet};
+use server::engine::{Layout, Part, RequestId, SessionId, SessionSummary, TrackNumber};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -35,33 +39,21 @@ pub(crate) struct Miss {
     pub(crate) deadline: Moment,
 }
 
+/// Where a track goes on after a jump.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) track: TrackNumber,
+    pub(crate) byte: u64,
+    /// When the segment of that byte starts and ends in the title.
+    pub(crate) starts: Duration,
+    pub(crate) ends: Duration,
+}
+
 #[derive(Debug)]
 struct Account {
     layout: Arc<Layout>,
     rows: Vec<Row>,
-    /// It was one promise from admission on.
-    plain: bool,
     missed: u64,
-}
-
-/// What was promised of one track.
-#[derive(Debug)]
-struct Row {
-    track: TrackNumber,
-    origin: Moment,
-    from_ms: u32,
-    promise: u32,
-    /// The next piece to look at.
-    next: u32,
-    /// Pieces from `next` on that the session got a byte of.
-    got: BTreeSet<u32>,
-    /// One past the last piece it got to its end.
-    furthest: u32,
-    asked: Moment,
-    /// It asked for something at all.
-    asks: bool,
-    /// Nothing is accounted for any more.
-    given_up: bool,
 }
 
 #[derive(Debug)]
@@ -70,13 +62,16 @@ pub(crate) struct Deadlines {
     startup: Duration,
     idle_after: Duration,
     accounts: BTreeMap<SessionId, Account>,
+    /// Requests that may still get something.
+    open: BTreeMap<RequestId, (SessionId, Vec<Ask>)>,
     pub(crate) on_time: u64,
     pub(crate) missed: u64,
 }
 
 impl Deadlines {
     pub(crate) fn new(slot: Duration, startup: Duration, idle_after: Duration) -> Self {
-        Self { slot, startup, idle_after, accounts: BTreeMap::new(), on_time: 0, missed: 0 }
+        let (accounts, open) = (BTreeMap::new(), BTreeMap::new());
+        Self { slot, startup, idle_after, accounts, open, on_time: 0, missed: 0 }
     }
 
     /// A session was let in; says when to look.
@@ -87,80 +82,170 @@ impl Deadlines {
         layout: &Arc<Layout>,
         (tracks, from): (&[TrackNumber], Duration),
     ) -> Vec<(Moment, Appointment)> {
-        let from_ms = u32::try_from(from.as_millis()).unwrap_or(u32::MAX);
-        let row = |track: &TrackNumber| Row::new(now, layout, *track, from_ms);
+        let row = |track: &TrackNumber| {
+            Row::admitted(now, layout, *track, millis(from), (self.slot, self.startup))
+        };
         let rows = tracks.iter().map(row).collect();
-        let account = Account { layout: Arc::clone(layout), rows, plain: true, missed: 0 };
-        self.accounts.insert(session, account);
+        self.accounts.insert(session, Account { layout: Arc::clone(layout), rows, missed: 0 });
         let rows = 0..tracks.len();
         rows.filter_map(|row| self.appointment(session, row)).collect()
     }
 
-    /// The session was let go on with `piece` of `track`, which is played at `from`. If that is
-    /// surely a jump it is a new promise; if it may be more of the old one, nobody knows.
-    pub(crate) fn moved(
+    /// A session asks for something. Says with which tracks it does not go on where it was.
+    pub(crate) fn wants(
         &mut self,
         now: Moment,
         session: SessionId,
-        (track, piece): (TrackNumber, u32),
-        from: Duration,
-    ) -> Option<(Moment, Appointment)> {
-        let account = self.accounts.get_mut(&session)?;
-        account.plain = false;
-        let number = account.rows.iter().position(|row| row.track == track)?;
-        let row = &mut account.rows[number];
-        if !row.is_jump(&account.layout, piece) {
-            row.given_up = true;
-            return None;
+        (request, parts): (RequestId, &[Part]),
+    ) -> Vec<TrackNumber> {
+        let asks = Ask::all(parts);
+        let Some(account) = self.accounts.get_mut(&session) else { return Vec::new() };
+        let mut jumps = Vec::new();
+        for ask in &asks {
+            let row = account.rows.iter_mut().find(|row| row.track == ask.track);
+            match row {
+                Some(row) => {
+                    row.sign = now;
+                    if !row.goes_on(&account.layout, ask.bytes.start) {
+                        jumps.push(ask.track);
+                        row.jumping = Some(request);
+                    }
+                }
+                None => jumps.push(ask.track),
+            }
         }
-        let from_ms = u32::try_from(from.as_millis()).unwrap_or(u32::MAX);
-        let promise = row.promise + 1;
-        *row = Row { promise, asks: true, ..Row::new(now, &account.layout, track, from_ms) };
-        row.next = piece;
-        self.appointment(session, number)
+        self.open.insert(request, (session, asks));
+        jumps
     }
 
-    /// The session asked for `track`, from this byte on.
-    pub(crate) fn asked(&mut self, now: Moment, session: SessionId, track: TrackNumber, from: u64) {
-        let (slot, startup) = (self.slot, self.startup);
+    /// What was asked for was not refused at once.
+    pub(crate) fn taken_on(&mut self, request: RequestId) {
+        let Some((session, asks)) = self.open.get(&request) else { return };
+        let Some(account) = self.accounts.get_mut(session) else { return };
+        for ask in asks {
+            let row = account.rows.iter_mut().find(|row| row.track == ask.track);
+            if let Some(row) = row.filter(|row| row.jumping != Some(request)) {
+                row.asks(&ask.bytes);
+            }
+        }
+    }
+
+    /// Nothing more is handed over for a request. `hung_up`: by the viewer's will.
+    pub(crate) fn over(&mut self, now: Moment, request: RequestId, hung_up: bool) {
+        let Some((session, asks)) = self.open.remove(&request) else { return };
         let Some(account) = self.accounts.get_mut(&session) else { return };
-        let layout = &account.layout;
-        let Some(row) = account.rows.iter_mut().find(|row| row.track == track) else { return };
-        let piece = from / u64::from(layout.tracks[usize::from(track)].piece);
-        let piece = u32::try_from(piece).expect("pieces are counted in u32");
-        let idle = now.since(row.asked) + slot * 2 >= self.idle_after;
-        let late = row.deadline(layout, piece, slot, startup) + slot <= now;
-        row.given_up |= idle || late || row.is_behind(layout, now, slot, startup);
-        (row.asked, row.asks) = (now, true);
-    }
-
-    /// From here on only the engine knows what is owed.
-    pub(crate) fn give_up(&mut self, session: SessionId, track: TrackNumber) {
-        if let Some(row) = self.row(session, track) {
-            row.given_up = true;
+        for row in &mut account.rows {
+            if row.jumping == Some(request) {
+                row.jumping = None;
+            }
+            let track = row.track;
+            for ask in asks.iter().filter(|ask| ask.track == track) {
+                row.sign = if hung_up { now } else { row.sign };
+                if !ask.bytes.is_empty() {
+                    row.stopped_at(&ask.bytes);
+                }
+            }
         }
     }
 
-    /// The session got bytes of a piece, perhaps up to its end (`whole`), that it could have taken
-    /// from `could_take` on. Says when they were promised, if they were.
+    /// The session's socket took something of a track.
+    pub(crate) fn took(&mut self, now: Moment, session: SessionId, track: TrackNumber) {
+        if let Some((_, row)) = self.row(session, track) {
+            row.sign = now;
+        }
+    }
+
+    /// The next byte that a request has not been handed of a track.
+    pub(crate) fn owed(&self, request: RequestId, track: TrackNumber) -> Option<u64> {
+        let (_, asks) = self.open.get(&request)?;
+        asks.iter().find(|ask| ask.track == track).map(|ask| ask.bytes.start)
+    }
+
+    /// Whether a request is still owed its next byte of a track by an earlier promise.
+    pub(crate) fn is_owed(&self, now: Moment, request: RequestId, track: TrackNumber) -> bool {
+        let Some((session, _)) = self.open.get(&request) else { return false };
+        let Some(account) = self.accounts.get(session) else { return false };
+        let row = account.rows.iter().find(|row| row.track == track);
+        let (Some(row), Some(byte)) = (row, self.owed(request, track)) else { return false };
+        row.jumping != Some(request) && row.is_owed(&account.layout, now, byte)
+    }
+
+    /// Whether a request does not jump and is owed all that it waits for: it must not be refused.
+    pub(crate) fn is_all_owed(&self, now: Moment, request: RequestId) -> bool {
+        let Some((session, asks)) = self.open.get(&request) else { return false };
+        let Some(account) = self.accounts.get(session) else { return false };
+        let jumps = account.rows.iter().any(|row| row.jumping == Some(request));
+        let mut left = asks.iter().filter(|ask| !ask.bytes.is_empty());
+        !jumps && left.all(|ask| self.is_owed(now, request, ask.track))
+    }
+
+    /// A request was let in anew at `place`, `wait` from now. Says when to look, and whether
+    /// that replaced a promise that still held.
+    pub(crate) fn anew(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        (place, wait): (Place, Duration),
+    ) -> (Option<(Moment, Appointment)>, bool) {
+        let right = !self.is_owed(now, request, place.track);
+        let Some((session, asks)) = self.open.get(&request) else { return (None, right) };
+        let session = *session;
+        let Some(account) = self.accounts.get_mut(&session) else { return (None, right) };
+        let Some(number) = account.rows.iter().position(|row| row.track == place.track) else {
+            return (None, right);
+        };
+        let row = &mut account.rows[number];
+        row.renew(now, wait, &account.layout, &place);
+        let younger =
+            self.open.range((std::ops::Bound::Excluded(request), std::ops::Bound::Unbounded));
+        let younger = younger.filter(|(_, (of, _))| *of == session).flat_map(|(_, (_, asks))| asks);
+        for ask in asks.iter().chain(younger) {
+            if ask.track == place.track && !ask.bytes.is_empty() {
+                row.asks(&ask.bytes);
+            }
+        }
+        (self.appointment(session, number), right)
+    }
+
+    /// The rest of a track is promised `slots` later. Says whether that was right.
+    pub(crate) fn later(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        (track, slots): (TrackNumber, u32),
+    ) -> bool {
+        let owed = self.least_owed(session, track);
+        let Some((layout, row)) = self.row(session, track) else { return false };
+        row.later(now, layout, owed, slots)
+    }
+
+    /// Nothing of a track is promised any more. Says whether that was right.
+    pub(crate) fn given_back(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        track: TrackNumber,
+    ) -> bool {
+        let idle_after = self.idle_after;
+        let Some((layout, row)) = self.row(session, track) else { return false };
+        row.given_back(now, layout, idle_after)
+    }
+
+    /// A request got bytes of a piece, up to `end` of the track, that it could have taken from
+    /// `could_take` on. Says when they were promised, if they were.
     pub(crate) fn got(
         &mut self,
-        now: Moment,
-        session: SessionId,
-        (piece, whole): (Piece, bool),
+        request: RequestId,
+        (piece, whole, end): (Piece, bool, u64),
         could_take: Moment,
     ) -> Option<Moment> {
-        let (slot, startup) = (self.slot, self.startup);
-        let account = self.accounts.get_mut(&session)?;
+        let (session, asks) = self.open.get_mut(&request)?;
+        for ask in asks.iter_mut().filter(|ask| ask.track == piece.track) {
+            ask.bytes.start = end.min(ask.bytes.end);
+        }
+        let account = self.accounts.get_mut(session)?;
         let row = account.rows.iter_mut().find(|row| row.track == piece.track)?;
-        row.given_up |= row.is_behind(&account.layout, now, slot, startup);
-        row.got.insert(piece.piece);
-        row.furthest = row.furthest.max(piece.piece + u32::from(whole));
-        let promised = row.deadline(&account.layout, piece.piece, slot, startup);
-        // Who comes later than this finds the buffer let go.
-        let comes_in_time = could_take <= promised + slot;
-        let covered = piece.piece >= row.first(&account.layout) && !row.given_up;
-        (covered && comes_in_time).then_some(promised)
+        row.got(&account.layout, (piece.piece, whole), could_take)
     }
 
     /// The moment of an appointment has come: looks, and says when to look next.
@@ -171,117 +256,63 @@ impl Deadlines {
         memory: &Memory,
         misses: &mut Vec<Miss>,
     ) -> Option<(Moment, Appointment)> {
-        let (slot, startup, session) = (self.slot, self.startup, appointment.session);
+        let session = appointment.session;
         let account = self.accounts.get_mut(&session)?;
         let layout = &account.layout;
         let row = &mut account.rows[appointment.row];
-        if row.promise != appointment.promise {
+        if row.promise != appointment.promise || !row.promised {
             return None;
         }
-        while row.next < pieces(layout, row.track) {
-            let deadline = row.deadline(layout, row.next, slot, startup);
+        while let Some(deadline) = row.next_deadline(layout) {
             if deadline > now {
                 return Some((deadline, appointment));
             }
             let piece = Piece { title: layout.title, track: row.track, piece: row.next };
-            let kept = row.got.remove(&row.next) || memory.holds(piece);
-            let idle = !kept && now.since(row.asked) + slot * 2 >= self.idle_after;
-            row.given_up |= idle || row.is_behind(layout, now, slot, startup);
-            if row.given_up {
-                return None;
-            }
-            if kept {
+            if row.looked_at_next() || memory.holds(piece) {
                 self.on_time += 1;
             } else {
                 account.missed += 1;
                 self.missed += 1;
                 misses.push(Miss { session, piece, deadline });
             }
-            row.next += 1;
         }
         None
     }
 
-    /// The session is over. Where this account is whole, the engine must not count fewer misses (it
-    /// counts more where a piece was in memory for another viewer only): otherwise returns both.
+    /// The session is over. The engine must not have counted fewer misses (it counts more where a
+    /// piece was in memory for another viewer only): otherwise returns both.
     pub(crate) fn ended(
         &mut self,
         session: SessionId,
         summary: &SessionSummary,
     ) -> Option<(u64, u64)> {
         let account = self.accounts.remove(&session)?;
-        let comparable = account.plain && account.rows.iter().all(|row| !row.given_up);
+        self.open.retain(|_, (of, _)| *of != session);
         let fewer = summary.glitches < account.missed;
-        (comparable && fewer).then_some((account.missed, summary.glitches))
+        fewer.then_some((account.missed, summary.glitches))
     }
 
-    fn row(&mut self, session: SessionId, track: TrackNumber) -> Option<&mut Row> {
-        let account = self.accounts.get_mut(&session)?;
-        account.rows.iter_mut().find(|row| row.track == track)
+    /// The first byte of a track that an open request of the session waits for.
+    fn least_owed(&self, session: SessionId, track: TrackNumber) -> Option<u64> {
+        let asks = self.open.values().filter(|(of, _)| *of == session).flat_map(|(_, asks)| asks);
+        let owed = asks.filter(|ask| ask.track == track && !ask.bytes.is_empty());
+        owed.map(|ask| ask.bytes.start).min()
+    }
+
+    fn row(&mut self, session: SessionId, track: TrackNumber) -> Option<(&Layout, &mut Row)> {
+        let Account { layout, rows, .. } = self.accounts.get_mut(&session)?;
+        let row = rows.iter_mut().find(|row| row.track == track)?;
+        Some((layout, row))
     }
 
     fn appointment(&self, session: SessionId, row: usize) -> Option<(Moment, Appointment)> {
         let account = &self.accounts[&session];
-        let Row { track, next, promise, .. } = account.rows[row];
-        let deadline =
-            || account.rows[row].deadline(&account.layout, next, self.slot, self.startup);
-        let any = next < pieces(&account.layout, track);
-        any.then(|| (deadline(), Appointment { session, row, promise }))
+        let promise = account.rows[row].promise;
+        let deadline = account.rows[row].next_deadline(&account.layout)?;
+        Some((deadline, Appointment { session, row, promise }))
     }
 }
 
-impl Row {
-    fn new(now: Moment, layout: &Layout, track: TrackNumber, from_ms: u32) -> Self {
-        let mut row = Self {
-            track,
-            origin: now,
-            from_ms,
-            promise: 0,
-            next: 0,
-            got: BTreeSet::new(),
-            furthest: 0,
-            asked: now,
-            asks: false,
-            given_up: false,
-        };
-        row.next = row.first(layout);
-        row.furthest = row.next;
-        row
-    }
-
-    fn deadline(&self, layout: &Layout, piece: u32, slot: Duration, startup: Duration) -> Moment {
-        let due = layout.tracks[usize::from(self.track)].due[piece as usize];
-        let ahead = Duration::from_millis(u64::from(due.saturating_sub(self.from_ms)));
-        self.origin + ahead.saturating_sub(slot).max(startup)
-    }
-
-    /// The first piece of the segment that the promise starts with.
-    fn first(&self, layout: &Layout) -> u32 {
-        let due = &layout.tracks[usize::from(self.track)].due;
-        let on = due.partition_point(|due| *due <= self.from_ms);
-        let segment = on.checked_sub(1).map_or(0, |last| due[last]);
-        count(due.partition_point(|due| *due < segment))
-    }
-
-    /// Whether the player is so late that the engine may have moved its schedule.
-    fn is_behind(&self, layout: &Layout, now: Moment, slot: Duration, startup: Duration) -> bool {
-        let next = (self.furthest + 1).min(pieces(layout, self.track) - 1);
-        self.asks && self.deadline(layout, next, slot, startup) + slot <= now
-    }
-
-    /// Whether `piece` is beyond all that may come next after what the player has.
-    fn is_jump(&self, layout: &Layout, piece: u32) -> bool {
-        let due = &layout.tracks[usize::from(self.track)].due;
-        let at = |piece: u32| due[(piece as usize).min(due.len() - 1)];
-        let next_segment = at(count(due.partition_point(|due| *due <= at(self.furthest))));
-        piece > self.furthest + 1 && at(piece) > next_segment
-    }
-}
-
-fn pieces(layout: &Layout, track: TrackNumber) -> u32 {
-    count(layout.tracks[usize::from(track)].due.len())
-}
-
-fn count(pieces: usize) -> u32 {
-    u32::try_from(pieces).expect("pieces are counted in u32")
+pub(super) fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }

@@ -96,6 +96,11 @@ impl Memory {
         }
     }
 
+    /// The track of a buffer's bytes.
+    pub(crate) fn track_of(&self, read: ReadId) -> Option<TrackNumber> {
+        self.buffers.get(&read).map(|buffer| buffer.piece.track)
+    }
+
     pub(crate) fn forget(&mut self, read: ReadId, findings: &mut Findings) {
         let Some(buffer) = self.buffers.remove(&read) else {
             findings.add("only what is there is forgotten", || format!("{read:?}"));

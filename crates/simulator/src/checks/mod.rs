@@ -5,8 +5,9 @@ mod deadlines;
 mod deliveries;
 mod liveness;
 mod memory;
+mod promises;
 
-pub(crate) use deadlines::{Appointment, Deadlines};
+pub(crate) use deadlines::{Appointment, Deadlines, Place};
 pub(crate) use deliveries::Deliveries;
 pub(crate) use liveness::Liveness;
 pub(crate) use memory::{Memory, Piece};

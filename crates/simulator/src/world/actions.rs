@@ -43,6 +43,7 @@ impl World<'_> {
                 self.move_refused(request, refusal.retry_after);
             }
             Action::Failed { request, outcome } => self.failed(request, outcome),
+            Action::Rescheduled { session, change } => self.rescheduled(session, &change),
             Action::Ended { session, summary } => self.ended(session, &summary),
             Action::Granted { ticket } => self.granted(ticket),
             Action::TitleIdle { title } => self.title_idle(title),
@@ -103,7 +104,7 @@ impl World<'_> {
         open.queue.push_back((read, bytes.end - bytes.start));
         // In order: not before what comes before it in the same request.
         let could_take = open.asked.max(open.last_sent).max(open.promised.unwrap_or_default());
-        let promise = self.deadlines.got(self.now, open.session, (piece, whole), could_take);
+        let promise = self.deadlines.got(request, (piece, whole, end), could_take);
         open.promised = open.promised.and_then(|before| Some(promise?.max(before)));
         let late = open.promised.map_or(Duration::ZERO, |at| self.now.since(at.max(could_take)));
         if !late.is_zero() {

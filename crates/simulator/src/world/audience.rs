@@ -1,10 +1,13 @@
 //! The viewers' side: they come, ask, watch, seek, wait and leave.
 
 use super::{Event, World};
+use crate::checks::Place;
 use crate::titles::bytes_of;
 use crate::viewers::Request;
-use player::{Action as Cue, Fetch, Player, PlayerOptions};
-use server::engine::{Action, AdmitRequest, Answer, Part, RequestId, Resource, SessionId, Want};
+use player::{Action as Cue, Fetch, Player, PlayerOptions, Stage};
+use server::engine::{
+    Action, AdmitRequest, Answer, Change, Part, RequestId, Resource, SessionId, TrackNumber, Want,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -16,7 +19,7 @@ impl World<'_> {
             return;
         }
         let from = self.viewers[number].temper.from;
-        match self.admit(number, from, usize::MAX) {
+        match self.admit(number, from) {
             Ok(()) => {
                 let temper = &self.viewers[number].temper;
                 let (hesitates, silent) = (temper.hesitates, temper.silent);
@@ -41,8 +44,8 @@ impl World<'_> {
         }
     }
 
-    /// Asks to be let in to go on at `from`, which is in `fetch`; if not, for how long.
-    fn admit(&mut self, number: usize, from: Duration, fetch: usize) -> Result<(), Duration> {
+    /// Asks to be let in to go on at `from`; if not, for how long.
+    fn admit(&mut self, number: usize, from: Duration) -> Result<(), Duration> {
         let title = &self.titles[self.viewers[number].temper.title];
         if title.withdrawn {
             self.viewers[number].tries = MOST_TRIES;
@@ -65,7 +68,6 @@ impl World<'_> {
                 self.appoint(looks);
                 let viewer = &mut self.viewers[number];
                 (viewer.session, viewer.tracks) = (Some(session), tracks);
-                viewer.next.fill(fetch);
                 Ok(())
             }
             Answer::Refused(refusal) => {
@@ -89,7 +91,7 @@ impl World<'_> {
         let timeline = Arc::new(title.timeline(&viewer.tracks));
         let options =
             PlayerOptions { buffer: self.scenario.viewers.buffer, ..PlayerOptions::default() };
-        viewer.next = vec![usize::MAX; timeline.tracks.len()];
+        viewer.rows = timeline.tracks.len();
         let (drops, stuck) = (temper.drops.clone(), temper.stuck);
         viewer.player = Some(Player::new(self.now, timeline, options, &temper.behaviour));
         for after in drops {
@@ -114,15 +116,21 @@ impl World<'_> {
             let viewer = &mut self.viewers[number];
             let Some(player) = viewer.player.as_mut().filter(|_| !viewer.gone) else { return };
             match player.poll(self.now) {
-                Some(Cue::Fetch(fetch)) => self.fetch(number, fetch),
+                Some(Cue::Fetch(fetch)) => {
+                    self.fetch(number, fetch);
+                    self.hear_answers();
+                }
                 Some(Cue::Over) => return self.leave(number),
-                Some(cue) => {
-                    let what = match cue {
-                        Cue::Started => "started: viewer",
-                        Cue::Stalled => "stalled: viewer",
-                        _ => "resumed: viewer",
-                    };
-                    self.note(what, [number as u64, 0, 0, 0]);
+                Some(Cue::Started) => self.note("started: viewer", [number as u64, 0, 0, 0]),
+                Some(Cue::Stalled) => {
+                    self.note("stalled: viewer", [number as u64, 0, 0, 0]);
+                    let viewer = &mut self.viewers[number];
+                    let promised = viewer.temper.steady && viewer.ahead.is_empty();
+                    viewer.stalls = Some((self.now, promised));
+                }
+                Some(Cue::Resumed) => {
+                    self.note("resumed: viewer", [number as u64, 0, 0, 0]);
+                    self.stall_is_over(number);
                 }
                 None => break,
             }
@@ -135,14 +143,26 @@ impl World<'_> {
         }
     }
 
+    /// A viewer goes on, or does not wait any longer.
+    fn stall_is_over(&mut self, number: usize) {
+        let Some((since, promised)) = self.viewers[number].stalls.take() else { return };
+        let stall = self.now.since(since);
+        let seen = stall > PlayerOptions::default().dead_band;
+        let broken = seen && promised && self.scenario.promises();
+        self.findings.require(!broken, "a good player sees no stall", || {
+            format!("viewer {number}: {stall:?}")
+        });
+    }
+
     fn fetch(&mut self, number: usize, fetch: Fetch) {
         let viewer = &mut self.viewers[number];
         let goes_on = viewer.requests.iter().copied().find(|id| {
             self.requests.get_mut(id).is_some_and(|request| request.goes_on_with(fetch))
         });
         if let Some(request) = goes_on {
-            viewer.wronged |= std::mem::take(&mut viewer.sought);
-            viewer.next[fetch.track] = fetch.piece + 1;
+            if viewer.sought.remove(&fetch.track) {
+                viewer.ahead.insert(fetch.track);
+            }
             return self.progress(request);
         }
         let title = &self.titles[viewer.temper.title];
@@ -150,8 +170,8 @@ impl World<'_> {
         let until = fetch.piece.saturating_add(count).min(title.fetches());
         let starts = title.starts(fetch.piece);
         if viewer.session.is_none() {
-            viewer.wronged = true;
-            if let Err(wait) = self.admit(number, starts, fetch.piece) {
+            viewer.ahead = viewer.all_rows();
+            if let Err(wait) = self.admit(number, starts) {
                 self.viewers[number].waiting.push(fetch);
                 return self.come_back(number, wait, Event::Retry(number));
             }
@@ -173,16 +193,9 @@ impl World<'_> {
         let id = RequestId(self.last_request);
         let viewer = &mut self.viewers[number];
         let session = viewer.session.expect("admitted just now, if not before");
-        let last = std::mem::replace(&mut viewer.next[fetch.track], fetch.piece + 1);
-        let jumps = last != fetch.piece && last != usize::MAX;
-        // A seek within what the player holds: it goes on where it was, only sooner. Nobody else
-        // can know that it is in a hurry now.
-        let goes_on = last == fetch.piece || last == fetch.piece + 1;
-        let sought = std::mem::take(&mut viewer.sought);
-        viewer.wronged |= sought && goes_on;
         let place = (fetch.track, fetch.piece);
         let mut request = Request::new(number, session, place, ends, self.now);
-        (request.over, request.jumps) = (parts.is_empty(), jumps);
+        request.over = parts.is_empty();
         self.requests.insert(id, request);
         viewer.requests.push(id);
         let title = viewer.temper.title;
@@ -191,43 +204,84 @@ impl World<'_> {
         if parts.is_empty() {
             return self.progress(id);
         }
-        let title = &self.titles[title];
-        let (key, starts) = (title.layout.title, title.starts(fetch.piece));
+        let key = self.titles[title].layout.title;
         self.liveness.wanted(id);
         self.deliveries.want(id, key, parts.clone());
-        for part in &parts {
-            self.deadlines.asked(self.now, session, part.track, part.bytes.start);
+        let jumps = self.deadlines.wants(self.now, session, (id, &parts));
+        let viewer = &mut self.viewers[number];
+        if viewer.sought.remove(&fetch.track) && jumps.is_empty() {
+            // A seek within what it holds: it goes on where it was, only sooner.
+            viewer.ahead.insert(fetch.track);
         }
-        if sought {
-            // Any of its tracks may leave something out: then the engine promises anew.
-            let tracks = &self.viewers[number].tracks;
-            tracks.iter().for_each(|track| self.deadlines.give_up(session, *track));
-        }
-        self.engine.want(self.now, Want { request: id, session, parts: parts.clone() });
+        self.engine.want(self.now, Want { request: id, session, parts });
         let answers = self.engine.take_actions();
         let refused =
             |action: &Action| matches!(action, Action::Refused { request, .. } if *request == id);
-        if answers.iter().any(refused) {
-            self.viewers[number].next[fetch.track] = last;
-        } else if jumps {
-            self.jumped(number, session, &parts, starts);
+        if !answers.iter().any(refused) {
+            self.deadlines.taken_on(id);
+            let granted = |track: &TrackNumber| {
+                answers.iter().any(|answer| {
+                    matches!(answer, Action::Rescheduled { change: Change::Anew { request, tracks, .. }, .. }
+                        if *request == id && tracks.contains(track))
+                })
+            };
+            self.findings.require(jumps.iter().all(granted), "who jumps is asked for anew", || {
+                format!("{id:?} of {session:?} jumps with {jumps:?}")
+            });
         }
         self.actions.extend(answers);
     }
 
-    /// The engine took a jump on: what it promises from here on.
-    fn jumped(&mut self, number: usize, session: SessionId, parts: &[Part], starts: Duration) {
-        self.viewers[number].moved = true;
-        let first = &parts[0];
-        let layout = self.engine.session_layout(session).expect("it was asked just now");
-        let size = u64::from(layout.tracks[usize::from(first.track)].piece);
-        let piece = u32::try_from(first.bytes.start / size).expect("pieces are counted in u32");
-        let look = self.deadlines.moved(self.now, session, (first.track, piece), starts);
-        self.appoint(look);
-        for part in parts.iter().filter(|part| part.track != first.track) {
-            // Asked for at the door when its turn comes.
-            self.deadlines.give_up(session, part.track);
+    /// What a session is promised has changed.
+    pub(super) fn rescheduled(&mut self, session: SessionId, change: &Change) {
+        let right = match change {
+            Change::Anew { request, tracks, wait } => {
+                let numbers = [session.0, request.0, tracks.len() as u64, wait.as_nanos() as u64];
+                self.note("anew: session, request, tracks, wait", numbers);
+                self.anew(*request, tracks, *wait)
+            }
+            Change::Later { track, slots } => {
+                let numbers = [session.0, (*track).into(), (*slots).into(), 0];
+                self.note("later: session, track, slots", numbers);
+                self.deadlines.later(self.now, session, (*track, *slots))
+            }
+            Change::GivenBack { track } => {
+                self.note("given back: session, track", [session.0, (*track).into(), 0, 0]);
+                self.deadlines.given_back(self.now, session, *track)
+            }
+        };
+        let held = right || !self.scenario.promises();
+        self.findings
+            .require(held, "no promise is taken back", || format!("{session:?}: {change:?}"));
+    }
+
+    /// The engine took a jump on: what it promises from here on. Says whether it was right to.
+    fn anew(&mut self, request: RequestId, tracks: &[TrackNumber], wait: Duration) -> bool {
+        let mut right = wait <= self.scenario.startup;
+        for &track in tracks {
+            let Some(byte) = self.deadlines.owed(request, track) else { continue };
+            let Some(open) = self.requests.get(&request) else { continue };
+            let title = &self.titles[self.viewers[open.viewer].temper.title];
+            let fetch = title.fetch_of(track, byte);
+            let (starts, ends) = (title.starts(fetch), title.starts(fetch + 1));
+            let place = Place { track, byte, starts, ends };
+            let (look, fair) = self.deadlines.anew(self.now, request, (place, wait));
+            right &= fair;
+            self.appoint(look);
         }
+        if let Some(open) = self.requests.get_mut(&request) {
+            // What it is owed now it is owed from now on.
+            open.promised = Some(Moment::ZERO);
+            let viewer = &mut self.viewers[open.viewer];
+            let waits = viewer.player.as_ref().is_some_and(|p| p.stage() == Stage::Waiting);
+            let rows = if viewer.rows == 1 { viewer.tracks.len() } else { 1 };
+            if waits && tracks.len() == rows {
+                viewer.ahead.remove(&open.row);
+            } else {
+                viewer.ahead.insert(open.row);
+            }
+        }
+        right
     }
 
     /// Whatever can be sent is sent, whatever is here is given to the player.
@@ -263,8 +317,11 @@ impl World<'_> {
         if self.viewers[request.viewer].stuck {
             return;
         }
-        let (read, len) = request.sent(self.now);
+        let (session, (read, len)) = (request.session, request.sent(self.now));
         self.note("sent: request, read, bytes", [id.0, read.0, len.into(), 0]);
+        if let Some(track) = self.memory.track_of(read) {
+            self.deadlines.took(self.now, session, track);
+        }
         self.memory.unpin(read);
         self.engine.sent(self.now, id, read);
         self.progress(id);
@@ -283,6 +340,7 @@ impl World<'_> {
     /// The engine is done with it; what was handed over may still be on its way.
     pub(super) fn settled(&mut self, id: RequestId) {
         self.liveness.settled(id);
+        self.deadlines.over(self.now, id, false);
         if let Some(request) = self.requests.get_mut(&id) {
             request.over = true;
         }
@@ -292,14 +350,8 @@ impl World<'_> {
     pub(super) fn move_refused(&mut self, id: RequestId, wait: Duration) {
         self.outcome.refused_moves += 1;
         self.deliveries.over(id);
-        if let Some(request) = self.requests.get(&id) {
-            let viewer = &self.viewers[request.viewer];
-            let plain = viewer.temper.steady && !viewer.wronged && !viewer.moved && !request.jumps;
-            let broken = plain && self.scenario.promises();
-            self.findings.require(!broken, "what was admitted is not refused", || {
-                format!("{id:?} of {:?}", request.session)
-            });
-        }
+        let broken = self.deadlines.is_all_owed(self.now, id) && self.scenario.promises();
+        self.findings.require(!broken, "what was admitted is not refused", || format!("{id:?}"));
         self.not_had(id, wait);
     }
 
@@ -310,12 +362,11 @@ impl World<'_> {
     /// Nothing more comes of this request: what the player waits for is tried again later.
     fn not_had(&mut self, id: RequestId, wait: Duration) {
         let Some(request) = self.requests.get_mut(&id) else { return self.settled(id) };
-        let (number, session, fetch) = (request.viewer, request.session, request.awaited());
+        let (number, fetch) = (request.viewer, request.awaited());
         request.abandoned = true;
         self.settled(id);
         let viewer = &mut self.viewers[number];
-        viewer.wronged = true;
-        viewer.tracks.iter().for_each(|track| self.deadlines.give_up(session, *track));
+        viewer.ahead = viewer.all_rows();
         if let Some(fetch) = fetch {
             viewer.waiting.push(fetch);
             self.come_back(number, wait, Event::Retry(number));
@@ -334,8 +385,8 @@ impl World<'_> {
 
     /// The viewer seeks or leaves: what is under way is not wanted any more.
     pub(super) fn drop_requests(&mut self, number: usize) {
-        self.viewers[number].moved |= !self.viewers[number].requests.is_empty();
-        self.viewers[number].sought = true;
+        self.stall_is_over(number);
+        self.viewers[number].sought = self.viewers[number].all_rows();
         for id in self.viewers[number].requests.clone() {
             let awaited = self.requests[&id].awaited();
             self.cancel(id);
@@ -356,6 +407,7 @@ impl World<'_> {
             self.memory.unpin(*read);
         }
         self.deliveries.over(id);
+        self.deadlines.over(self.now, id, true);
         self.liveness.settled(id);
         self.cancelled.insert(id);
         self.engine.cancel(self.now, id);
@@ -367,7 +419,7 @@ impl World<'_> {
         let viewer = &mut self.viewers[number];
         if viewer.session == Some(session) {
             viewer.session = None;
-            viewer.wronged = true;
+            viewer.ahead = viewer.all_rows();
         }
         let of_session = |id: &RequestId| self.requests[id].session == session;
         let ids: Vec<RequestId> = viewer.requests.iter().copied().filter(of_session).collect();
@@ -420,7 +472,7 @@ impl World<'_> {
         let Some(report) = viewer.player.as_mut().map(|player| player.report(self.now)) else {
             return;
         };
-        let steady = viewer.temper.steady && !viewer.wronged;
+        let steady = viewer.temper.steady && viewer.ahead.is_empty();
         self.outcome.started += u64::from(report.startup.is_some());
         let stalls = report.glitches.count;
         let counter =
@@ -430,14 +482,7 @@ impl World<'_> {
             let startup = report.startup.unwrap_or_default();
             self.outcome.longest_startup = self.outcome.longest_startup.max(startup);
         }
-        // Who seeks into the middle of a segment needs the next one so much sooner; the engine
-        // cannot see that, and promises it only where there is room.
-        let seeks = u32::try_from(report.seeks.len()).expect("few seeks");
-        let unseen = self.scenario.titles.segment * seeks;
-        let broken = steady && report.glitches.total > unseen && self.scenario.promises();
-        self.findings.require(!broken, "a good player sees no stall", || {
-            format!("viewer {number}: {stalls} stalls, {:?} in all", report.glitches.total)
-        });
+        self.stall_is_over(number);
     }
 }
 
