@@ -54,6 +54,10 @@ struct Account {
     layout: Arc<Layout>,
     rows: Vec<Row>,
     missed: u64,
+    /// Bytes of buffers that its sockets hold ...
+    unsent: u64,
+    /// ... and since when there has been room for one more.
+    had_room: Moment,
 }
 
 #[derive(Debug)]
@@ -86,7 +90,9 @@ impl Deadlines {
             Row::admitted(now, layout, *track, millis(from), (self.slot, self.startup))
         };
         let rows = tracks.iter().map(row).collect();
-        self.accounts.insert(session, Account { layout: Arc::clone(layout), rows, missed: 0 });
+        let (missed, unsent, had_room) = (0, 0, Moment::ZERO);
+        let layout = Arc::clone(layout);
+        self.accounts.insert(session, Account { layout, rows, missed, unsent, had_room });
         let rows = 0..tracks.len();
         rows.filter_map(|row| self.appointment(session, row)).collect()
     }
@@ -148,11 +154,37 @@ impl Deadlines {
         }
     }
 
-    /// The session's socket took something of a track.
-    pub(crate) fn took(&mut self, now: Moment, session: SessionId, track: TrackNumber) {
+    /// The session's sockets were given a buffer of `len` bytes.
+    pub(crate) fn given(&mut self, session: SessionId, len: u32) {
+        if let Some(account) = self.accounts.get_mut(&session) {
+            account.unsent += u64::from(len);
+        }
+    }
+
+    /// They do not hold it any more.
+    pub(crate) fn took(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        (track, len): (TrackNumber, u32),
+    ) {
+        let Some(account) = self.accounts.get_mut(&session) else { return };
+        let pieces =
+            || account.rows.iter().map(|row| &account.layout.tracks[usize::from(row.track)].piece);
+        let window = pieces().map(|piece| u64::from(*piece) * WINDOW).sum::<u64>();
+        let largest = pieces().copied().max().unwrap_or(0);
+        if account.unsent + u64::from(largest) > window {
+            account.had_room = now;
+        }
+        account.unsent -= u64::from(len);
         if let Some((_, row)) = self.row(session, track) {
             row.sign = now;
         }
+    }
+
+    /// Since when the session's sockets have had room for another piece.
+    pub(crate) fn had_room(&self, session: SessionId) -> Moment {
+        self.accounts.get(&session).map_or(Moment::ZERO, |account| account.had_room)
     }
 
     /// The next byte that a request has not been handed of a track.
@@ -312,6 +344,9 @@ impl Deadlines {
         Some((deadline, Appointment { session, row, promise }))
     }
 }
+
+/// Pieces of each track that a session's sockets may hold.
+const WINDOW: u64 = 2;
 
 pub(super) fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)

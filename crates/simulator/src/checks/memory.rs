@@ -96,9 +96,9 @@ impl Memory {
         }
     }
 
-    /// The track of a buffer's bytes.
-    pub(crate) fn track_of(&self, read: ReadId) -> Option<TrackNumber> {
-        self.buffers.get(&read).map(|buffer| buffer.piece.track)
+    /// The track of a buffer's bytes, and how many there are.
+    pub(crate) fn holds_of(&self, read: ReadId) -> Option<(TrackNumber, u32)> {
+        self.buffers.get(&read).map(|buffer| (buffer.piece.track, buffer.len))
     }
 
     pub(crate) fn forget(&mut self, read: ReadId, findings: &mut Findings) {

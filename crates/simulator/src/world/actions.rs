@@ -104,7 +104,10 @@ impl World<'_> {
         open.queue.push_back((read, bytes.end - bytes.start));
         // In order: not before what comes before it in the same request.
         let could_take = open.asked.max(open.last_sent).max(open.promised.unwrap_or_default());
+        // And not before the session's sockets have room for it.
+        let could_take = could_take.max(self.deadlines.had_room(open.session));
         let promise = self.deadlines.got(request, (piece, whole, end), could_take);
+        self.deadlines.given(open.session, len);
         open.promised = open.promised.and_then(|before| Some(promise?.max(before)));
         let late = open.promised.map_or(Duration::ZERO, |at| self.now.since(at.max(could_take)));
         if !late.is_zero() {

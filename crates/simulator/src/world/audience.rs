@@ -6,7 +6,8 @@ use crate::titles::bytes_of;
 use crate::viewers::Request;
 use player::{Action as Cue, Fetch, Player, PlayerOptions, Stage};
 use server::engine::{
-    Action, AdmitRequest, Answer, Change, Part, RequestId, Resource, SessionId, TrackNumber, Want,
+    Action, AdmitRequest, Answer, Change, Part, ReadId, RequestId, Resource, SessionId,
+    TrackNumber, Want,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -236,7 +237,8 @@ impl World<'_> {
     pub(super) fn rescheduled(&mut self, session: SessionId, change: &Change) {
         let right = match change {
             Change::Anew { request, tracks, wait } => {
-                let numbers = [session.0, request.0, tracks.len() as u64, wait.as_nanos() as u64];
+                let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+                let numbers = [session.0, request.0, tracks.len() as u64, wait_ns];
                 self.note("anew: session, request, tracks, wait", numbers);
                 self.anew(*request, tracks, *wait)
             }
@@ -319,12 +321,17 @@ impl World<'_> {
         }
         let (session, (read, len)) = (request.session, request.sent(self.now));
         self.note("sent: request, read, bytes", [id.0, read.0, len.into(), 0]);
-        if let Some(track) = self.memory.track_of(read) {
-            self.deadlines.took(self.now, session, track);
-        }
-        self.memory.unpin(read);
+        self.took(session, read);
         self.engine.sent(self.now, id, read);
         self.progress(id);
+    }
+
+    /// A socket of the session does not hold a buffer any more.
+    fn took(&mut self, session: SessionId, read: ReadId) {
+        if let Some((track, len)) = self.memory.holds_of(read) {
+            self.deadlines.took(self.now, session, (track, len));
+        }
+        self.memory.unpin(read);
     }
 
     /// Forgets a request of which nothing more can come.
@@ -404,7 +411,7 @@ impl World<'_> {
         self.note("cancelled: request", [id.0, 0, 0, 0]);
         self.viewers[request.viewer].requests.retain(|other| *other != id);
         for (read, _) in &request.queue {
-            self.memory.unpin(*read);
+            self.took(request.session, *read);
         }
         self.deliveries.over(id);
         self.deadlines.over(self.now, id, true);
