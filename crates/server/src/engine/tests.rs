@@ -3,6 +3,8 @@
 //! The house: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms, so
 //! that a viewer needs one read per slot, and six in the first three to start within 2 s.
 
+mod jumps;
+
 use super::*;
 use scheduler::PolicyKind;
 use units::{BitRate, ByteCount};
@@ -166,7 +168,10 @@ fn a_viewer_gets_what_it_asks_for_and_all_of_it_on_time() {
     house.pass(0);
     assert_eq!(house.said(""), ["read 1:0"], "the disk is free: at once, one at a time");
     house.pass(500);
-    assert_eq!(house.said("")[..4], ["deliver 1 4096", "read 1:1", "deliver 1 4096", "complete 1"]);
+    house.pass(500);
+    let said = house.said("");
+    let served: Vec<_> = said.iter().filter(|text| !text.starts_with("read")).collect();
+    assert_eq!(served, ["deliver 1 4096", "deliver 1 4096", "complete 1"], "{said:?}");
     for piece in 2..PIECES {
         house.want(viewer, piece..piece + 1);
         house.pass(500);
