@@ -145,11 +145,10 @@ impl Deadlines {
                 row.jumping = None;
             }
             let track = row.track;
-            for ask in asks.iter().filter(|ask| ask.track == track) {
+            let left = asks.iter().filter(|ask| ask.track == track && !ask.bytes.is_empty());
+            for ask in left {
                 row.sign = if hung_up { now } else { row.sign };
-                if !ask.bytes.is_empty() {
-                    row.stopped_at(&ask.bytes);
-                }
+                row.stopped_at(&ask.bytes);
             }
         }
     }

@@ -216,9 +216,12 @@ impl World<'_> {
         }
         self.engine.want(self.now, Want { request: id, session, parts });
         let answers = self.engine.take_actions();
-        let refused =
-            |action: &Action| matches!(action, Action::Refused { request, .. } if *request == id);
-        if !answers.iter().any(refused) {
+        // Failed: the session has ended in this very moment.
+        let not_taken = |action: &Action| {
+            matches!(action, Action::Refused { request, .. } | Action::Failed { request, .. }
+                if *request == id)
+        };
+        if !answers.iter().any(not_taken) {
             self.deadlines.taken_on(id);
             let granted = |track: &TrackNumber| {
                 answers.iter().any(|answer| {

@@ -112,10 +112,10 @@ fn a_jump_that_fits_a_moment_later_waits_and_one_that_does_not_is_told_when() {
     house.want(viewer, 0..1);
     house.pass(1000);
     let mut waits = Vec::new();
-    for title in 2..6 {
+    for (title, piece) in [(2, 10), (3, 15), (4, 20), (5, 25)] {
         let _there_may_be_no_room = house.admit(title);
         house.said.clear();
-        house.want(viewer, title as u32 * 5..title as u32 * 5 + 1);
+        house.want(viewer, piece..piece + 1);
         let said = house.said("");
         waits.extend(said.into_iter().filter(|text| {
             text.starts_with("Anew") && !text.contains("wait: 0ns") || text.starts_with("refused")
