@@ -204,7 +204,7 @@ pub(super) fn plot(answer: &Answer) -> Plot {
         series("certain, any place", Shape::Line, &|_, row| row.any_place),
         series("Özden", Shape::Line, &|_, row| row.ozden),
         series("fit into the memory", Shape::Line, &|_, row| row.in_memory.filter(|n| *n <= top)),
-        series("let in by time-domain", Shape::Dots, &|i, _| {
+        series("let in by time-domain", Shape::Line, &|i, _| {
             answer.admitted[i].map(|held| held[0].streams)
         }),
         series("transfer alone", Shape::Limit, &|_, _| Some(answer.bounds.ratio)),
