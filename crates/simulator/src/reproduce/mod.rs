@@ -42,7 +42,7 @@ pub const ALL: &[Reproduction] = &[
     },
     Reproduction {
         name: "alderman-rounds",
-        about: "How long each of a hundred rounds takes, in four charts",
+        about: "How long each of a hundred rounds takes, in charts",
         run: alderman_rounds::run,
     },
     Reproduction {
