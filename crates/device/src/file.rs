@@ -284,7 +284,7 @@ fn group_name(groups: &str, number: u32) -> String {
 
 /// Takes the lock. Waits a moment for it: the rings of a process that was killed keep its files
 /// open until the kernel has taken them down, a little after the process is gone.
-fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
+pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
     let mut result = file.try_lock();
     for _ in 0..LOCK_TRIES {
         if !matches!(result, Err(TryLockError::WouldBlock)) {

@@ -221,7 +221,7 @@ impl Queue for PacedQueue {
 
 /// Lets this thread's waits end when they should; by default the kernel may add 50 µs to each, to
 /// wake up less often.
-fn sharpen_timers() {
+pub(crate) fn sharpen_timers() {
     thread_local!(static SHARP: Cell<bool> = const { Cell::new(false) });
     if !SHARP.replace(true) {
         // Refused: waits end a little later, nothing else.

@@ -123,6 +123,20 @@ impl Head {
             _ => unreachable!("a head is made from its model"),
         }
     }
+
+    /// How long a request for `offset` would wait for arm and platter (its [`Service::seek`] and
+    /// [`Service::rotation`]) if the disk turned to it at `start`. By this a disk that may choose
+    /// among waiting requests chooses. Nothing moves.
+    pub fn positioning(&self, start: Moment, offset: u64, write: bool) -> Duration {
+        match (&self.model.kind, &self.state) {
+            (Kind::Spinning(platters), State::Arm(arm)) => {
+                // One byte, which takes no time to speak of, by a copy of the arm.
+                let service = arm.clone().serve(platters, start.0, offset, offset + 1, write);
+                service.seek + service.rotation
+            }
+            _ => Duration::ZERO,
+        }
+    }
 }
 
 impl Arm {
@@ -365,6 +379,25 @@ mod tests {
         let (turn, cylinder) = (millis(read(track - 512.0)), millis(read(track * 10.0 + 512.0)));
         assert!((8.2..8.34).contains(&turn), "a track is a turn: {turn}");
         assert!((91.6..91.9).contains(&cylinder), "10 turns, 9 heads, 1 step: {cylinder}");
+    }
+
+    #[test]
+    fn the_estimate_of_positioning_is_what_serving_takes() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let mut head = model.head();
+        let mut now = head.serve(Moment::ZERO, 0, 64 << 10, false).finish;
+        for (offset, write) in [
+            (64 << 10, false),
+            (3000 * MB, false),
+            (10 * MB, true),
+            (10 * MB + 4096, true),
+            (10 * MB + 8192, false),
+        ] {
+            let estimate = head.positioning(now, offset, write);
+            let service = head.serve(now, offset, 4096, write);
+            assert_eq!(estimate, service.seek + service.rotation, "{offset} {write}");
+            now = service.finish;
+        }
     }
 
     #[test]

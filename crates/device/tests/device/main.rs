@@ -1,6 +1,7 @@
 //! The devices of this room from outside, as the store and the schedule see them.
 
 mod calibrate;
+mod emulated;
 mod every_method;
 mod file;
 mod scratch;

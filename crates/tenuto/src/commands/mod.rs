@@ -3,6 +3,7 @@
 mod disk_show;
 mod disks;
 mod meter;
+mod emulation;
 mod models;
 mod plan;
 mod play;
@@ -35,6 +36,8 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "disk" => match inner.subcommand().expect("the parser wants a command") {
             ("models", inner) => models::models(&Args(inner)),
             ("show", inner) => disk_show::show(&Args(inner)),
+            ("emulate", inner) => emulation::emulate(&Args(inner)),
+            ("stats", inner) => emulation::stats(&Args(inner)),
             (other, _) => unreachable!("the table has no command disk {other}"),
         },
         "meter" => match inner.subcommand().expect("the parser wants a command") {

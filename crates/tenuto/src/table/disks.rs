@@ -1,5 +1,6 @@
 //! What disks can do.
 
+use super::emulation::{EMULATE, STATS};
 use super::{Command, Row, Value, json};
 
 pub(super) const COMMANDS: &[Command] = &[CALIBRATE, PLAN, DISK];
@@ -138,6 +139,8 @@ with one small read each, which takes the right to read it; the rest does not.",
                 json("disk show /dev/sda --json", "disk show /dev/sda --json=x"),
             ],
         },
+        EMULATE,
+        STATS,
     ],
 };
 

@@ -9,6 +9,7 @@
 
 mod disks;
 mod metering;
+mod emulation;
 mod published;
 mod shell;
 mod stores;

@@ -1,0 +1,102 @@
+//! The file that holds an emulated disk's bytes: what it must be, and reading and writing it.
+//!
+//! Through the page cache on purpose: the emulated disk must be slower than what it lies on, and a
+//! cached file answers in microseconds. (The loop device on top is direct, so this is the only
+//! cache of these bytes.)
+
+use crate::DeviceError;
+use crate::file::lock;
+use crate::preallocate::preallocate;
+use disk::DiskModel;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use units::{ByteCount, align_down};
+
+/// Open, locked, all of its blocks allocated.
+#[derive(Debug)]
+pub(super) struct Backing {
+    file: File,
+    pub(super) size: ByteCount,
+}
+
+impl Backing {
+    /// Opens the file at `path`, or makes it, for an emulated disk of `size`: by default as long
+    /// as the file is.
+    pub(super) fn open(
+        path: &Path,
+        size: Option<ByteCount>,
+        model: &DiskModel,
+    ) -> Result<Self, DeviceError> {
+        let refuse = |reason: String| DeviceError::Unusable { path: path.to_owned(), reason };
+        let existing = path.metadata().ok();
+        let size = match (&existing, size) {
+            (_, Some(size)) => size,
+            (Some(about), None) => ByteCount(about.len()),
+            (None, None) => {
+                return Err(refuse("it is not there; say --size to make it".to_owned()));
+            }
+        };
+        let size = ByteCount(align_down(size.0, BLOCK));
+        if size == ByteCount::ZERO {
+            return Err(refuse(format!("a disk has at least {BLOCK} bytes; make it larger")));
+        }
+        if size > model.capacity() {
+            let (name, capacity) = (model.name(), model.capacity());
+            return Err(refuse(format!(
+                "{size} are more than a {name} has ({capacity}, {} bytes); take less or a larger model",
+                capacity.0
+            )));
+        }
+        if let Some(about) = &existing {
+            usable(about, size).map_err(refuse)?;
+        } else {
+            preallocate(path, size)?;
+        }
+        let file = File::options().read(true).write(true).open(path).map_err(|source| {
+            let hint = "; it must be readable and writable".to_owned();
+            DeviceError::Open { path: path.to_owned(), hint, source }
+        })?;
+        lock(path, &file)?;
+        Ok(Self { file, size })
+    }
+
+    /// Lets another process have it; what is read and written later would go on.
+    pub(super) fn unlock(&self) {
+        // Not locked, then: as wanted.
+        let _ = self.file.unlock();
+    }
+
+    /// Fills `into` from `offset`.
+    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, offset)
+    }
+
+    pub(super) fn write(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(from, offset)
+    }
+}
+
+fn usable(about: &Metadata, size: ByteCount) -> Result<(), String> {
+    if !about.is_file() {
+        return Err("it is no regular file; name one, or a new one to be made".to_owned());
+    }
+    if about.len() < size.0 {
+        let has = ByteCount(about.len());
+        return Err(format!("it has {has} and {size} are asked for; say a smaller --size"));
+    }
+    let allocated = about.blocks().saturating_mul(512);
+    if allocated < size.0 {
+        let missing = ByteCount(size.0 - allocated);
+        return Err(format!(
+            "it is sparse: {missing} of it have no place on disk, and a disk that runs full as it is \
+             written is no disk; fill it with `fallocate -l {} FILE`",
+            size.0
+        ));
+    }
+    Ok(())
+}
+
+/// What file systems make their blocks of.
+const BLOCK: u64 = 4096;

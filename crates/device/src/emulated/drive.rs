@@ -1,0 +1,254 @@
+//! The modelled disk at work in real time: takes requests, and answers each at the moment at
+//! which the model is done with it.
+//!
+//! ```text
+//!   read, write ──▶ Line ──▶ bytes fetched at once ──▶ held until the model's moment ──▶ answered
+//!   (any thread)    └────────────── one thread, woken by a timer or by a request ──────────────┘
+//! ```
+//!
+//! Never early. An answer that comes late (the thread was not run, copying took its time) is counted
+//! as late, and the next service still starts at the model's moment, so lateness does not add up.
+//! A write is in the file when it comes and answered when the model has written it.
+
+use super::backing::Backing;
+use super::line::{Line, Request, What};
+use super::statistics::{Counters, DiskStatistics};
+use disk::{Head, Service};
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use units::Moment;
+
+/// What is done when a request is: with the bytes read (none for a write), or the error.
+pub(super) type Answer = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
+
+/// See the head of this file.
+pub(super) struct Drive {
+    backing: Backing,
+    origin: Instant,
+    desk: Mutex<Desk>,
+    bell: Condvar,
+}
+
+struct Desk {
+    line: Line<Answer>,
+    counters: Counters,
+    fast: bool,
+    closing: bool,
+}
+
+/// What the disk is at, its bytes already there.
+struct Served {
+    request: Request,
+    service: Service,
+    answer: Answer,
+    bytes: io::Result<Vec<u8>>,
+}
+
+impl Drive {
+    /// `depth`: see [`Line::new`].
+    pub(super) fn new(backing: Backing, head: Head, depth: u32, fast: bool) -> Self {
+        let desk = Desk {
+            line: Line::new(head, depth),
+            counters: Counters::new(Moment::ZERO),
+            fast,
+            closing: false,
+        };
+        Self { backing, origin: Instant::now(), desk: Mutex::new(desk), bell: Condvar::new() }
+    }
+
+    /// Reads, as far as the disk goes.
+    pub(super) fn read(&self, offset: u64, len: u64, answer: Answer) {
+        let len = len.min(self.backing.size.0.saturating_sub(offset));
+        if len == 0 {
+            return answer(Ok(&[]));
+        }
+        self.ask(offset, len, What::Read, answer);
+    }
+
+    /// Writes all of `from`, or nothing.
+    pub(super) fn write(&self, offset: u64, from: &[u8], answer: Answer) {
+        let len = from.len() as u64;
+        if len == 0 {
+            return answer(Ok(&[]));
+        }
+        if offset.checked_add(len).is_none_or(|end| end > self.backing.size.0) {
+            return answer(Err(io::ErrorKind::StorageFull.into()));
+        }
+        if let Err(error) = self.backing.write(offset, from) {
+            self.lock().counters.failed();
+            return answer(Err(error));
+        }
+        self.ask(offset, len, What::Write, answer);
+    }
+
+    /// Answered when everything written before is out of the disk's memory.
+    pub(super) fn flush(&self, answer: Answer) {
+        self.ask(0, 0, What::Flush, answer);
+    }
+
+    /// While set, requests take the time that the file takes; those that wait are answered.
+    pub(super) fn set_fast(&self, on: bool) {
+        self.lock().fast = on;
+        self.bell.notify_all();
+    }
+
+    pub(super) fn is_fast(&self) -> bool {
+        self.lock().fast
+    }
+
+    pub(super) fn statistics(&self) -> DiskStatistics {
+        let desk = self.lock();
+        desk.counters.statistics(self.now())
+    }
+
+    pub(super) fn reset_statistics(&self) {
+        let mut desk = self.lock();
+        desk.counters = Counters::new(self.now());
+    }
+
+    /// Lets [`Drive::run`] return.
+    pub(super) fn close(&self) {
+        self.lock().closing = true;
+        self.bell.notify_all();
+    }
+
+    /// The disk's own thread. What waits when it is closed is not answered; the file is free for
+    /// others when this returns.
+    pub(super) fn run(&self) {
+        let mut at_work: VecDeque<Served> = VecDeque::new();
+        let mut spare: Vec<Vec<u8>> = Vec::new();
+        let mut desk = self.lock();
+        while !desk.closing {
+            let now = self.now();
+            let due = at_work.front().map(|served| served.service.finish);
+            if due.is_some_and(|due| due <= now || desk.fast) {
+                let fast = desk.fast;
+                drop(desk);
+                let served = at_work.pop_front().expect("it is there");
+                let counted = self.answer(served, &mut spare);
+                desk = self.lock();
+                counted.book(&mut desk.counters, fast);
+            } else if desk.fast {
+                let waiting: Vec<_> = desk.line.drain().collect();
+                if waiting.is_empty() {
+                    desk = self.wait(desk, None);
+                    continue;
+                }
+                drop(desk);
+                waiting.into_iter().for_each(|(request, answer)| self.pass(request, answer));
+                desk = self.lock();
+            } else if let Some((request, answer, service)) = desk.line.next(now) {
+                drop(desk);
+                let bytes = self.fetch(request, spare.pop().unwrap_or_default());
+                at_work.push_back(Served { request, service, answer, bytes });
+                desk = self.lock();
+            } else {
+                desk = self.wait(desk, due.map(|due| due.since(now)));
+            }
+        }
+        self.backing.unlock();
+    }
+
+    fn ask(&self, offset: u64, len: u64, what: What, answer: Answer) {
+        let mut desk = self.lock();
+        // Under the lock, so that moments come in order.
+        let request = Request { arrival: self.now(), offset, len, what };
+        if desk.fast {
+            drop(desk);
+            return self.pass(request, answer);
+        }
+        desk.line.arrive(request, answer);
+        drop(desk);
+        self.bell.notify_one();
+    }
+
+    /// At the file's own speed.
+    fn pass(&self, request: Request, answer: Answer) {
+        self.lock().counters.passed_fast();
+        let bytes = self.fetch(request, Vec::new());
+        if bytes.is_err() {
+            self.lock().counters.failed();
+        }
+        answer(bytes.as_deref().map_err(same));
+    }
+
+    fn fetch(&self, request: Request, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        if request.what != What::Read {
+            bytes.clear();
+        } else {
+            bytes.resize(usize::try_from(request.len).unwrap_or(usize::MAX), 0);
+            self.backing.read(request.offset, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    fn answer(&self, served: Served, spare: &mut Vec<Vec<u8>>) -> Counted {
+        let Served { request, service, answer, bytes } = served;
+        answer(bytes.as_deref().map_err(same));
+        let counted = Counted { request, service, answered: self.now(), failed: bytes.is_err() };
+        if let Ok(bytes) = bytes
+            && spare.len() < MOST_SPARE
+        {
+            spare.push(bytes);
+        }
+        counted
+    }
+
+    fn wait<'a>(
+        &self,
+        desk: MutexGuard<'a, Desk>,
+        at_most: Option<Duration>,
+    ) -> MutexGuard<'a, Desk> {
+        match at_most {
+            Some(time) => {
+                self.bell.wait_timeout(desk, time).unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => self.bell.wait(desk).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.origin.elapsed()
+    }
+}
+
+impl fmt::Debug for Drive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Drive({:?})", self.backing)
+    }
+}
+
+/// What there is to book of a request that was answered.
+struct Counted {
+    request: Request,
+    service: Service,
+    answered: Moment,
+    failed: bool,
+}
+
+impl Counted {
+    fn book(self, counters: &mut Counters, fast: bool) {
+        if self.failed {
+            counters.failed();
+        }
+        if fast {
+            counters.passed_fast();
+        } else {
+            counters.served(&self.request, &self.service, self.answered);
+        }
+    }
+}
+
+fn same(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// Buffers kept for the next request: as many as a fast disk has requests in service.
+const MOST_SPARE: usize = 64;

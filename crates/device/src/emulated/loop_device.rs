@@ -1,0 +1,187 @@
+//! A loop device: a file as the block device on which file systems are mounted.
+//!
+//! Direct, so that the kernel keeps no second cache of the file, and one that lets go of the file
+//! by itself when nobody has it open any more: this process keeps it open, so a process that dies
+//! leaves no loop device behind (but one that is still mounted goes only when it is unmounted).
+#![expect(unsafe_code, reason = "loop devices are set up by ioctl")]
+
+use crate::DeviceError;
+use std::ffi::c_ulong;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An attached loop device.
+#[derive(Debug)]
+pub(super) struct LoopDevice {
+    path: PathBuf,
+    name: String,
+    held: Option<File>,
+}
+
+impl LoopDevice {
+    /// Attaches `file` to the first free loop device; the kernel is told whether seeks cost time.
+    pub(super) fn attach(file: &Path, rotational: bool) -> Result<Self, DeviceError> {
+        let control = open(Path::new(CONTROL), 0)?;
+        let direct = i32::try_from(rustix::fs::OFlags::DIRECT.bits()).expect("an int");
+        let opened = open(file, direct)?;
+        for _ in 0..ATTEMPTS {
+            // SAFETY: takes no argument.
+            let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
+            if number < 0 {
+                return Err(failed(Path::new(CONTROL), "; no loop device is free"));
+            }
+            let name = format!("loop{number}");
+            let path = Path::new("/dev").join(&name);
+            let held = open(&path, 0)?;
+            let config = Config::direct(&opened, file);
+            // SAFETY: the structure is the kernel's `loop_config` and lives across the call.
+            let refused =
+                unsafe { libc::ioctl(held.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
+            if refused == 0 {
+                let device = Self { path, name, held: Some(held) };
+                device.set_up(rotational)?;
+                return Ok(device);
+            }
+            // Somebody else was faster.
+            if io::Error::last_os_error().kind() != io::ErrorKind::ResourceBusy {
+                return Err(failed(&path, "; it could not be attached"));
+            }
+        }
+        Err(failed(Path::new(CONTROL), "; others keep taking the free loop devices, try again"))
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lets go of it. False: somebody else has it open; it goes when they close it.
+    pub(super) fn detach(&mut self) -> bool {
+        self.held = None;
+        for _ in 0..LOOKS {
+            if !self.is_attached() {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        false
+    }
+
+    fn is_attached(&self) -> bool {
+        self.about("loop/backing_file").exists()
+    }
+
+    fn set_up(&self, rotational: bool) -> Result<(), DeviceError> {
+        let direct = std::fs::read_to_string(self.about("loop/dio")).unwrap_or_default();
+        if direct.trim() != "1" {
+            let reason = "this kernel does not read the file behind it directly, so that its cache \
+                          would hide the disk; leave --attach out and use the file";
+            return Err(DeviceError::Unusable {
+                path: self.path.clone(),
+                reason: reason.to_owned(),
+            });
+        }
+        // Discards would only punch holes into the file.
+        for (setting, value) in [("rotational", u8::from(rotational)), ("discard_max_bytes", 0)] {
+            let place = self.about(&format!("queue/{setting}"));
+            std::fs::write(&place, value.to_string()).map_err(|source| {
+                let hint = "; the kernel does not take it".to_owned();
+                DeviceError::Open { path: place, hint, source }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn about(&self, what: &str) -> PathBuf {
+        Path::new("/sys/block").join(&self.name).join(what)
+    }
+}
+
+fn open(path: &Path, flags: i32) -> Result<File, DeviceError> {
+    let opened = File::options().read(true).write(true).custom_flags(flags).open(path);
+    opened.map_err(|source| {
+        let hint = match source.kind() {
+            io::ErrorKind::PermissionDenied => "; loop devices need root, or leave --attach out",
+            io::ErrorKind::NotFound => "; this kernel has no loop devices, leave --attach out",
+            _ => "",
+        };
+        DeviceError::Open { path: path.to_owned(), hint: hint.to_owned(), source }
+    })
+}
+
+fn failed(path: &Path, hint: &str) -> DeviceError {
+    let source = io::Error::last_os_error();
+    DeviceError::Open { path: path.to_owned(), hint: hint.to_owned(), source }
+}
+
+/// `struct loop_config` of `linux/loop.h`.
+#[repr(C)]
+struct Config {
+    fd: u32,
+    block_size: u32,
+    info: Info,
+    reserved: [u64; 8],
+}
+
+/// `struct loop_info64` of `linux/loop.h`.
+#[repr(C)]
+struct Info {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+impl Config {
+    fn direct(file: &File, path: &Path) -> Self {
+        let mut file_name = [0; 64];
+        // What `losetup` shows; cut, with a zero at its end.
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let shown = bytes.len().min(file_name.len() - 1);
+        file_name[..shown].copy_from_slice(&bytes[..shown]);
+        let info = Info {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            size_limit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
+            file_name,
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        };
+        let fd = u32::try_from(file.as_raw_fd()).expect("an open file");
+        Self { fd, block_size: 512, info, reserved: [0; 8] }
+    }
+}
+
+const _: () = assert!(size_of::<Info>() == 232 && size_of::<Config>() == 304);
+
+const CONTROL: &str = "/dev/loop-control";
+const LOOP_CTL_GET_FREE: c_ulong = 0x4C82;
+const LOOP_CONFIGURE: c_ulong = 0x4C0A;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// Between asking for a free number and taking it, somebody else may take it.
+const ATTEMPTS: u32 = 20;
+/// A second in all: udev looks at a device that closes.
+const LOOKS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);

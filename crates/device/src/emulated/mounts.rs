@@ -1,0 +1,91 @@
+//! What is mounted where, from the kernel's own list, and taking it down.
+
+use crate::DeviceError;
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// A line of `/proc/self/mountinfo`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mounted {
+    pub(super) at: PathBuf,
+    pub(super) kind: String,
+    pub(super) source: PathBuf,
+}
+
+/// Everything that is mounted, in the order in which it was.
+pub(super) fn all() -> io::Result<Vec<Mounted>> {
+    let text = std::fs::read("/proc/self/mountinfo")?;
+    Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
+}
+
+/// Takes down what is mounted at `at`, its data written.
+pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
+    unmount(at, UnmountFlags::empty()).map_err(|error| match error {
+        Errno::BUSY => {
+            let by =
+                "a program has a file or directory there open; end it, or leave that directory";
+            DeviceError::InUse { path: at.to_owned(), by }
+        }
+        other => {
+            let hint = "; it could not be unmounted".to_owned();
+            DeviceError::Open { path: at.to_owned(), hint, source: other.into() }
+        }
+    })
+}
+
+/// Takes it off the list whoever uses it; it ends when they do.
+pub(super) fn let_go(at: &Path) {
+    // The last resort: what fails here cannot be helped.
+    let _ = unmount(at, UnmountFlags::DETACH);
+}
+
+/// ```text
+/// 36 35 98:0 /root /at rw,noatime shared:1 - kind source options
+/// ```
+fn parse(line: &[u8]) -> Option<Mounted> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let at = words.nth(4)?;
+    let mut words = words.skip_while(|word| *word != b"-").skip(1);
+    let kind = String::from_utf8_lossy(words.next()?).into_owned();
+    let source = words.next()?;
+    Some(Mounted { at: path(at), kind, source: path(source) })
+}
+
+/// Blanks and backslashes are written `\040`.
+fn path(word: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((first, after)) = rest.split_first() {
+        let code = (*first == b'\\').then(|| after.get(..3)).flatten();
+        let code = code.and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_read_from_the_kernels_list() {
+        let line = br"36 35 0:27 / /mnt/old\040films rw shared:1 master:2 - btrfs /dev/loop3 rw";
+        let (at, source) = ("/mnt/old films".into(), "/dev/loop3".into());
+        assert_eq!(parse(line), Some(Mounted { at, kind: "btrfs".to_owned(), source }));
+        assert_eq!(parse(b""), None);
+        assert!(all().unwrap().iter().any(|mounted| mounted.at == Path::new("/")));
+    }
+}

@@ -1,0 +1,241 @@
+//! What an emulated disk has done, and how late the emulation itself was; and its text, which the
+//! control file holds: one `name value` a line, sizes in bytes, times in nanoseconds.
+
+use super::lateness::Lateness;
+use super::line::{Request, What};
+use disk::Service;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::time::Duration;
+use units::{ByteCount, Moment};
+
+/// Since it started, or since they were last set back. What passed in fast mode is only counted.
+///
+/// On a disk with an arm `overhead` + `seek` + `rotation` + `transfer` + `flush` = `busy`, to the
+/// nanosecond: it serves one request at a time. On one without, services overlap and their sum is
+/// larger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStatistics {
+    /// Requests that read.
+    pub reads: u64,
+    /// Requests that wrote.
+    pub writes: u64,
+    /// What they read.
+    pub read_bytes: ByteCount,
+    /// What they wrote.
+    pub written_bytes: ByteCount,
+    /// Of all requests, those for which arm or platter moved.
+    pub positioned: u64,
+    /// Until the arm starts; on a disk without one, until the first byte.
+    pub overhead: Duration,
+    /// Arm movements.
+    pub seek: Duration,
+    /// Waiting for the platter.
+    pub rotation: Duration,
+    /// From first byte to last.
+    pub transfer: Duration,
+    /// Emptying the disk's write cache because it was asked to; a disk without one needs no time.
+    pub flush: Duration,
+    /// With at least one request in service.
+    pub busy: Duration,
+    /// In all, idle time included.
+    pub elapsed: Duration,
+    /// Requests that passed in fast mode.
+    pub fast_requests: u64,
+    /// Requests that the backing file failed.
+    pub failed: u64,
+    /// How much later than the model says half of the requests were answered, at most.
+    pub late_p50: Duration,
+    /// Nine of ten.
+    pub late_p90: Duration,
+    /// 99 of 100.
+    pub late_p99: Duration,
+    /// All.
+    pub late_max: Duration,
+}
+
+/// Collects them.
+#[derive(Debug)]
+pub(super) struct Counters {
+    so_far: DiskStatistics,
+    lateness: Lateness,
+    since: Moment,
+    busy_until: Moment,
+}
+
+impl Counters {
+    pub(super) fn new(now: Moment) -> Self {
+        let so_far = DiskStatistics::default();
+        Self { so_far, lateness: Lateness::new(), since: now, busy_until: Moment::ZERO }
+    }
+
+    /// A request was served, and answered at `answered`. They come in the order of their ends.
+    pub(super) fn served(&mut self, request: &Request, service: &Service, answered: Moment) {
+        let s = &mut self.so_far;
+        match request.what {
+            What::Read => {
+                s.reads += 1;
+                s.read_bytes.0 += request.len;
+            }
+            What::Write => {
+                s.writes += 1;
+                s.written_bytes.0 += request.len;
+            }
+            What::Flush => s.flush += service.finish.since(service.start),
+        }
+        s.positioned += u64::from(service.seek + service.rotation > Duration::ZERO);
+        s.overhead += service.overhead;
+        s.seek += service.seek;
+        s.rotation += service.rotation;
+        s.transfer += service.transfer;
+        s.busy += service.finish.since(service.start.max(self.busy_until));
+        self.busy_until = self.busy_until.max(service.finish);
+        self.lateness.add(answered.since(service.finish));
+    }
+
+    pub(super) fn passed_fast(&mut self) {
+        self.so_far.fast_requests += 1;
+    }
+
+    pub(super) fn failed(&mut self) {
+        self.so_far.failed += 1;
+    }
+
+    pub(super) fn statistics(&self, now: Moment) -> DiskStatistics {
+        DiskStatistics {
+            elapsed: now.since(self.since),
+            late_p50: self.lateness.percentile(500),
+            late_p90: self.lateness.percentile(900),
+            late_p99: self.lateness.percentile(990),
+            late_max: self.lateness.max(),
+            ..self.so_far
+        }
+    }
+}
+
+impl DiskStatistics {
+    /// All of them by name, in the order in which they are shown.
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 18] {
+        use Field::{Count, Time};
+        [
+            ("reads", Count(&mut self.reads)),
+            ("writes", Count(&mut self.writes)),
+            ("read_bytes", Count(&mut self.read_bytes.0)),
+            ("written_bytes", Count(&mut self.written_bytes.0)),
+            ("positioned", Count(&mut self.positioned)),
+            ("overhead", Time(&mut self.overhead)),
+            ("seek", Time(&mut self.seek)),
+            ("rotation", Time(&mut self.rotation)),
+            ("transfer", Time(&mut self.transfer)),
+            ("flush", Time(&mut self.flush)),
+            ("busy", Time(&mut self.busy)),
+            ("elapsed", Time(&mut self.elapsed)),
+            ("fast_requests", Count(&mut self.fast_requests)),
+            ("failed", Count(&mut self.failed)),
+            ("late_p50", Time(&mut self.late_p50)),
+            ("late_p90", Time(&mut self.late_p90)),
+            ("late_p99", Time(&mut self.late_p99)),
+            ("late_max", Time(&mut self.late_max)),
+        ]
+    }
+}
+
+enum Field<'a> {
+    Count(&'a mut u64),
+    Time(&'a mut Duration),
+}
+
+impl Display for DiskStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, field) in self.clone().fields() {
+            match field {
+                Field::Count(number) => writeln!(f, "{name} {number}")?,
+                Field::Time(time) => writeln!(f, "{name} {}", time.as_nanos())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes what it knows from the text and leaves the rest.
+impl FromStr for DiskStatistics {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut statistics = Self::default();
+        for (name, field) in statistics.fields() {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            let number = value.and_then(|value| value.parse().ok());
+            let number = number.ok_or_else(|| format!("it says nothing of '{name}'"))?;
+            match field {
+                Field::Count(count) => *count = number,
+                Field::Time(time) => *time = Duration::from_nanos(number),
+            }
+        }
+        Ok(statistics)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use disk::DiskModel;
+
+    #[test]
+    fn the_parts_of_an_arms_time_add_up() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let (mut head, mut counters) = (model.head(), Counters::new(Moment::ZERO));
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut now = Moment::ZERO;
+        for i in 0..1000 {
+            let offset = rng.u64(0..model.capacity().0 / 4096 - 1) * 4096;
+            let idle = Duration::from_millis(rng.u64(0..3) * 10);
+            let service = head.serve(now + idle, offset, 4096, i % 3 == 0);
+            now = service.finish;
+            let what = if i % 3 == 0 { What::Write } else { What::Read };
+            let request = Request { arrival: service.start, offset, len: 4096, what };
+            counters.served(&request, &service, now + Duration::from_micros(i));
+        }
+        let s = counters.statistics(now);
+        assert_eq!((s.reads, s.writes), (666, 334));
+        assert_eq!(s.read_bytes.0 + s.written_bytes.0, 4_096_000);
+        assert_eq!(s.overhead + s.seek + s.rotation + s.transfer, s.busy);
+        assert!(s.busy < s.elapsed);
+        assert_eq!(s.late_max, Duration::from_micros(999));
+    }
+
+    #[test]
+    fn overlapping_services_are_busy_once() {
+        let model = DiskModel::preset("ssd-sata").unwrap();
+        let (mut head, mut counters) = (model.head(), Counters::new(Moment::ZERO));
+        let mut last = Moment::ZERO;
+        for i in 0..32 {
+            let service = head.serve(Moment::ZERO, i << 20, 1 << 20, false);
+            let (arrival, offset) = (Moment::ZERO, i << 20);
+            let request = Request { arrival, offset, len: 1 << 20, what: What::Read };
+            counters.served(&request, &service, service.finish);
+            last = service.finish;
+        }
+        let s = counters.statistics(last);
+        assert_eq!(s.busy, last.since(Moment::ZERO));
+        assert!(s.overhead + s.transfer > s.busy);
+    }
+
+    #[test]
+    fn their_text_says_all_of_them() {
+        let mut statistics = DiskStatistics::default();
+        for (i, (_, field)) in statistics.fields().into_iter().enumerate() {
+            match field {
+                Field::Count(count) => *count = i as u64 + 1,
+                Field::Time(time) => *time = Duration::from_nanos(i as u64 + 1),
+            }
+        }
+        let text = format!("model hdd-20tb\n{statistics}");
+        assert_eq!(text.parse(), Ok(statistics));
+        let short = text.replace("late_max", "later");
+        assert_eq!(
+            short.parse::<DiskStatistics>(),
+            Err("it says nothing of 'late_max'".to_owned())
+        );
+    }
+}

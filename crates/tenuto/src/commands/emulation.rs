@@ -1,0 +1,272 @@
+//! Disks that are not there: `disk emulate`, `disk stats`.
+
+use crate::access::on_interrupt;
+use crate::cli::Args;
+use crate::failure::Failure;
+use crate::out::{self, Table, facts};
+use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
+use disk::DiskModel;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use units::{ByteCount, show_duration};
+
+pub(crate) fn emulate(args: &Args<'_>) -> Result<(), Failure> {
+    let model = DiskModel::preset(&args.text("MODEL")).expect("the table offers what there is");
+    let Some(backing) = args.maybe::<PathBuf>("backing") else {
+        return Err(Failure::usage("--backing is missing")
+            .hint("name a file for the disk's bytes, for example --backing disk.img --size 8GiB"));
+    };
+    let options = EmulateOptions {
+        size: args.maybe("size"),
+        at: args.maybe("at"),
+        attach: args.has("attach"),
+        fast: args.has("fast"),
+        depth: args.count("queue"),
+        ..EmulateOptions::new(backing)
+    };
+    // Before the start: a signal during it takes everything down right after.
+    let stop = on_interrupt()?;
+    let mut disk = EmulatedDisk::start(&model, &options)?;
+    tell(args, &disk, options.fast);
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    take_down(&mut disk);
+    Ok(())
+}
+
+fn tell(args: &Args<'_>, disk: &EmulatedDisk, fast: bool) {
+    let priority = disk.realtime();
+    if args.has("json") {
+        out::print_json(&json!({
+            "model": disk.model().name(),
+            "size": disk.model().capacity().0,
+            "file": disk.file(),
+            "control": disk.control(),
+            "device": disk.device(),
+            "fast": fast,
+            "realtime": priority.is_ok(),
+            "notes": disk.notes(),
+        }));
+        return;
+    }
+    disk.notes().iter().for_each(|note| out::note(note));
+    if let Err(why) = priority {
+        out::note(&format!(
+            "the disk's timer is not run before other programs ({why}): on a busy machine it will be \
+             milliseconds late; `tenuto disk stats` says how late"
+        ));
+    }
+    let mut lines = vec![("file", disk.file().display().to_string())];
+    lines.extend(disk.device().map(|device| ("block device", device.display().to_string())));
+    lines.push(("control", disk.control().display().to_string()));
+    let (model, mode) = (disk.model(), if fast { ", in fast mode" } else { "" });
+    out::print(&format!(
+        "emulating {}, {}{mode} (Ctrl-C stops)\n{}",
+        model.title(),
+        model.capacity(),
+        facts(&lines)
+    ));
+}
+
+/// Waits for whoever still uses it. A second signal does not.
+fn take_down(disk: &mut EmulatedDisk) {
+    let mut said = String::new();
+    while let Err(busy) = disk.stop() {
+        let busy = busy.to_string();
+        if busy != said {
+            out::note(&format!(
+                "stopping as soon as I can: {busy}; a second signal ends it at once"
+            ));
+            said = busy;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Nobody notices a tenth of a second when stopping, and ten looks a second cost nothing.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+pub(crate) fn stats(args: &Args<'_>) -> Result<(), Failure> {
+    let control = control_of(&args.path("DISK"));
+    let command = |words: &str| {
+        std::fs::write(&control, words).map_err(|error| unreachable_at(&control, &error))
+    };
+    if let Some(word) = args.maybe::<String>("fast") {
+        command(&format!("fast {word}\n"))?;
+    }
+    let text =
+        std::fs::read_to_string(&control).map_err(|error| unreachable_at(&control, &error))?;
+    let strange = |what| Failure::new(format!("{}: {what}", control.display()));
+    let statistics = text.parse::<DiskStatistics>().map_err(strange)?;
+    if args.has("reset") {
+        command("reset\n")?;
+    }
+    let about = About::of(&text);
+    if args.has("json") {
+        out::print_json(&in_json(&about, &statistics));
+    } else {
+        out::print(&page(&about, &statistics));
+    }
+    Ok(())
+}
+
+fn control_of(disk: &Path) -> PathBuf {
+    let folder = if disk.is_dir() { disk.to_owned() } else { EmulatedDisk::folder_of(disk) };
+    EmulatedDisk::control_in(&folder)
+}
+
+fn unreachable_at(control: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("no emulated disk answers at {}: {error}", control.display())).hint(
+        "`tenuto disk emulate` makes one; name its backing file, or the folder given with --at",
+    )
+}
+
+/// What the control file says beside the statistics.
+struct About<'a> {
+    model: &'a str,
+    size: ByteCount,
+    queue: u32,
+    priority: &'a str,
+    fast: bool,
+}
+
+impl<'a> About<'a> {
+    fn of(text: &'a str) -> Self {
+        let said = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.unwrap_or_default()
+        };
+        Self {
+            model: said("model"),
+            size: ByteCount(said("size").parse().unwrap_or_default()),
+            queue: said("queue").parse().unwrap_or_default(),
+            priority: said("priority"),
+            fast: said("fast") == "on",
+        }
+    }
+}
+
+fn in_json(about: &About<'_>, s: &DiskStatistics) -> Value {
+    let secs = |time: Duration| time.as_secs_f64();
+    json!({
+        "model": about.model,
+        "size": about.size.0,
+        "queue": about.queue,
+        "priority": about.priority,
+        "fast": about.fast,
+        "reads": s.reads,
+        "writes": s.writes,
+        "read_bytes": s.read_bytes.0,
+        "written_bytes": s.written_bytes.0,
+        "positioned": s.positioned,
+        "overhead": secs(s.overhead),
+        "seek": secs(s.seek),
+        "rotation": secs(s.rotation),
+        "transfer": secs(s.transfer),
+        "flush": secs(s.flush),
+        "busy": secs(s.busy),
+        "elapsed": secs(s.elapsed),
+        "fast_requests": s.fast_requests,
+        "failed": s.failed,
+        "late": {
+            "p50": secs(s.late_p50),
+            "p90": secs(s.late_p90),
+            "p99": secs(s.late_p99),
+            "max": secs(s.late_max),
+        },
+    })
+}
+
+fn page(about: &About<'_>, s: &DiskStatistics) -> String {
+    let requests = s.reads + s.writes;
+    let share = |time: Duration, of: Duration| {
+        let part = if of.is_zero() { 0.0 } else { time.as_secs_f64() / of.as_secs_f64() };
+        format!("{:.1} %", part * 100.0)
+    };
+    let mode = if about.fast { "fast: nothing is timed" } else { "the model's time" };
+    let mut lines = vec![
+        ("disk", format!("{}, {}, queue of {}", about.model, about.size, about.queue)),
+        ("mode", mode.to_owned()),
+        ("priority", about.priority.to_owned()),
+        ("read", format!("{} in {} requests", s.read_bytes, s.reads)),
+        ("written", format!("{} in {} requests", s.written_bytes, s.writes)),
+        ("busy", format!("{} of {}", share(s.busy, s.elapsed), show_duration(s.elapsed))),
+    ];
+    if s.fast_requests > 0 {
+        lines.push(("in fast mode", format!("{} requests", s.fast_requests)));
+    }
+    if s.failed > 0 {
+        lines.push(("failed", format!("{} requests: the backing file has an error", s.failed)));
+    }
+    let late = [s.late_p50, s.late_p90, s.late_p99, s.late_max].map(show_duration);
+    let [p50, p90, p99, max] = late;
+    lines.push(("late", format!("p50 {p50}, p90 {p90}, p99 {p99}, longest {max}")));
+    let mut table = Table::new(&["part", ">in all", ">a request", ">of busy"]);
+    for (part, time) in [
+        ("overhead", s.overhead),
+        ("seek", s.seek),
+        ("rotation", s.rotation),
+        ("transfer", s.transfer),
+        ("flush", s.flush),
+    ] {
+        let each = time.as_secs_f64() / 1f64.max(float(requests));
+        let each = show_duration(Duration::from_secs_f64(each));
+        table.row(vec![part.to_owned(), show_duration(time), each, share(time, s.busy)]);
+    }
+    format!("{}\n{}", facts(&lines), table.show())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of requests, for a mean")]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    #[test]
+    fn the_page_adds_up() {
+        let ms = Duration::from_millis;
+        let s = DiskStatistics {
+            reads: 100,
+            read_bytes: ByteCount::mib(50),
+            positioned: 100,
+            overhead: ms(30),
+            seek: ms(500),
+            rotation: ms(420),
+            transfer: ms(3050),
+            busy: ms(4000),
+            elapsed: ms(10_000),
+            late_p50: Duration::from_micros(44),
+            late_p90: Duration::from_micros(76),
+            late_p99: Duration::from_micros(140),
+            late_max: ms(2),
+            ..DiskStatistics::default()
+        };
+        let text =
+            format!("model st39183w\nsize 1073741824\nqueue 32\npriority realtime\nfast off\n{s}");
+        assert_eq!(text.parse(), Ok(s));
+        expect![[r#"
+            disk      st39183w, 1 GiB, queue of 32
+            mode      the model's time
+            priority  realtime
+            read      50 MiB in 100 requests
+            written   0 B in 0 requests
+            busy      40.0 % of 10s
+            late      p50 44us, p90 76us, p99 140us, longest 2ms
+
+            part      in all  a request  of busy
+            overhead    30ms      300us    0.8 %
+            seek       500ms        5ms   12.5 %
+            rotation   420ms        4ms   10.5 %
+            transfer   3.05s       30ms   76.2 %
+            flush        0us        0us    0.0 %
+        "#]]
+        .assert_eq(&page(&About::of(&text), &s));
+    }
+}
