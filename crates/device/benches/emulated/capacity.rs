@@ -96,7 +96,7 @@ fn by_arithmetic(model: &DiskModel, streams: u64) -> Outcome {
 }
 
 fn on_the_disk(disk: &EmulatedDisk, streams: u64) -> Outcome {
-    let mut reader = Reader::new(disk, BLOCK);
+    let mut reader = Reader::new(disk, BLOCK, 2);
     let mut places = places(disk.model(), streams);
     let mut outcome = Outcome { late: 0, rounds: Vec::new() };
     let origin = Instant::now();
@@ -105,6 +105,7 @@ fn on_the_disk(disk: &EmulatedDisk, streams: u64) -> Outcome {
         std::thread::sleep(opens.saturating_sub(origin.elapsed()));
         let start = origin.elapsed();
         reader.round(&places, |_| ());
+        reader.end(|_| ());
         let end = origin.elapsed();
         places.iter_mut().for_each(|place| *place += BLOCK);
         outcome.rounds.push((end - start).as_secs_f64());

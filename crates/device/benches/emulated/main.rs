@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `streams`: 60 readers of 30 MiB each at once, on Tenuto's rounds (direct reads in the order of
-//! place), and on ext2, ext4, XFS and btrfs with a read-ahead of 128 KiB and with the kernel's own;
+//! place; `rounds-1MiB-4` are reads of 1 MiB, 4 in the disk at once), and on ext2, ext4, XFS and btrfs with a read-ahead of 128 KiB and with the kernel's own;
 //! all within the same first 2.7 GB of the disk, each on a disk filled anew, files one after the
 //! other. Takes about three minutes a line. `capacity`: the most streams of 1.5 Mb/s in rounds of
 //! 1 MB, by the arithmetic of the model and on the emulated disk; takes about half an hour.
@@ -60,13 +60,14 @@ fn streams(backing: &Path, only: Option<&str>) {
         "| system | read-ahead | wall s | MB/s | mean s | sd | min | max | longest gap s | disk late p50, p99, max | load |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    for (name, block) in [("rounds", 1u64 << 20), ("rounds-2MiB", 2 << 20)] {
-        if wanted(name) {
+    for (mib, in_flight) in [(1, 2), (1, 4), (2, 2)] {
+        let name = format!("rounds-{mib}MiB-{in_flight}");
+        if wanted(&name) {
             let disk = start(backing);
             disk.set_fast(false);
             disk.reset_statistics();
-            let spread = rounds::read_all(&disk, STREAMS, FILE, block);
-            say(name, "none, direct", &spread, &disk.statistics());
+            let spread = rounds::read_all(&disk, STREAMS, FILE, mib << 20, in_flight);
+            say(&name, "none, direct", &spread, &disk.statistics());
         }
     }
     for kind in FileSystem::ALL {

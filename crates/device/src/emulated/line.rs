@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn nothing_overtakes_a_flush() {
         let mut requests = [0, 8000, 30, 60].map(|mb| read(0, mb * MB)).to_vec();
-        requests.insert(2, Request { what: What::Flush, len: 0, ..read(0, 1 * MB) });
+        requests.insert(2, Request { what: What::Flush, len: 0, ..read(0, MB) });
         assert_eq!(served(line("st39183w", 32), &requests)[..3], [0, 8000, 1]);
     }
 

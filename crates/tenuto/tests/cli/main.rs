@@ -5,6 +5,7 @@
 //! `cargo test -p tenuto --test cli NAME`.
 
 mod measuring;
+mod emulated;
 mod plans;
 mod program;
 mod served;
