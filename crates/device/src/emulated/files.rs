@@ -107,6 +107,11 @@ impl Filesystem for Files {
         Ok(())
     }
 
+    /// Nobody can ask any more.
+    fn destroy(&mut self) {
+        self.drive.close();
+    }
+
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let node = match name.to_str() {
             Some(DISK) => DISK_NODE,

@@ -182,6 +182,7 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 
 /// Between asking for a free number and taking it, somebody else may take it.
 const ATTEMPTS: u32 = 20;
-/// A second in all: udev looks at a device that closes.
-const LOOKS: u32 = 50;
+/// Five seconds in all: udev looks at a device that closes, and the rings of a program that read it
+/// are taken down after the program has let go of them.
+const LOOKS: u32 = 250;
 const PAUSE: Duration = Duration::from_millis(20);

@@ -231,4 +231,5 @@ fn who_uses_it_is_asked_to_go_and_a_dropped_one_is_gone() {
     drop(disk);
     assert!(!EmulatedDisk::folder_of(&good.backing).join("disk").exists(), "off the list");
     drop(file);
+    EmulatedDisk::start(&model("ssd-nvme"), &good).expect("the last user has let go of the bytes");
 }

@@ -1,11 +1,11 @@
 //! Disks that are not there: `disk emulate`, `disk stats`.
 
+use super::models;
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
-use disk::DiskModel;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use units::{ByteCount, show_duration};
 
 pub(crate) fn emulate(args: &Args<'_>) -> Result<(), Failure> {
-    let model = DiskModel::preset(&args.text("MODEL")).expect("the table offers what there is");
+    let model = models::named(&args.text("MODEL"))?;
     let Some(backing) = args.maybe::<PathBuf>("backing") else {
         return Err(Failure::usage("--backing is missing")
             .hint("name a file for the disk's bytes, for example --backing disk.img --size 8GiB"));

@@ -1,6 +1,5 @@
 //! Disks that are not there.
 
-use super::disks::MODELS;
 use super::{Command, Row, Value, json};
 
 pub(super) const EMULATE: Command = Command {
@@ -16,7 +15,8 @@ bytes stay in the backing file. Needs root and /dev/fuse. docs/guide/emulated-di
 is used.",
     inner: &[],
     rows: &[
-        Row::needed("MODEL", Value::Choice(MODELS), "The disk to be")
+        Row::needed("MODEL", Value::Text, "The disk to be: a model's name, or a parameter file")
+            .long("`tenuto disk models` lists those that come along.")
             .example("disk emulate hdd-20tb --backing disk.img --size 8GiB")
             .bad("disk emulate --backing disk.img", "MODEL is missing"),
         Row::option("backing", Value::Path, "The file that holds the disk's bytes")
