@@ -2,8 +2,8 @@
 
 mod disk_show;
 mod disks;
-mod meter;
 mod emulation;
+mod meter;
 mod models;
 mod plan;
 mod play;

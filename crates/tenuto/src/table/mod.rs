@@ -8,8 +8,8 @@
 //! No behaviour here: what a command does is in `commands`.
 
 mod disks;
-mod metering;
 mod emulation;
+mod metering;
 mod published;
 mod shell;
 mod stores;

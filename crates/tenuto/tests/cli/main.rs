@@ -4,8 +4,8 @@
 //! Black box. What comes out of films is tested in `playback`. Run one again with
 //! `cargo test -p tenuto --test cli NAME`.
 
-mod measuring;
 mod emulated;
+mod measuring;
 mod plans;
 mod program;
 mod served;
