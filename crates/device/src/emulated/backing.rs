@@ -31,6 +31,10 @@ impl Backing {
     ) -> Result<Self, DeviceError> {
         let refuse = |reason: String| DeviceError::Unusable { path: path.to_owned(), reason };
         let existing = path.metadata().ok();
+        if existing.as_ref().is_some_and(|about| !about.is_file()) {
+            let what = "it is no regular file; name one, or a new one to be made";
+            return Err(refuse(what.to_owned()));
+        }
         let size = match (&existing, size) {
             (_, Some(size)) => size,
             (Some(about), None) => ByteCount(about.len()),
@@ -79,9 +83,6 @@ impl Backing {
 }
 
 fn usable(about: &Metadata, size: ByteCount) -> Result<(), String> {
-    if !about.is_file() {
-        return Err("it is no regular file; name one, or a new one to be made".to_owned());
-    }
     if about.len() < size.0 {
         let has = ByteCount(about.len());
         return Err(format!("it has {has} and {size} are asked for; say a smaller --size"));

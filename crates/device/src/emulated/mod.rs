@@ -37,6 +37,7 @@ use files::Files;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use loop_device::LoopDevice;
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -212,7 +213,7 @@ impl EmulatedDisk {
             self.device = None;
         }
         if let Some(session) = self.session.take() {
-            let ended = if rustix::process::geteuid().is_root() {
+            let ended = if may_mount() {
                 if let Err(busy) = mounts::take_down(&self.at) {
                     self.session = Some(session);
                     return Err(busy);
@@ -288,8 +289,7 @@ fn mount_options() -> Config {
         MountOption::DefaultPermissions,
     ];
     // For root everybody may look at the statistics; others may not allow that.
-    config.acl =
-        if rustix::process::geteuid().is_root() { SessionACL::All } else { SessionACL::Owner };
+    config.acl = if may_mount() { SessionACL::All } else { SessionACL::Owner };
     config
 }
 
@@ -302,17 +302,25 @@ fn can_mount(attach: bool) -> Result<(), DeviceError> {
             "it is not there; load the kernel's module fuse (in a container: pass the device in)",
         );
     }
-    let root = rustix::process::geteuid().is_root();
+    let root = may_mount();
     if attach && !root {
-        return unusable("a block device needs root; run it with sudo, or leave --attach out");
+        return unusable(
+            "a block device needs root (CAP_SYS_ADMIN); run it with sudo, or leave --attach out",
+        );
     }
     let helpers = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/bin/fusermount"];
     if !root && !helpers.iter().any(|helper| Path::new(helper).exists()) {
         return unusable(
-            "mounting needs root or the helper fusermount3; run it with sudo, or install fuse3",
+            "mounting needs root (CAP_SYS_ADMIN) or the helper fusermount3; run it with sudo, or install fuse3",
         );
     }
     Ok(())
+}
+
+/// Root may, unless it is a container's that was not given the right.
+fn may_mount() -> bool {
+    let rights = rustix::thread::capabilities(None);
+    rights.is_ok_and(|rights| rights.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
 /// As the kernel's list of mounts writes it. The folder itself may be missing, or dead.

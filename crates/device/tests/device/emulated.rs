@@ -7,6 +7,7 @@
 use crate::scratch::Scratch;
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
 use disk::DiskModel;
+use rustix::thread::CapabilitySet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -17,8 +18,9 @@ use units::ByteCount;
 
 /// Whether disks can be emulated here with these programs; if not, says that `test` was skipped.
 fn can_emulate(test: &str, programs: &[&str]) -> bool {
-    let missing = if !rustix::process::geteuid().is_root() {
-        Some("root")
+    let rights = rustix::thread::capabilities(None).map(|rights| rights.effective);
+    let missing = if !rights.is_ok_and(|rights| rights.contains(CapabilitySet::SYS_ADMIN)) {
+        Some("root (CAP_SYS_ADMIN)")
     } else if !Path::new("/dev/fuse").exists() {
         Some("/dev/fuse")
     } else if !programs.is_empty() && !Path::new("/dev/loop-control").exists() {
