@@ -29,7 +29,7 @@ mod throttled;
 
 pub use as_disk::AsDisk;
 pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue, room_hint};
-pub use calibrate::{CalibrateOptions, CalibrateProgress, calibrate};
+pub use calibrate::{CalibrateOptions, CalibrateProgress, Turns, calibrate};
 pub use describe::{Description, DiskFacts, QueueLimits, Use, describe};
 pub use emulated::{DiskStatistics, EmulateOptions, EmulatedDisk};
 pub use faulty::{Access, Fault, Faulty, Rule};

@@ -19,6 +19,17 @@ pub struct ReadGuarantee {
     pub longest_read: Duration,
 }
 
+/// What writes take from the reads that go on beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteCost {
+    /// Bytes of each write, one after another in place.
+    pub write_size: ByteCount,
+    /// Disk time that a write, with its share of a flush, takes from the reads: mean.
+    pub mean: Duration,
+    /// The same, in the worst round measured.
+    pub slowest: Duration,
+}
+
 /// A calibration record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
@@ -34,6 +45,9 @@ pub struct Calibration {
     pub t0: Duration,
     /// Sequential rate by place: (offset, rate), lowest offset first.
     pub zones: Vec<(ByteCount, BitRate)>,
+    /// What a writer beside the readers costs; `None` where nothing could be overwritten to find
+    /// out.
+    pub writing: Option<WriteCost>,
     /// How the reads were made, and of what: for people.
     pub method: String,
     /// Unix time in seconds.
@@ -61,6 +75,7 @@ impl Calibration {
             r0: cost.r0,
             t0: cost.t0,
             zones: model.zones(),
+            writing: None,
             method: format!("computed from the model {}", model.name()),
             measured_at: 0,
         }

@@ -2,15 +2,16 @@
 //! record that does not hold together is refused here in any case.
 //!
 //! ```text
-//!   0  magic "TNTOcali"       8  version u16 = 1      10  method length u16 (<= 1,024)
+//!   0  magic "TNTOcali"       8  version u16 = 2      10  method length u16 (<= 1,024)
 //!  12  guarantees u16 (<= 64) 14  zones u16 (<= 1,024) 16  queue depth u32
 //!  20  slot ns u64            28  r0 b/s u64           36  t0 ns u64
 //!  44  measured at u64        52  method, UTF-8
 //!  then each guarantee: read size u64, min read u32, mean read f64, longest read ns u64   (28 bytes)
 //!  then each zone:      offset u64, rate b/s u64                                          (16 bytes)
+//!  then what writes cost: write size u64 (0: not measured), mean ns u64, slowest ns u64
 //! ```
 
-use crate::{Calibration, ReadGuarantee};
+use crate::{Calibration, ReadGuarantee, WriteCost};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -22,7 +23,7 @@ pub enum CalibrationError {
     NotOne,
     /// Written by another Tenuto.
     #[error(
-        "a calibration record of version {0}, and this program knows version 1; calibrate again"
+        "a calibration record of version {0}, and this program knows version 2; calibrate again"
     )]
     Version(u16),
     /// They end too early, or go on too long.
@@ -60,6 +61,10 @@ impl Calibration {
             bytes.extend(offset.0.to_le_bytes());
             bytes.extend(rate.0.to_le_bytes());
         }
+        let writing = self
+            .writing
+            .map_or([0; 3], |cost| [cost.write_size.0, nanos(cost.mean), nanos(cost.slowest)]);
+        bytes.extend(writing.map(u64::to_le_bytes).as_flattened());
         bytes
     }
 
@@ -88,6 +93,7 @@ impl Calibration {
             r0,
             t0,
             zones: (0..zones).map(|_| zone(&mut rest)).collect::<Result<_, _>>()?,
+            writing: writing(&mut rest)?,
             method: method.to_owned(),
             measured_at,
         };
@@ -130,6 +136,16 @@ fn zone(rest: &mut &[u8]) -> Result<(ByteCount, BitRate), CalibrationError> {
     Ok((ByteCount(u64_of(rest)?), BitRate(u64_of(rest)?)))
 }
 
+fn writing(rest: &mut &[u8]) -> Result<Option<WriteCost>, CalibrationError> {
+    let [write_size, mean, slowest] = [u64_of(rest)?, u64_of(rest)?, u64_of(rest)?];
+    let (mean, slowest) = (Duration::from_nanos(mean), Duration::from_nanos(slowest));
+    match (write_size, mean, slowest) {
+        (0, Duration::ZERO, Duration::ZERO) => Ok(None),
+        (0, ..) => Err(CalibrationError::Impossible("cost of writes")),
+        _ => Ok(Some(WriteCost { write_size: ByteCount(write_size), mean, slowest })),
+    }
+}
+
 /// The whole characters within the first `most` bytes.
 fn front(text: &str, most: usize) -> &str {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
@@ -167,7 +183,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 const MAGIC: [u8; 8] = *b"TNTOcali";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// A record stays below 20 KB: it is kept with the store's books.
 const MOST_METHOD: usize = 1024;
@@ -192,6 +208,10 @@ mod tests {
     fn a_record_comes_back_as_it_was() {
         let record = record();
         assert_eq!(Calibration::decode(&record.encode()), Ok(record.clone()));
+        let ms = Duration::from_millis;
+        let cost = WriteCost { write_size: ByteCount::MIB, mean: ms(7), slowest: ms(19) };
+        let writing = Calibration { writing: Some(cost), ..record.clone() };
+        assert_eq!(Calibration::decode(&writing.encode()), Ok(writing));
         let bare =
             Calibration { guarantees: vec![], zones: vec![], method: String::new(), ..record };
         assert_eq!(Calibration::decode(&bare.encode()), Ok(bare));

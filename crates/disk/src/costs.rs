@@ -320,6 +320,7 @@ mod tests {
             r0: mbps(150),
             t0: Duration::from_millis(9),
             zones: vec![(ByteCount(5), mbps(200)), (ByteCount(1 << 30), mbps(100))],
+            writing: None,
             method: String::new(),
             measured_at: 0,
         };

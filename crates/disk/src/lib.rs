@@ -24,7 +24,7 @@ mod survey;
 mod write_cache;
 
 pub use bounds::ReadCost;
-pub use calibration::{Calibration, ReadGuarantee};
+pub use calibration::{Calibration, ReadGuarantee, WriteCost};
 pub use calibration_bytes::CalibrationError;
 pub use costs::Costs;
 pub use head::{Head, Service};

@@ -2,7 +2,9 @@
 //! modelled disk, or by measuring now; and which size of read makes the most of it.
 
 use crate::engine::DiskGuarantee;
-use device::{BlockDevice, CalibrateOptions, DeviceError, Pool, calibrate};
+use device::{
+    BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, Pool, Turns, calibrate,
+};
 use disk::{Calibration, DiskModel, ReadGuarantee};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -11,19 +13,21 @@ use units::{BitRate, ByteCount};
 pub(crate) const READ_SIZES: [ByteCount; 4] =
     [ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4), ByteCount::mib(16)];
 
-/// Measures a device for so long.
+/// Measures a device with reads of up to `largest`; the slot, the time and the rest are as in
+/// `options`.
 pub(crate) fn measure(
     device: &dyn BlockDevice,
-    slot: Duration,
-    budget: Duration,
+    options: CalibrateOptions,
     largest: ByteCount,
+    turns: Turns<'_>,
+    progress: &mut dyn FnMut(CalibrateProgress),
 ) -> Result<Calibration, DeviceError> {
     let read_sizes: Vec<ByteCount> =
         READ_SIZES.into_iter().filter(|size| *size <= largest).collect();
-    let options = CalibrateOptions { slot, read_sizes, budget, ..CalibrateOptions::default() };
+    let options = CalibrateOptions { read_sizes, ..options };
     let depth = options.depths.iter().copied().max().unwrap_or(1);
     let pool = Pool::new(ByteCount(largest.0 * u64::from(depth)), largest);
-    calibrate(device, &pool, &options, &mut |_| {})
+    calibrate(device, &pool, &options, turns, progress)
 }
 
 /// What a modelled disk of this size does, by arithmetic.
@@ -51,6 +55,7 @@ pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
         r0: rate,
         t0: Duration::ZERO,
         zones: vec![(ByteCount::ZERO, rate)],
+        writing: None,
         method: format!("computed from a throttle to {rate}"),
         measured_at: 0,
     }

@@ -5,7 +5,10 @@ use crate::calibration::{Audience, both, choose, measure, of_model, of_pipe};
 use crate::engine::DiskGuarantee;
 use crate::server::ServerError;
 use crate::{ServerConfig, engine::DiskNumber};
-use device::{AsDisk, BlockDevice, DeviceError, FileDevice, OpenOptions, Throttled};
+use device::{
+    AsDisk, BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, FileDevice, OpenOptions,
+    Throttled, Turns,
+};
 use disk::{Calibration, DiskModel};
 use std::path::Path;
 use std::sync::Arc;
@@ -84,25 +87,38 @@ pub(crate) fn open(
     Ok(Opened { store, guarantee, notes })
 }
 
-/// Measures a served store's disk anew; what stands before it counts as configured.
+/// Measures a served store's disk anew, by turns; what stands before it counts as configured, and
+/// is not measured.
 pub(crate) fn recalibrate(
     store: &Store,
     config: &ServerConfig,
     read_size: ByteCount,
-) -> Result<(Calibration, Option<DiskGuarantee>), StoreError> {
-    let calibration = match arithmetic(config, store.device().geometry().size) {
-        Some(calibration) => calibration,
-        None => {
-            let largest = read_size.max(ByteCount::mib(4));
-            let budget = device::CalibrateOptions::default().budget;
-            let calibration = measure(store.device().as_ref(), config.slot, budget, largest)?;
-            store.set_calibration(&calibration)?;
-            calibration
-        }
-    };
+    budget: Duration,
+    turns: Turns<'_>,
+    progress: &mut dyn FnMut(CalibrateProgress),
+) -> Result<Calibration, StoreError> {
+    if let Some(calibration) = arithmetic(config, store.device().geometry().size) {
+        return Ok(calibration);
+    }
+    let largest = read_size.max(ByteCount::mib(4));
+    let scratch = Some(store.scratch());
+    let options =
+        CalibrateOptions { slot: config.slot, budget, scratch, ..CalibrateOptions::default() };
+    Ok(measure(store.device().as_ref(), options, largest, turns, progress)?)
+}
+
+/// Keeps a measurement with the store; the guarantee to serve by from now on.
+pub(crate) fn adopt(
+    store: &Store,
+    config: &ServerConfig,
+    read_size: ByteCount,
+    calibration: &Calibration,
+) -> Result<Option<DiskGuarantee>, StoreError> {
+    if arithmetic(config, store.device().geometry().size).is_none() {
+        store.set_calibration(calibration)?;
+    }
     let audience = Audience { rate: typical_rate(store), memory: config.memory };
-    let guarantee = choose(&calibration, config.slot, Some(read_size), audience);
-    Ok((calibration, guarantee))
+    Ok(choose(calibration, config.slot, Some(read_size), audience))
 }
 
 /// A device with what the configuration puts before it.
@@ -169,7 +185,9 @@ fn kept_or_measured(
         ));
         return Ok(hard_disk(config.slot));
     }
-    match measure(store.device().as_ref(), config.slot, SHORT, largest) {
+    let options =
+        CalibrateOptions { slot: config.slot, budget: SHORT, ..CalibrateOptions::default() };
+    match measure(store.device().as_ref(), options, largest, Turns::Alone, &mut |_| {}) {
         Ok(calibration) => {
             notes.push(format!("{name}: measured now, as it had not been before"));
             if let Err(error) = store.set_calibration(&calibration) {

@@ -198,10 +198,24 @@ pub struct Calibration {
     pub t0: f64,
     /// Sequential rate by place.
     pub zones: Vec<Zone>,
+    /// What writes take from reads beside them; `null` where it was not measured.
+    #[serde(default)]
+    pub writing: Option<WriteCost>,
     /// How it was measured.
     pub method: String,
     /// When.
     pub measured_at: u64,
+}
+
+/// What writes take from the reads that go on beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WriteCost {
+    /// Bytes of each write.
+    pub write_size: u64,
+    /// Seconds of disk time that one takes from the reads: mean.
+    pub mean: f64,
+    /// In the worst round measured.
+    pub slowest: f64,
 }
 
 /// The guarantee for reads of one size.
@@ -525,6 +539,11 @@ impl From<&disk::Calibration> for Calibration {
                 .iter()
                 .map(|(offset, rate)| Zone { offset: offset.0, bit_rate: rate.0 })
                 .collect(),
+            writing: calibration.writing.map(|cost| WriteCost {
+                write_size: cost.write_size.0,
+                mean: cost.mean.as_secs_f64(),
+                slowest: cost.slowest.as_secs_f64(),
+            }),
             method: calibration.method.clone(),
             measured_at: calibration.measured_at,
         }
@@ -561,9 +580,34 @@ impl From<&Calibration> for disk::Calibration {
                 .iter()
                 .map(|zone| (ByteCount(zone.offset), BitRate(zone.bit_rate)))
                 .collect(),
+            writing: calibration.writing.map(|cost| disk::WriteCost {
+                write_size: ByteCount(cost.write_size),
+                mean: seconds(cost.mean),
+                slowest: seconds(cost.slowest),
+            }),
             method: calibration.method.clone(),
             measured_at: calibration.measured_at,
         }
+    }
+}
+
+impl Progress {
+    /// Of work that is not counted in bytes: a part from 0 to 1, in thousandths.
+    pub fn of_part(stage: &str, part: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 0 to 1,000"
+        )]
+        let done = (part.clamp(0.0, 1.0) * 1000.0) as u64;
+        Self { stage: stage.to_owned(), done, total: Some(1000) }
+    }
+
+    /// The part that is done of work that is not counted in bytes.
+    pub fn part(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "below a thousand")]
+        let part = self.done as f64 / self.total.unwrap_or(1000).max(1) as f64;
+        part
     }
 }
 

@@ -6,7 +6,7 @@ mod common;
 use common::titles::{Model, assert_holds, formatted, get, put, small, step};
 use common::{Event, PowerCutDevice};
 use device::MemoryDevice;
-use disk::{Calibration, ReadGuarantee};
+use disk::{Calibration, ReadGuarantee, WriteCost};
 use media::TitleKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -121,9 +121,13 @@ fn a_calibration_is_kept() {
         r0: BitRate(1_600_000_000),
         t0: Duration::from_micros(8_100),
         zones: vec![(ByteCount(0), BitRate(2_000_000_000)), (ByteCount::GIB, BitRate(1))],
+        writing: None,
         method: "direct".to_owned(),
         measured_at: 1_800_000_000,
     };
+    let ms = Duration::from_millis;
+    let cost = WriteCost { write_size: ByteCount::MIB, mean: ms(9), slowest: ms(31) };
+    let with_writes = Calibration { writing: Some(cost), ..calibration.clone() };
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
     assert_eq!(store.calibration(), None);
@@ -131,7 +135,11 @@ fn a_calibration_is_kept() {
         store.set_calibration(&calibration).unwrap();
     }
     drop(store);
-    assert_eq!(Store::open_on(device).unwrap().calibration(), Some(calibration));
+    let store = Store::open_on(device.clone()).unwrap();
+    assert_eq!(store.calibration(), Some(calibration));
+    store.set_calibration(&with_writes).unwrap();
+    drop(store);
+    assert_eq!(Store::open_on(device).unwrap().calibration(), Some(with_writes));
 }
 
 #[test]

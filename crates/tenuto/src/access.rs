@@ -5,12 +5,13 @@
 
 use crate::failure::{Code, Failure};
 use crate::out::Bar;
-use device::{CalibrateOptions, CalibrateProgress, Pool};
+use device::{BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, Pool, Turns};
 use disk::Calibration;
 use media::TitleKind;
 use server::control::{Client, ControlError, Reply, Request};
 use server::wire;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +27,11 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
         .map_err(|error| Failure::new(format!("cannot reach the store's server: {error}")))?;
     match client {
         Some(mut client) => {
-            let show = |p: wire::Progress| bar.bytes(&p.stage, p.done, p.total);
+            let in_parts = matches!(request, Request::Calibrate { .. });
+            let show = |p: wire::Progress| match in_parts {
+                true => bar.percent(&p.stage, p.part()),
+                false => bar.bytes(&p.stage, p.done, p.total),
+            };
             Ok(client.call(request, show)?)
         }
         None => {
@@ -116,10 +121,11 @@ fn answer(
             let report = store.check_paced(&options, &FreePace, progress, cancel)?;
             Reply::Check(wire::CheckReport::from(&report))
         }
-        Request::Calibrate => {
-            let calibration = measure(store, bar)?;
+        Request::Calibrate { seconds } => {
+            let budget = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+            let calibration = measure(&**store.device(), Some(store.scratch()), budget, bar)?;
             store.set_calibration(&calibration)?;
-            Reply::Calibration(wire::Calibration::from(&calibration))
+            Reply::Calibration(Box::new(wire::Calibration::from(&calibration)))
         }
         Request::Status => {
             return Err(Failure::new("nobody serves this store").hint("start `tenuto serve`"));
@@ -127,17 +133,21 @@ fn answer(
     })
 }
 
-fn measure(store: &Store, bar: &Bar) -> Result<Calibration, Failure> {
-    let mut options = CalibrateOptions { budget: CALIBRATION, ..CalibrateOptions::default() };
+/// Measures a device that is ours alone, for about so long.
+pub(crate) fn measure(
+    device: &dyn BlockDevice,
+    scratch: Option<Range<u64>>,
+    budget: Duration,
+    bar: &Bar,
+) -> Result<Calibration, DeviceError> {
+    let mut options = CalibrateOptions { budget, scratch, ..CalibrateOptions::default() };
     options.read_sizes.push(LARGEST_READ);
     let depth = options.depths.iter().copied().max().unwrap_or(1);
     let pool = Pool::new(ByteCount(LARGEST_READ.0 * u64::from(depth)), LARGEST_READ);
     let show = &mut |p: CalibrateProgress| bar.percent(p.stage, p.done);
-    Ok(device::calibrate(store.device().as_ref(), &pool, &options, show)?)
+    device::calibrate(device, &pool, &options, Turns::Alone, show)
 }
 
-/// Long enough for each size of read to meet its worst placements a few times over.
-const CALIBRATION: Duration = Duration::from_secs(15);
 /// What a hard disk of today wants, and more than any server will buffer by the thousand.
 const LARGEST_READ: ByteCount = ByteCount::mib(16);
 

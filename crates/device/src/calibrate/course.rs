@@ -4,7 +4,8 @@
 use super::places::{Places, Random};
 use super::{CalibrateOptions, CalibrateProgress};
 use crate::DeviceError;
-use disk::{Calibration, ReadCost, ReadGuarantee};
+use disk::{Calibration, ReadCost, ReadGuarantee, WriteCost};
+use std::ops::Range;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -15,6 +16,23 @@ pub(super) trait Bench {
 
     /// Reads `size` bytes at each of these places, `depth` at once, in this order.
     fn round(&mut self, places: &[u64], size: u64, depth: u32) -> Result<Round, DeviceError>;
+
+    /// The same while a writer makes these writes, one after another, and a flush; until both are
+    /// done.
+    fn round_with_writes(
+        &mut self,
+        places: &[u64],
+        size: u64,
+        depth: u32,
+        writes: &Writes,
+    ) -> Result<Round, DeviceError>;
+}
+
+/// Writes beside a round of reads.
+#[derive(Clone, Debug)]
+pub(super) struct Writes {
+    pub(super) places: Vec<u64>,
+    pub(super) size: u64,
 }
 
 /// What one round of reads showed.
@@ -80,6 +98,7 @@ impl<'a> Course<'a> {
             guarantees.push(tally.guarantee(*size, self.options.slot));
         }
         let zones = self.zones(queue_depth)?;
+        let writing = self.writing(queue_depth, &means)?;
         let cost = cost(&means, &zones);
         (self.progress)(CalibrateProgress { stage: "done", done: 1.0 });
         Ok(Calibration {
@@ -89,6 +108,7 @@ impl<'a> Course<'a> {
             r0: cost.r0,
             t0: cost.t0,
             zones,
+            writing,
             method: format!(
                 "slowest of {} rounds in 4 placements, less one longest read",
                 self.rounds
@@ -174,6 +194,46 @@ impl<'a> Course<'a> {
         Ok(zones)
     }
 
+    /// Rounds with a writer beside the readers, in turn with rounds without. What a round with
+    /// writes takes longer is what its writes cost.
+    fn writing(
+        &mut self,
+        depth: u32,
+        means: &[(ByteCount, Duration)],
+    ) -> Result<Option<WriteCost>, DeviceError> {
+        let size = means.iter().rfind(|(size, _)| *size <= WRITE).or(means.first());
+        let (Some((size, each)), Some(scratch)) = (size.copied(), self.options.scratch.clone())
+        else {
+            return Ok(None);
+        };
+        let mut ring = Ring::new(&scratch, WRITE.0);
+        if ring.places == 0 {
+            return Ok(None);
+        }
+        let reads = reads_in(self.options.slot, each).clamp(4, MOST_BESIDE_WRITES);
+        let until = self.bench.elapsed() + self.options.budget.mul_f64(WRITING);
+        let (mut with, mut without) = (Duration::ZERO, Duration::ZERO);
+        let (mut count, mut slowest) = (0, Duration::ZERO);
+        loop {
+            without += self.read(Placement::Spread, reads, size.0, depth, "writes")?.took;
+            self.report("writes");
+            let writes = ring.next((reads / READS_PER_WRITE).max(1));
+            let places = Placement::Spread.of(self.places, reads, size.0, &mut self.random);
+            let took = self.bench.round_with_writes(&places, size.0, depth, &writes)?.took;
+            let made = u32::try_from(writes.places.len()).unwrap_or(u32::MAX);
+            count += made;
+            with += took;
+            self.rounds += 1;
+            slowest = slowest.max(took.saturating_sub(each * reads) / made);
+            if self.bench.elapsed() >= until {
+                break;
+            }
+        }
+        let mean = with.saturating_sub(without) / count;
+        let slowest = slowest.max(mean);
+        Ok(Some(WriteCost { write_size: ByteCount(ring.size), mean, slowest }))
+    }
+
     fn read(
         &mut self,
         placement: Placement,
@@ -191,6 +251,28 @@ impl<'a> Course<'a> {
     fn report(&mut self, stage: &'static str) {
         let done = self.bench.elapsed().as_secs_f64() / self.options.budget.as_secs_f64().max(1e-9);
         (self.progress)(CalibrateProgress { stage, done: done.min(0.99) });
+    }
+}
+
+/// Places in the scratch, one after another and round again.
+struct Ring {
+    start: u64,
+    size: u64,
+    places: u64,
+    next: u64,
+}
+
+impl Ring {
+    fn new(scratch: &Range<u64>, size: u64) -> Self {
+        let places = scratch.end.saturating_sub(scratch.start) / size;
+        Self { start: scratch.start, size, places, next: 0 }
+    }
+
+    fn next(&mut self, count: u32) -> Writes {
+        let places = (0..u64::from(count)).map(|i| (self.next + i) % self.places);
+        let places = places.map(|place| self.start + place * self.size).collect();
+        self.next = (self.next + u64::from(count)) % self.places;
+        Writes { places, size: self.size }
     }
 }
 
@@ -260,6 +342,17 @@ const PLACEMENTS: [(Placement, f64); 4] = [
 const DEPTHS: f64 = 0.15;
 const SWEEPS: f64 = 0.65;
 const ZONES: f64 = 0.2;
+/// Beside the budget, where there is a scratch.
+const WRITING: f64 = 0.2;
+
+/// What a recorder writes at once: a chunk.
+const WRITE: ByteCount = ByteCount::MIB;
+
+/// A recorder for every few viewers.
+const READS_PER_WRITE: u32 = 4;
+
+/// On a fast disk a part of a slot says as much, and wears the disk less.
+const MOST_BESIDE_WRITES: u32 = 64;
 
 /// Enough to see a hard disk's zones; they change slowly.
 const ZONE_PLACES: u32 = 16;
@@ -314,12 +407,33 @@ mod tests {
             round.took = self.now.since(start);
             Ok(round)
         }
+
+        /// The writes lie between the reads, evenly.
+        fn round_with_writes(
+            &mut self,
+            places: &[u64],
+            size: u64,
+            depth: u32,
+            writes: &Writes,
+        ) -> Result<Round, DeviceError> {
+            let mut whole = Round::default();
+            let parts = places.chunks(places.len().div_ceil(writes.places.len()));
+            for (part, write) in parts.zip(&writes.places) {
+                let start = self.now;
+                self.round(part, size, depth)?;
+                self.now = self.head.serve(self.now, *write, writes.size, true).finish;
+                whole.took += self.now.since(start);
+            }
+            Ok(whole)
+        }
     }
 
     fn calibrate(model: &DiskModel, seed: u64, budget: u64) -> (Calibration, Duration) {
+        let middle = units::align_down(model.capacity().0 / 2, 1 << 20);
         let options = CalibrateOptions {
             seed,
             budget: Duration::from_secs(budget),
+            scratch: Some(middle..middle + (64 << 20)),
             ..CalibrateOptions::default()
         };
         let whole = 0..model.capacity().0;
@@ -341,7 +455,7 @@ mod tests {
                 let model = DiskModel::preset(name).unwrap();
                 let model = size.map_or(model.clone(), |size| model.scaled_to(size));
                 let (calibration, took) = calibrate(&model, seed, 12);
-                assert!((8..17).contains(&took.as_secs()), "{name}: {took:?} of 12 s");
+                assert!((8..21).contains(&took.as_secs()), "{name}: {took:?} of 12 s");
                 for g in &calibration.guarantees {
                     let proven = model.guaranteed_reads(g.read_size, calibration.slot);
                     let said = format!("{name}, seed {seed}: {g:?}, {proven} proven");
@@ -372,6 +486,30 @@ mod tests {
             let real = zones.iter().rfind(|(start, _)| start <= offset).unwrap().1;
             assert!(near(*measured, real, 0.03), "{measured} at {offset}, in truth {real}");
         }
+    }
+
+    /// A write of 1 MiB in the middle: a seek there, half a turn or so, its transfer, and the seek
+    /// back that the sweep would not have made.
+    #[test]
+    fn a_writer_costs_what_the_arm_does_for_it() {
+        let model = DiskModel::preset("hdd-20tb").unwrap();
+        let (calibration, _) = calibrate(&model, 1, 60);
+        let cost = calibration.writing.unwrap();
+        let transfer = ByteCount::MIB.time_at(model.mean_rate());
+        assert_eq!(cost.write_size, ByteCount::MIB);
+        assert!(cost.mean > transfer && cost.mean < Duration::from_millis(40), "{cost:?}");
+        assert!(cost.slowest >= cost.mean && cost.slowest < Duration::from_millis(80), "{cost:?}");
+        let fast = calibrate(&DiskModel::preset("ssd-nvme").unwrap(), 1, 12).0.writing.unwrap();
+        assert!(fast.mean < Duration::from_millis(2), "{fast:?}");
+    }
+
+    #[test]
+    fn writes_stay_within_the_scratch_and_too_little_of_it_is_none() {
+        let mib = 1 << 20;
+        let mut ring = Ring::new(&(10 * mib..13 * mib + 5), mib);
+        assert_eq!(ring.next(2).places, [10 * mib, 11 * mib]);
+        assert_eq!(ring.next(3).places, [12 * mib, 10 * mib, 11 * mib]);
+        assert_eq!(Ring::new(&(0..mib - 1), mib).places, 0);
     }
 
     #[test]

@@ -1,19 +1,27 @@
 //! Finds out what a device holds, by reading from it: the record that admission stands on.
 //!
-//! Only reads. Three parts, within a budget of time: how many reads to keep in the device at once;
-//! sweeps of reads in the placements that hurt most (`places.rs`), for each read size; sequential
-//! reading by place. The order of things and the arithmetic are in `course.rs`, which knows no
-//! clock; here the reads are made and timed.
+//! Three parts, within a budget of time: how many reads to keep in the device at once; sweeps of
+//! reads in the placements that hurt most (`places.rs`), for each read size; sequential reading by
+//! place. All of them only read. A fourth, what a writer beside the readers costs, is made only
+//! where the caller names a part that may be overwritten. The order of things and the arithmetic
+//! are in `course.rs`, which knows no clock; here the reads are made and timed (`bench.rs`).
+//!
+//! On a disk that others use by turns, each few reads wait for a turn ([`Turns`]), and only the time
+//! within turns counts.
 
+mod bench;
 mod course;
 mod places;
 
-use crate::{BlockDevice, Completion, DeviceError, DeviceKind, Pool, Queue};
-use course::{Bench, Course, Round};
+use crate::{BlockDevice, DeviceError, DeviceKind, Pool};
+use bench::Reads;
+use course::{Bench, Course};
 use disk::Calibration;
 use places::Places;
+use std::any::Any;
+use std::fmt;
 use std::ops::Range;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 use units::ByteCount;
 
 /// How to calibrate.
@@ -30,6 +38,9 @@ pub struct CalibrateOptions {
     pub budget: Duration,
     /// The part of the device to read from; what is beyond its end is left out.
     pub area: Range<u64>,
+    /// What may be overwritten to find out what writes cost; too small or `None`: that part is
+    /// left out.
+    pub scratch: Option<Range<u64>>,
     /// Of the random placements: the same seed reads the same places.
     pub seed: u64,
 }
@@ -44,6 +55,7 @@ impl Default for CalibrateOptions {
             depths: vec![2, 4, 8, 16, 32],
             budget: Duration::from_secs(12),
             area: 0..u64::MAX,
+            scratch: None,
             seed: 1,
         }
     }
@@ -56,6 +68,22 @@ pub struct CalibrateProgress {
     pub stage: &'static str,
     /// Of all of it, from 0 to 1.
     pub done: f64,
+}
+
+/// Who decides when a calibration may be at the disk.
+#[derive(Clone, Copy)]
+pub enum Turns<'a> {
+    /// It has the disk to itself.
+    Alone,
+    /// Called before each few reads, with their bytes; what it returns is dropped when they are
+    /// done.
+    Asked(&'a dyn Fn(ByteCount) -> Box<dyn Any>),
+}
+
+impl fmt::Debug for Turns<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Self::Alone) { "Alone" } else { "Asked" })
+    }
 }
 
 /// Measures `device`. Its guarantee per read size is
@@ -77,20 +105,21 @@ pub fn calibrate(
     device: &dyn BlockDevice,
     pool: &Pool,
     options: &CalibrateOptions,
+    turns: Turns<'_>,
     progress: &mut dyn FnMut(CalibrateProgress),
 ) -> Result<Calibration, DeviceError> {
     let depth = options.depths.iter().copied().max().unwrap_or(1).max(1);
     let queue = device.queue(depth, pool)?;
     let (places, options) = measurable(device, options)?;
     let method = format!("{}{}", queue.method(), places.remark());
-    let mut bench = Reads { queue, pool: pool.clone(), start: Instant::now(), done: Vec::new() };
+    let mut bench = Reads::new(device, queue, pool, turns);
     // Wakes a sleeping disk, and touches the buffers.
     bench.round(
         &places.spread(0.0..1.0, 4, LARGEST_BLOCK, &mut places::Random::new(0)),
         LARGEST_BLOCK,
         2,
     )?;
-    bench.start = Instant::now();
+    bench.restart();
     let calibration = Course::new(&mut bench, &places, &options, progress).run()?;
     let measured_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Ok(Calibration {
@@ -140,65 +169,13 @@ fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Pla
         || {
             unusable(format!(
                 "nothing was ever written there in a piece of {largest}, so reading it would not \
-                 reach the disk; ingest something first, or calibrate with smaller reads"
+                 reach the disk; write to it first (into a store with `tenuto ingest`), or calibrate \
+                 with smaller reads"
             ))
         },
         Ok,
     )
 }
-
-/// Real reads against the real clock.
-struct Reads {
-    queue: Box<dyn Queue>,
-    pool: Pool,
-    start: Instant,
-    done: Vec<Completion>,
-}
-
-impl Bench for Reads {
-    fn elapsed(&self) -> Duration {
-        self.start.elapsed()
-    }
-
-    fn round(&mut self, places: &[u64], size: u64, depth: u32) -> Result<Round, DeviceError> {
-        let size = usize::try_from(size).expect("reads fit in memory");
-        let start = Instant::now();
-        let mut round = Round::default();
-        let (mut next, mut last_end) = (0, start);
-        let mut asked = vec![start; places.len()];
-        while next < places.len() || self.queue.in_flight() > 0 {
-            while next < places.len() && self.queue.in_flight() < depth {
-                let Some(buffer) = self.pool.take(size) else { break };
-                asked[next] = Instant::now();
-                self.queue.submit(next as u64, places[next], buffer)?;
-                next += 1;
-            }
-            if self.queue.in_flight() == 0 {
-                return Err(no_buffers(size));
-            }
-            self.queue.wait(PATIENCE, &mut self.done)?;
-            let now = Instant::now();
-            for completion in self.done.drain(..) {
-                completion.result?;
-                let index = usize::try_from(completion.tag).expect("an index");
-                let begun = asked[index].max(last_end);
-                round.longest = round.longest.max(now.saturating_duration_since(begun));
-                last_end = now;
-            }
-        }
-        round.took = last_end - start;
-        Ok(round)
-    }
-}
-
-fn no_buffers(size: usize) -> DeviceError {
-    let size = ByteCount(size as u64);
-    let reason = format!("no buffer of {size} is free; give it more memory");
-    DeviceError::Unusable { path: "the buffer pool".into(), reason }
-}
-
-/// One wait; longer stalls only go round once more.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Of every disk there is: a read that always is whole blocks.
 const LARGEST_BLOCK: u64 = 4096;

@@ -3,7 +3,7 @@
 use crate::scratch::Scratch;
 use device::{
     Access, AsDisk, BlockDevice, CalibrateOptions, DeviceError, Fault, Faulty, FileDevice,
-    MemoryDevice, OpenOptions, Pool, Rule, calibrate, preallocate,
+    MemoryDevice, OpenOptions, Pool, Rule, Turns, calibrate, preallocate,
 };
 use disk::{Calibration, DiskModel};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn quick() -> CalibrateOptions {
 
 fn run(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Calibration, DeviceError> {
     let pool = Pool::new(ByteCount::mib(32), ByteCount::mib(1));
-    let result = calibrate(device, &pool, options, &mut |_| {});
+    let result = calibrate(device, &pool, options, Turns::Alone, &mut |_| {});
     assert_eq!(pool.used(), ByteCount::ZERO, "every buffer came back");
     result
 }
@@ -68,6 +68,42 @@ fn a_file_is_measured_where_it_was_written_and_says_so() {
     assert!(method.contains("; only the 8 MiB of 64 MiB that were ever written; "), "{method}");
     assert!(calibration.zones.iter().all(|(at, _)| (16 << 20..24 << 20).contains(&at.0)));
     assert_eq!(calibration.guarantees.len(), 2);
+}
+
+/// Nothing is written but where it was said that it may be.
+#[test]
+fn only_the_scratch_is_written() {
+    let device = MemoryDevice::new(ByteCount::mib(64));
+    for mib in 0..64 {
+        device.write_at(mib << 20, &vec![7; 1 << 20]).unwrap();
+    }
+    let before = device.snapshot();
+    assert_eq!(run(&device, &quick()).unwrap().writing, None);
+    assert!(device.snapshot() == before);
+    let scratch = 30 << 20..34 << 20;
+    let options = CalibrateOptions { scratch: Some(scratch.clone()), ..quick() };
+    let cost = run(&device, &options).unwrap().writing.unwrap();
+    assert_eq!(cost.write_size, ByteCount::MIB);
+    let after = device.snapshot();
+    let part = |at: u64| usize::try_from(at).unwrap();
+    let (from, to) = (part(scratch.start), part(scratch.end));
+    assert!(after[..from] == before[..from] && after[to..] == before[to..]);
+    assert!(after[from..to] != before[from..to], "the writer was there");
+}
+
+#[test]
+fn work_by_turns_asks_for_each_few_reads() {
+    let device = MemoryDevice::new(ByteCount::mib(64));
+    let (asked, held) = (std::cell::Cell::new(0u64), std::rc::Rc::new(()));
+    let ask = |bytes: ByteCount| -> Box<dyn std::any::Any> {
+        assert!(bytes <= ByteCount::mib(4), "{bytes} in one turn");
+        assert_eq!(std::rc::Rc::strong_count(&held), 1, "one turn at a time");
+        asked.set(asked.get() + 1);
+        Box::new(std::rc::Rc::clone(&held))
+    };
+    let pool = Pool::new(ByteCount::mib(32), ByteCount::mib(1));
+    calibrate(&device, &pool, &quick(), Turns::Asked(&ask), &mut |_| {}).unwrap();
+    assert!(asked.get() > 20, "{}", asked.get());
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Client {
             }
             match serde_json::from_str(&line).map_err(protocol)? {
                 Line::Progress(progress) => on_progress(progress),
-                Line::Reply(reply) => return Ok(reply),
+                Line::Reply(reply) => return Ok(*reply),
                 Line::Failed(failure) => return Err(ControlError::Failed(failure)),
             }
         }

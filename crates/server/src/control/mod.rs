@@ -69,8 +69,12 @@ pub enum Request {
         /// Read all data.
         scrub: bool,
     },
-    /// Measure the device anew; refused while somebody plays.
-    Calibrate,
+    /// Measure the device anew, as best effort. What was measured while somebody played is answered
+    /// and not adopted.
+    Calibrate {
+        /// About how long it may take, in seconds.
+        seconds: f64,
+    },
     /// The server at this moment.
     Status,
 }
@@ -101,7 +105,7 @@ pub enum Reply {
     /// To `Check`.
     Check(wire::CheckReport),
     /// To `Calibrate`.
-    Calibration(wire::Calibration),
+    Calibration(Box<wire::Calibration>),
     /// To `Status`.
     Status(Box<wire::Status>),
 }
@@ -111,6 +115,6 @@ pub enum Reply {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
     Progress(wire::Progress),
-    Reply(Reply),
+    Reply(Box<Reply>),
     Failed(wire::Failure),
 }

@@ -146,7 +146,7 @@ fn answer(stream: &UnixStream, served: &Served, over: &AtomicBool) -> io::Result
                     }
                 };
                 match (Worker { served, cancel: &cancel }).answer(request, &mut tell) {
-                    Ok(reply) => Line::Reply(reply),
+                    Ok(reply) => Line::Reply(Box::new(reply)),
                     Err(failure) => Line::Failed(failure),
                 }
             }

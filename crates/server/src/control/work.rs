@@ -7,9 +7,12 @@ use crate::library::Shelf;
 use crate::pace::EnginePace;
 use crate::{shelving, wire};
 use crossbeam_channel::bounded;
+use device::{CalibrateProgress, Turns};
 use media::TitleKind;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use store::{CheckOptions, IngestOptions, Pace, Progress, StoreError};
 use units::ByteCount;
 
@@ -49,7 +52,7 @@ impl Worker<'_> {
             }
             Request::Export { title, out } => self.export(&title, &out, tell),
             Request::Check { scrub } => self.check(scrub, tell),
-            Request::Calibrate => self.calibrate(),
+            Request::Calibrate { seconds } => self.calibrate(seconds, tell),
             Request::Status => Ok(Reply::Status(Box::new(self.served.shared.status()))),
         }
     }
@@ -119,25 +122,46 @@ impl Worker<'_> {
         report.map(|report| Reply::Check((&report).into())).map_err(|error| failure(&error))
     }
 
-    /// Measuring takes the whole disk for some seconds, so it does not while somebody plays.
-    fn calibrate(&self) -> Result<Reply, wire::Failure> {
-        let active = self.served.shared.books().engine.active;
-        if active > 0 {
-            return Err(wire::Failure {
-                code: "in-use".to_owned(),
-                message: format!(
-                    "{active} viewers are playing, and measuring takes the whole disk; \
-                     calibrate when nobody does"
-                ),
-            });
-        }
+    /// Each few reads wait for a turn as all best effort does, so that nobody who plays suffers. But
+    /// what is measured beside viewers is less than the disk can do: it is told and not adopted,
+    /// unless nothing better is known.
+    fn calibrate(
+        &self,
+        seconds: f64,
+        tell: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Reply, wire::Failure> {
         let shelf = self.shelf();
-        let measured = shelving::recalibrate(&shelf.store, &self.served.config, shelf.read_size);
-        let (calibration, guarantee) = measured.map_err(|error| failure(&error))?;
-        if let Some(guarantee) = guarantee {
-            self.served.core.tell(Event::Guarantee { disk: shelf.disk, guarantee });
+        let pace = self.pace();
+        let playing = || self.served.shared.books().engine.active;
+        let mut most = playing();
+        let ask = |bytes: ByteCount| -> Box<dyn Any> { Box::new(pace.wait_turn(bytes)) };
+        let mut told = |progress: CalibrateProgress| {
+            most = most.max(playing());
+            tell(wire::Progress::of_part(progress.stage, progress.done));
+        };
+        let budget = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let (store, config) = (&shelf.store, &self.served.config);
+        let measured = shelving::recalibrate(
+            store,
+            config,
+            shelf.read_size,
+            budget,
+            Turns::Asked(&ask),
+            &mut told,
+        );
+        let mut calibration = measured.map_err(|error| failure(&error))?;
+        if most > 0 {
+            calibration.method.push_str(&format!("; beside up to {most} viewers"));
         }
-        Ok(Reply::Calibration((&calibration).into()))
+        if most == 0 || store.calibration().is_none() {
+            let adopted = shelving::adopt(store, config, shelf.read_size, &calibration);
+            if let Some(guarantee) = adopted.map_err(|error| failure(&error))? {
+                self.served.core.tell(Event::Guarantee { disk: shelf.disk, guarantee });
+            }
+        } else {
+            calibration.method.push_str("; not kept: measure again when nobody plays");
+        }
+        Ok(Reply::Calibration(Box::new((&calibration).into())))
     }
 }
 

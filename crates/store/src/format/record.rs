@@ -12,11 +12,14 @@
 //!     4  CRC-32C of the index
 //!   2+n  extents of the index region
 //!     2  tracks, each: 8 bytes of data, then its extents
+//!                                              calibration with the cost of writes:
+//!                                                1  kind: 6    fields, then write size (8),
+//!                                                mean (8) and slowest (8), nanoseconds
 //! ```
 
 use super::bytes::{Decoder, Encoder, Malformed};
 use crate::{StoreError, TitleId, TitleRecord, TrackRecord};
-use disk::{Calibration, ReadGuarantee};
+use disk::{Calibration, ReadGuarantee, WriteCost};
 use media::TitleKind;
 use std::time::Duration;
 use units::{BitRate, ByteCount, ChunkIndex, Extent};
@@ -53,7 +56,11 @@ impl Record {
                 out.text(name);
             }
             Self::Calibration(calibration) => {
-                out.u8(CALIBRATION);
+                out.u8(if calibration.writing.is_some() {
+                    CALIBRATION_WRITING
+                } else {
+                    CALIBRATION
+                });
                 encode_calibration(calibration, out);
             }
             Self::NextId(id) => {
@@ -69,6 +76,11 @@ impl Record {
             REMOVAL => Ok(Self::Removal(TitleId(bytes.u64()?))),
             RENAMING => Ok(Self::Renaming(TitleId(bytes.u64()?), bytes.text(MAX_NAME)?.to_owned())),
             CALIBRATION => decode_calibration(bytes).map(Self::Calibration),
+            CALIBRATION_WRITING => {
+                let calibration = decode_calibration(bytes)?;
+                let writing = Some(decode_writing(bytes)?);
+                Ok(Self::Calibration(Calibration { writing, ..calibration }))
+            }
             NEXT_ID => Ok(Self::NextId(TitleId(bytes.u64()?))),
             kind => Err(Malformed(format!("a record of unknown kind {kind}"))),
         }
@@ -219,6 +231,19 @@ fn encode_calibration(calibration: &Calibration, out: &mut Encoder) {
         out.u64(offset.0);
         out.u64(rate.0);
     }
+    if let Some(WriteCost { write_size, mean, slowest }) = calibration.writing {
+        out.u64(write_size.0);
+        out.u64(nanos(mean));
+        out.u64(nanos(slowest));
+    }
+}
+
+fn decode_writing(bytes: &mut Decoder<'_>) -> Result<WriteCost, Malformed> {
+    Ok(WriteCost {
+        write_size: ByteCount(bytes.u64()?),
+        mean: Duration::from_nanos(bytes.u64()?),
+        slowest: Duration::from_nanos(bytes.u64()?),
+    })
 }
 
 fn decode_calibration(bytes: &mut Decoder<'_>) -> Result<Calibration, Malformed> {
@@ -241,7 +266,17 @@ fn decode_calibration(bytes: &mut Decoder<'_>) -> Result<Calibration, Malformed>
     let zones = (0..bytes.count(MAX_ZONES, "zones")?)
         .map(|_| Ok((ByteCount(bytes.u64()?), BitRate(bytes.u64()?))))
         .collect::<Result<_, Malformed>>()?;
-    Ok(Calibration { slot, guarantees, queue_depth, r0, t0, zones, method, measured_at })
+    Ok(Calibration {
+        slot,
+        guarantees,
+        queue_depth,
+        r0,
+        t0,
+        zones,
+        writing: None,
+        method,
+        measured_at,
+    })
 }
 
 fn nanos(time: Duration) -> u64 {
@@ -253,6 +288,7 @@ const REMOVAL: u8 = 2;
 const RENAMING: u8 = 3;
 const CALIBRATION: u8 = 4;
 const NEXT_ID: u8 = 5;
+const CALIBRATION_WRITING: u8 = 6;
 
 const MEDIA: u8 = 1;
 const FILE: u8 = 2;

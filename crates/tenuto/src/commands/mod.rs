@@ -1,7 +1,7 @@
 //! What the commands do: one file per family, glue only.
 
+mod calibrate;
 mod disk_show;
-mod disks;
 mod emulation;
 mod meter;
 mod models;
@@ -31,7 +31,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "check" => stores::check(&args),
         "serve" => serve::serve(&args),
         "play" => play::play(&args),
-        "calibrate" => disks::calibrate(&args),
+        "calibrate" => calibrate::calibrate(&args),
         "plan" => plan::plan(&args),
         "disk" => match inner.subcommand().expect("the parser wants a command") {
             ("models", inner) => models::models(&Args(inner)),

@@ -17,21 +17,41 @@ pub(super) const MODELS: &[(&str, &str)] = &[
 
 const CALIBRATE: Command = Command {
     name: "calibrate",
-    about: "Measure what a store's disk is guaranteed to read",
+    about: "Measure what a disk is guaranteed to read",
     long: "\
-Reads for a quarter of a minute from the worst places it can think of and keeps with the store how many \
-reads the disk completed in every slot: the number that admission stands on. Nothing is written \
-but the result. Calibrate while nobody watches: what others read meanwhile makes the disk look \
-slower than it is.
+Reads from the worst places it can think of. How many reads the disk completed in every slot is the \
+number that admission stands on; it is kept with the store. Also measured: how many reads at once \
+are best, the rate of an endless read and what a read costs before its first byte, the rate by \
+place, and what a writer takes from the readers. Writes go to a part of the store that `format` has \
+reserved for them (stores below 1 GiB have none), to nothing else.
 
-A server calibrates a store that has never been calibrated by itself, briefly; a disk of your own \
-deserves the longer run. Reading what was never written does not reach the disk: ingest something \
-first.",
+A store being served is measured by its server, between the viewers' reads. What is measured while \
+somebody plays is less than the disk can do, so it is shown and not kept. A server calibrates a store \
+that has never been calibrated by itself, briefly; a disk of your own deserves the longer run. \
+Reading what was never written does not reach the disk: ingest something first.
+
+A device or file that is no store is measured, too: nobody else may be using it, and nothing is \
+written to it without --destroy.",
     inner: &[],
     rows: &[
-        Row::needed("STORE", Value::Path, "The store whose disk is measured")
+        Row::needed("DEVICE", Value::Path, "The store, block device or file to measure")
             .example("calibrate film.store")
-            .bad("calibrate", "STORE is missing"),
+            .bad("calibrate", "DEVICE is missing"),
+        Row::option("time", Value::Time, "About how long it may take")
+            .default("15s")
+            .long(
+                "A slow disk needs a minute or two to meet its worst placements often; every \
+                 measurement is made at least once, however short the time.",
+            )
+            .example("calibrate film.store --time 2min")
+            .bad("calibrate film.store --time soon", "--time: 'soon' is not a time such as 500ms, 2s or 1h"),
+        Row::switch("destroy", "Overwrite 64 MiB in the middle of a device that is no store")
+            .long(
+                "To find out what writes cost there. The one word that allows overwriting, here and \
+                 everywhere else; stores refuse it.",
+            )
+            .example("calibrate /dev/sdb --destroy")
+            .bad("calibrate /dev/sdb --destroy=yes", "--destroy takes no value"),
         json("calibrate film.store --json", "calibrate film.store --json=x"),
     ],
 };

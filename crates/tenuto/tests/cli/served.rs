@@ -30,6 +30,8 @@ fn commands_reach_a_served_store() {
     room.ok("export a.store words old.txt --destroy");
     assert_eq!(room.read("old.txt"), b"no film\n");
     assert_eq!(room.json("check a.store --scrub")["clean"], json!(true));
+    let found = room.json("calibrate a.store --time 200ms");
+    assert_eq!(room.json("info a.store")["calibration"], found, "measured by turns, and kept");
     assert_eq!(room.json("rm a.store words")["in_use"], json!(false));
     assert_eq!(room.ok("ls a.store"), "film\n");
 

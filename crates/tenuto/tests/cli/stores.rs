@@ -125,3 +125,45 @@ fn what_is_no_store_is_named() {
     room.fails("ls absent.store", 1, "absent.store");
     room.fails("serve film.mkv --listen 127.0.0.1:0", 1, "film.mkv");
 }
+
+#[test]
+fn any_disk_is_measured_and_nothing_is_written_without_the_word() {
+    let room = Room::with_store();
+    room.write("a.disk", vec![7; 24 << 20]);
+    let before = room.read("a.disk");
+    let found = room.json("calibrate a.disk --time 200ms");
+    let sizes: Vec<&Value> =
+        found["guarantees"].as_array().unwrap().iter().map(|g| &g["read_size"]).collect();
+    assert_eq!(sizes, [256 << 10, 1 << 20, 4 << 20, 16 << 20]);
+    assert_eq!(found["writing"], Value::Null);
+    assert!(room.read("a.disk") == before, "only read");
+
+    let found = room.json("calibrate a.disk --time 200ms --destroy");
+    assert_eq!(found["writing"]["write_size"], 1 << 20);
+    let after = room.read("a.disk");
+    assert!(after != before && after[..12 << 20] == before[..12 << 20], "only in the middle");
+
+    let store = room.read("a.store");
+    room.fails("calibrate a.store --destroy", 1, "is a store, and is not destroyed");
+    assert!(room.read("a.store") == store);
+    let sparse = std::fs::File::create(room.path("sparse")).unwrap();
+    sparse.set_len(1 << 30).unwrap();
+    room.fails("calibrate sparse", 1, "is sparse: 0 B of 1 GiB have a place on disk");
+    room.write("tiny", vec![7; 8192]);
+    room.fails("calibrate tiny", 1, "8 KiB is too little to calibrate reads of 256 KiB in");
+    room.fails("calibrate absent", 1, "absent");
+}
+
+#[test]
+fn what_the_kernel_says_of_a_disk_is_shown() {
+    let room = Room::new();
+    room.write("a.disk", vec![7; 1 << 20]);
+    let shown = room.json("disk show a.disk");
+    assert_eq!((&shown["kind"], &shown["size"]), (&json!("file"), &json!(1 << 20)));
+    assert_eq!((&shown["sparse"], &shown["unreadable"]), (&json!(false), &Value::Null));
+    let methods = shown["methods"].as_array().unwrap();
+    let works = |name: &str| methods.iter().find(|m| m["name"] == name).unwrap()["works"].clone();
+    assert_eq!((works("threads"), works("pread")), (json!(true), json!(true)));
+    assert!(room.ok("disk show a.disk").contains("posix-aio"));
+    room.fails("disk show absent", 1, "absent");
+}

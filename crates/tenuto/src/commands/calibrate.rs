@@ -1,0 +1,132 @@
+//! `calibrate`: of a store, through whoever owns it; of a bare device or file, opened here alone.
+
+use super::stores::strange;
+use crate::access::{ask, measure};
+use crate::cli::Args;
+use crate::failure::Failure;
+use crate::out::{self, Bar, Table, facts};
+use device::{BlockDevice, Description, DeviceError, FileDevice, OpenOptions, describe};
+use server::control::{Reply, Request};
+use server::wire;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+use store::{Store, StoreError};
+use units::{BitRate, ByteCount, align_down, show_duration};
+
+pub(crate) fn calibrate(args: &Args<'_>) -> Result<(), Failure> {
+    let path = args.path("DEVICE");
+    let (time, destroy): (Duration, bool) = (args.get("time"), args.has("destroy"));
+    let about = describe(&path)?;
+    if let Some(user) = about.uses.first() {
+        let failure = Failure::new(format!("{} is {user}", path.display()));
+        return Err(failure.hint("others would be measured, too; release it first"));
+    }
+    let calibration = match Store::peek(&path) {
+        Ok(_) if destroy => {
+            return Err(Failure::new(format!(
+                "{} is a store, and is not destroyed",
+                path.display()
+            ))
+            .hint("leave --destroy out: format has reserved a place in it to write to"));
+        }
+        Ok(_) => of_store(&path, time)?,
+        Err(StoreError::NotAStore { .. }) => of_bare(&path, &about, time, destroy)?,
+        Err(error) => return Err(error.into()),
+    };
+    if args.has("json") {
+        out::print_json(&calibration);
+    } else {
+        out::print(&page(&calibration));
+    }
+    Ok(())
+}
+
+fn of_store(path: &Path, time: Duration) -> Result<wire::Calibration, Failure> {
+    let request = Request::Calibrate { seconds: time.as_secs_f64() };
+    let Reply::Calibration(calibration) = ask(path, &request)? else { strange() };
+    Ok(*calibration)
+}
+
+/// Reads only, unless told to destroy: then a part in the middle is written to.
+fn of_bare(
+    path: &Path,
+    about: &Description,
+    time: Duration,
+    destroy: bool,
+) -> Result<wire::Calibration, Failure> {
+    if about.is_sparse() {
+        let (has, size) = (about.allocated.unwrap_or_default(), about.size);
+        let said = format!("{} is sparse: {has} of {size} have a place on disk", path.display());
+        return Err(Failure::new(said)
+            .hint("reading the rest does not reach a disk; write all of it first"));
+    }
+    let device =
+        FileDevice::open(path, OpenOptions { direct: true, write: destroy, exclusive: true })?;
+    if !device.is_direct() {
+        out::note(
+            "direct reads are refused there, so this is the page cache's speed, not a disk's",
+        );
+    }
+    let scratch = destroy.then(|| middle(device.geometry().size));
+    let measured = measure(&device, scratch, time, &Bar::new());
+    let calibration = measured.map_err(|error| match error {
+        DeviceError::Unusable { reason, .. } => {
+            DeviceError::Unusable { path: path.to_owned(), reason }
+        }
+        error => error,
+    })?;
+    Ok(wire::Calibration::from(&calibration))
+}
+
+/// What `--destroy` gives away: as much as `format` would reserve, where it would.
+fn middle(size: ByteCount) -> Range<u64> {
+    let start = align_down(size.0 / 2, ByteCount::MIB.0);
+    let length = align_down(size.0 / SCRATCH_PART, ByteCount::MIB.0).min(MOST_SCRATCH);
+    start..start + length
+}
+
+fn page(calibration: &wire::Calibration) -> String {
+    let time =
+        |seconds: f64| show_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    let slot = time(calibration.slot);
+    let mut table = Table::new(&[">read", ">guaranteed", ">usual", ">longest read", ">rate"]);
+    for g in &calibration.guarantees {
+        let bytes = ByteCount(g.read_size * u64::from(g.min_read));
+        let slot = Duration::try_from_secs_f64(calibration.slot).unwrap_or_default();
+        table.row(vec![
+            ByteCount(g.read_size).to_string(),
+            g.min_read.to_string(),
+            format!("{:.1}", g.mean_read),
+            time(g.longest_read),
+            BitRate::of(bytes, slot).to_string(),
+        ]);
+    }
+    let rate = |zone: &wire::Zone| BitRate(zone.bit_rate).to_string();
+    let zones = match (calibration.zones.first(), calibration.zones.last()) {
+        (Some(first), Some(last)) => {
+            format!("{} at the start, {} at the end", rate(first), rate(last))
+        }
+        _ => "not measured".to_owned(),
+    };
+    let writing = calibration.writing.map_or_else(
+        || "not measured: there is no place that may be overwritten".to_owned(),
+        |cost| {
+            let (size, mean) = (ByteCount(cost.write_size), time(cost.mean));
+            format!("each {size} takes {mean} from the reads, {} at worst", time(cost.slowest))
+        },
+    );
+    let facts = facts(&[
+        ("reads by", calibration.method.clone()),
+        ("at once", format!("{} reads", calibration.queue_depth)),
+        ("endless read", BitRate(calibration.r0).to_string()),
+        ("before the first byte", time(calibration.t0)),
+        ("one after another", zones),
+        ("writes", writing),
+    ]);
+    format!("{facts}\nreads completed in every slot of {slot}:\n{}", table.show())
+}
+
+/// Enough for a few seconds of a concurrent writer; of a small device not all.
+const MOST_SCRATCH: u64 = 64 << 20;
+const SCRATCH_PART: u64 = 16;
