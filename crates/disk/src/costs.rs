@@ -102,6 +102,17 @@ impl Costs {
         })
     }
 
+    /// The same wherever it lies.
+    pub fn slowest_transfer(&self, len: u64) -> u64 {
+        whole(match &self.transfer {
+            Transfer::Model(model) => model.slowest_transfer(len),
+            Transfer::Measured(measured) => {
+                let slowest = measured.zones.iter().map(|(_, per_byte)| *per_byte);
+                (float(len) * slowest.fold(0.0, f64::max)).ceil() + 1.0
+            }
+        })
+    }
+
     /// Nanoseconds that a sweep of so many reads takes beside transfer, wherever the arm was.
     #[inline]
     pub fn positioning(&self, reads: u64) -> u64 {
@@ -178,6 +189,16 @@ impl DiskModel {
         }
     }
 
+    fn slowest_transfer(&self, len: u64) -> f64 {
+        match &self.kind {
+            Kind::Spinning(p) => {
+                let per_byte = p.slowest_per_byte().max(p.bus_per_byte);
+                (float(len) * per_byte + p.cylinder_switch).ceil() + 1.0
+            }
+            Kind::Flash(chips) => (float(len) * chips.read_per_byte).ceil() + 1.0,
+        }
+    }
+
     fn stroke_part(&self, offset: u64) -> f64 {
         match &self.kind {
             Kind::Spinning(p) => p.place(p.streamed(offset.min(p.capacity))),
@@ -192,8 +213,9 @@ impl Platters {
             return 0.0;
         }
         let n = float(reads);
-        // Where reads overlap or the disk reads on, the arm may have to step back by as much.
-        let step_back = self.widest(size.saturating_add(self.read_ahead));
+        // Where reads overlap or the disk reads on, the arm may have to step back by as much; and
+        // inwards, over reads that lie one behind the other and are read in that order.
+        let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
         let hull = |moves: f64, stroke: f64| moves * self.seek.bound(stroke / moves + step_back);
         let inside = if reads == 1 { 0.0 } else { hull(1.0, 0.5) + hull(n - 1.0, 1.0) };
         n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)

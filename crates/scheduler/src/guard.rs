@@ -49,6 +49,40 @@ impl Guard {
     }
 }
 
+/// The same for a disk whose time is counted: by how much it lately exceeds what it is charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeGuard {
+    behind: u64,
+    good_sweeps: u32,
+}
+
+impl TimeGuard {
+    /// In 1,024ths of the charge: what [`Facts::behind`](crate::Facts::behind) wants to know.
+    pub fn behind(&self) -> u64 {
+        self.behind
+    }
+
+    /// A sweep that was charged `charged` nanoseconds (by the disk's model) took `took`.
+    pub fn swept(&mut self, charged: u64, took: u64) {
+        let over = u128::from(took.saturating_sub(charged)) * 1024 / u128::from(charged.max(1));
+        let over = u64::try_from(over).unwrap_or(u64::MAX);
+        if over > self.behind {
+            self.good_sweeps = 0;
+            // Like a late slot: at once, but a single hiccup takes no more than a quarter.
+            self.behind = over.min(self.behind + (1024 + self.behind) / 4).min(MOST_BEHIND);
+        } else if self.behind > 0 {
+            self.good_sweeps += 1;
+            if self.good_sweeps >= GOOD_SLOTS_TO_GROW {
+                self.good_sweeps = 0;
+                self.behind -= self.behind.div_ceil(16);
+            }
+        }
+    }
+}
+
+/// Eight times as slow, it is broken: see [`FLOOR_PART`].
+const MOST_BEHIND: u64 = 7 * 1024;
+
 /// One late slot takes at most a quarter: a single hiccup of a busy disk must not close the door
 /// for minutes, a slow disk is found out within a few slots all the same.
 const SHRINK_PART: u32 = 4;
@@ -87,5 +121,24 @@ mod tests {
         let mut guard = Guard::new(0);
         guard.slot_ended(1, 0);
         assert_eq!(guard.min_read(), 0);
+    }
+
+    #[test]
+    fn a_disk_that_takes_longer_than_it_is_charged_is_charged_more() {
+        let mut guard = TimeGuard::default();
+        let mut after = |took| {
+            guard.swept(1000, took);
+            guard.behind()
+        };
+        assert_eq!([after(900), after(1000)], [0, 0]);
+        assert_eq!(after(1100), 102, "a tenth");
+        assert_eq!(after(9000), 102 + 281, "at most a quarter of the whole at once");
+        assert_eq!([after(1000), after(1000), after(1200), after(1000)], [383, 383, 383, 359]);
+        for _ in 0..400 {
+            after(500);
+        }
+        assert_eq!(guard.behind(), 0);
+        (0..40).for_each(|_| guard.swept(0, u64::MAX));
+        assert_eq!(guard.behind(), MOST_BEHIND);
     }
 }

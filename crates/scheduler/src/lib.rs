@@ -38,7 +38,7 @@ pub use demand::{
     Curve, Demand, HOLD_SLOTS, MAX_HORIZON_SLOTS, MEAN_UNIT, PieceDue, Summary, Timing,
 };
 pub use facts::Facts;
-pub use guard::Guard;
+pub use guard::{Guard, TimeGuard};
 pub use ledger::{Ledger, Load};
 pub use plan::{Batch, EdfQueue, Sweep};
 pub use rehearsal::{Rehearsal, Rehearsed};

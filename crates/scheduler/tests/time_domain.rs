@@ -14,7 +14,7 @@ const SLOT: Duration = Duration::from_millis(500);
 
 fn facts() -> Facts {
     let model = DiskModel::preset("st39183w").expect("comes along");
-    Facts { costs: Some(Costs::of_model(&model, ByteCount::MIB, 1)) }
+    Facts::of_model(&model, ByteCount::MIB, 1)
 }
 
 fn costs(facts: &Facts) -> &Costs {

@@ -15,7 +15,7 @@ use server::engine::{
     Action, AdmitRequest, Answer, DiskGuarantee, DiskNumber, Engine, EngineConfig, Layout,
     ReadOutcome, TitleKey, TrackLayout,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
@@ -99,7 +99,8 @@ fn hour(title: u64) -> Layout {
 
 fn track(start: u64, piece: u32, due: Vec<u32>) -> TrackLayout {
     let bytes = due.len() as u64 * u64::from(piece);
-    TrackLayout { bytes, piece, runs: std::iter::once(start..start + bytes).collect(), due }
+    let runs = std::iter::once(start..start + bytes).collect();
+    TrackLayout { bytes, piece, runs, due, transfer: OnceLock::new() }
 }
 
 fn config(min_read: u32) -> EngineConfig {

@@ -4,6 +4,7 @@
 use crate::engine::{DiskNumber, Layout, TitleKey, TrackLayout};
 use media::Packaging;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -38,6 +39,7 @@ pub(crate) fn layout(
                 bytes: track.data_len,
                 piece,
                 runs: runs.clone(),
+                transfer: OnceLock::new(),
                 due: match shape {
                     Shape::Segmented => packaging.due_segmented(number, piece),
                     Shape::Progressive => progressive_due(packaging, number, piece),

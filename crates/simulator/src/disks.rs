@@ -14,6 +14,7 @@
 
 use crate::scenario::{self, Scenario, Timing};
 use ::disk::{DiskModel, Head};
+use scheduler::Facts;
 use server::engine::{DiskGuarantee, ReadId, ReadOutcome, Ticket};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(crate) enum Work {
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) guarantee: DiskGuarantee,
+    /// What the engine is told of its times: of the models everything, of the others nothing.
+    pub(crate) facts: Facts,
     /// In the driver's hands: work, place and length.
     queue: VecDeque<(Work, u64, u32)>,
     in_device: u32,
@@ -55,6 +58,7 @@ impl Disk {
             longest_read: plan.longest_read,
             queue_depth: plan.queue_depth,
         };
+        let mut facts = Facts::default();
         let kind = match plan.kind.as_str() {
             scenario::PROMISE => Kind::Promise(Promise::new(scenario.slot, guarantee, plan.timing)),
             scenario::SLOW => {
@@ -63,6 +67,7 @@ impl Disk {
             name => {
                 let model = DiskModel::preset(name).expect("checked when the scenario was made");
                 guarantee = promise_of(&model, scenario.slot, plan.read_size, plan.queue_depth);
+                facts = Facts::of_model(&model, plan.read_size, plan.queue_depth);
                 Kind::Model(model.head())
             }
         };
@@ -72,7 +77,7 @@ impl Disk {
             salt: chance.u64(..),
             stall: (Moment::ZERO + plan.stalls_at, plan.stalls_for),
         };
-        Self { guarantee, queue: VecDeque::new(), in_device: 0, kind, faults, chance }
+        Self { guarantee, facts, queue: VecDeque::new(), in_device: 0, kind, faults, chance }
     }
 
     /// Bytes that titles may lie on.

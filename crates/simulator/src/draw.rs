@@ -51,12 +51,15 @@ pub fn draw(mood: Mood, seed: u64) -> Scenario {
 }
 
 fn policy(mood: Mood, chance: &mut fastrand::Rng) -> PolicyKind {
-    use PolicyKind::{Average, InstantaneousMaximum, None, SimpleMaximum, VbrSim};
+    use PolicyKind::{Average, InstantaneousMaximum, None, SimpleMaximum, TimeDomain, VbrSim};
     match mood {
         Mood::Promised => {
-            [VbrSim, VbrSim, VbrSim, SimpleMaximum, InstantaneousMaximum][chance.usize(..5)]
+            [TimeDomain, TimeDomain, VbrSim, VbrSim, SimpleMaximum, InstantaneousMaximum]
+                [chance.usize(..6)]
         }
-        Mood::Troubled => [VbrSim, VbrSim, Average, None][chance.usize(..4)],
+        Mood::Troubled => {
+            [TimeDomain, TimeDomain, VbrSim, VbrSim, Average, None][chance.usize(..6)]
+        }
     }
 }
 
@@ -79,7 +82,7 @@ fn disk(mood: Mood, slot: Duration, chance: &mut fastrand::Rng) -> Disk {
         timing: [Timing::Late, Timing::Even, Timing::Early, Timing::Mixed][chance.usize(..4)],
         ..Disk::default()
     };
-    if chance.u8(..4) == 0 {
+    if chance.u8(..2) == 0 {
         let models = ["st39183w", "st318406lw", "atlas-iv", "hdd-20tb", "ssd-sata"];
         disk.kind = models[chance.usize(..models.len())].to_owned();
         disk.queue_depth = disk.queue_depth.min(4);

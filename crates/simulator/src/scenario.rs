@@ -200,10 +200,7 @@ impl Scenario {
     /// Whether the engine promises that no admitted stream misses a deadline: the policy is one
     /// that guarantees, and every disk keeps its guarantee to the end.
     pub fn promises(&self) -> bool {
-        let guarantees = matches!(
-            self.policy,
-            PolicyKind::VbrSim | PolicyKind::SimpleMaximum | PolicyKind::InstantaneousMaximum
-        );
+        let guarantees = self.policy.guarantees();
         let recalibrated_down = !self.chores.calibrated_at.is_zero()
             && self.disks.first().is_some_and(|disk| self.chores.new_min_read < disk.min_read);
         guarantees && !recalibrated_down && self.disks.iter().all(Disk::keeps_its_promise)

@@ -12,7 +12,7 @@ use crate::scenario::{Disk, Scenario};
 use player::{Timeline, TrackTimeline};
 use server::engine::{DiskNumber, Layout, Part, TitleKey, TrackLayout, TrackNumber};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::{BitRate, ByteCount, align_up};
 
@@ -183,6 +183,7 @@ fn make_one(
                 piece,
                 runs: places.take(align_up(sum.total(), BLOCK), u64::from(piece), chance),
                 due: sum.due(u64::from(piece), steps),
+                transfer: OnceLock::new(),
             }
         })
         .collect();

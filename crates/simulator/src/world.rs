@@ -18,7 +18,7 @@ use crate::titles::{self, Title};
 use crate::trace::{Line, Trace};
 use crate::viewers::{Request, Temper, Viewer};
 use server::engine::{
-    Action, Engine, EngineConfig, ReadOutcome, RequestId, SessionId, Status, Ticket,
+    Action, DiskNumber, Engine, EngineConfig, ReadOutcome, RequestId, SessionId, Status, Ticket,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -122,8 +122,12 @@ impl<'a> World<'a> {
             .collect();
         let capacities: Vec<u64> = disks.iter().map(Disk::capacity).collect();
         let titles = titles::make(scenario, &capacities, &mut chance.fork());
+        let mut engine = Engine::new(config(scenario, &disks));
+        for (disk, number) in disks.iter().zip(0..) {
+            engine.set_facts(Moment::ZERO, DiskNumber(number), disk.facts.clone());
+        }
         let mut world = Self {
-            engine: Engine::new(config(scenario, &disks)),
+            engine,
             scenario,
             observer,
             now: Moment::ZERO,

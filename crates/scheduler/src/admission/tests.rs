@@ -11,7 +11,7 @@ struct Given {
     memory: u64,
 }
 
-static NOTHING_KNOWN: Facts = Facts { costs: None };
+static NOTHING_KNOWN: Facts = Facts { costs: None, behind: 0 };
 
 impl Given {
     fn supply(self) -> Supply<'static> {

@@ -84,13 +84,15 @@ fn walk(
     let memory = Memory { most: supply.memory - reserved, used, to: 0 };
     let mut free = supply.free_at.0;
     if overdue.reads > 0 {
-        free = free.saturating_add(costs.batch(u64::from(overdue.reads), overdue.transfer));
+        let time = supply.facts.charge(costs, u64::from(overdue.reads), overdue.transfer);
+        free = free.saturating_add(time);
     }
+    let charge = |reads: u64, transfer| supply.facts.charge(costs, reads, transfer);
     // With memory for everything at once it never binds.
     let verdict = if used.saturating_add(books.unread() + demand.bytes()) > memory.most {
-        go::<true>(&sums, current, nanos(supply.slot), free, memory, costs, plan)
+        go::<true>(&sums, current, nanos(supply.slot), free, memory, &charge, plan)
     } else {
-        go::<false>(&sums, current, nanos(supply.slot), free, memory, costs, plan)
+        go::<false>(&sums, current, nanos(supply.slot), free, memory, &charge, plan)
     };
     plan.sums = sums;
     verdict
@@ -102,7 +104,7 @@ fn go<const BINDS: bool>(
     slot: u64,
     mut free: u64,
     mut memory: Memory,
-    costs: &Costs,
+    charge: &impl Fn(u64, u64) -> u64,
     plan: &mut Plan,
 ) -> Verdict {
     let ends_of = |ahead: usize| (current.0 + ahead as u64 + 1).saturating_mul(slot);
@@ -118,7 +120,7 @@ fn go<const BINDS: bool>(
                 (window.reads + u64::from(load.reads), window.transfer + load.transfer);
             let bytes = window.bytes + load.bytes;
             if reads <= MOST_READS && (!BINDS || memory.used + bytes <= memory.most) {
-                let ends = window.begins + costs.batch(reads, transfer);
+                let ends = window.begins.saturating_add(charge(reads, transfer));
                 if ends <= window.deadline {
                     window = Window { last: ahead, reads, transfer, bytes, ends, ..window };
                     continue;
@@ -145,7 +147,7 @@ fn go<const BINDS: bool>(
                 memory.to += 1;
             }
         }
-        let takes = costs.batch(u64::from(load.reads), load.transfer);
+        let takes = charge(u64::from(load.reads), load.transfer);
         let ends = begins.saturating_add(takes);
         if ends > end {
             let waited = free.saturating_add(takes) <= end;

@@ -1,7 +1,7 @@
 //! What the engine hears and says. Every method of [`super::Engine`] takes `now` first.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
 
@@ -61,6 +61,9 @@ pub struct TrackLayout {
     /// Per piece, when the first byte a player needs of it is due, in milliseconds of media time
     /// from the title's start (for HLS: when the segment it first serves starts). Never decreases.
     pub due: Vec<u32>,
+    /// Per piece, nanoseconds that the disk transfers. Begins empty; the engine fills it in when it
+    /// first decides on the track, where it knows the disk's times.
+    pub transfer: OnceLock<Vec<u32>>,
 }
 
 /// How many reads a disk completes in any slot, whatever their places (calibrated `minRead`).

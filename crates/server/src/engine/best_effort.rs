@@ -42,6 +42,11 @@ impl BestEffort {
         !self.in_batch.is_empty()
     }
 
+    /// What the next permit counts for, in reads.
+    pub(super) fn first_reads(&self) -> u32 {
+        self.waiting.front().map_or(0, |waiting| waiting.reads)
+    }
+
     fn grant(&mut self) -> Option<Ticket> {
         let Waiting { ticket, reads, .. } = self.waiting.pop_front()?;
         self.granted.insert(ticket, reads);
@@ -82,6 +87,7 @@ impl Engine {
         self.advance(now);
         for disk in &mut self.disks {
             if disk.work.finish(ticket) {
+                disk.work_ended(now);
                 break;
             }
         }
@@ -105,7 +111,7 @@ impl Engine {
         }
         let share = (state.guard.min_read() / SHARE_PART).max(1);
         let wanted = waiting.min(share).saturating_sub(state.busy());
-        let mut spare = spare_reads(&state.books, &state.supply(), wanted);
+        let mut spare = spare_reads(&state.books, &state.supply(self.now), wanted);
         while let Some(first) = self.disks[disk].work.waiting.front() {
             if first.reads > spare {
                 break;

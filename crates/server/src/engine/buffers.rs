@@ -215,6 +215,16 @@ impl Buffers {
     }
 
     /// How often buffers are pinned, all together.
+    /// Whether anybody holds it or is being sent of it.
+    pub(super) fn is_pinned(&self, read: ReadId) -> bool {
+        self.by_read.get(&read).is_some_and(|buffer| buffer.pins > 0)
+    }
+
+    /// Whether just one does.
+    pub(super) fn has_one_pin(&self, read: ReadId) -> bool {
+        self.by_read.get(&read).is_some_and(|buffer| buffer.pins == 1)
+    }
+
     pub(super) fn pins(&self) -> usize {
         self.by_read.values().map(|buffer| buffer.pins as usize).sum()
     }

@@ -25,6 +25,7 @@ impl Engine {
 
     /// Brings the engine to `now`: if a slot has begun since, everything that slots begin with.
     pub(super) fn advance(&mut self, now: Moment) {
+        self.now = self.now.max(now);
         let slot = SlotIndex::at(now, self.config.slot);
         if slot <= self.slot {
             return;
@@ -147,6 +148,7 @@ impl Engine {
         stream.summary = self.demand.add_track(stream.unread());
         stream.held().for_each(|(_, piece)| self.demand.add_held(piece));
         if self.fits(disk).is_ok() {
+            self.adopt_plan(disk);
             let change = Change::Later { track: stream.track, slots };
             self.actions.push(Action::Rescheduled { session: stream.session, change });
             // What was late is not made good by that.

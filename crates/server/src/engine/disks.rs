@@ -2,12 +2,13 @@
 
 use super::best_effort::BestEffort;
 use super::streams::{Stream, StreamId};
+use super::sweeps::Sweeps;
 use super::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
 use scheduler::{DiskBooks, EdfQueue, Facts, Guard, Supply, Sweep};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use units::SlotIndex;
+use units::{Moment, SlotIndex};
 
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -20,6 +21,8 @@ pub(super) struct Disk {
     pub(super) memory: u64,
     pub(super) slot: Duration,
     pub(super) facts: Facts,
+    /// Where its time is counted.
+    pub(super) sweeps: Sweeps,
     pub(super) sweep: Sweep,
     /// Reads in the device.
     pub(super) in_flight: u32,
@@ -48,6 +51,7 @@ impl Disk {
             memory,
             slot,
             facts: Facts::default(),
+            sweeps: Sweeps::default(),
             sweep: Sweep::default(),
             in_flight: 0,
             batch: BTreeSet::new(),
@@ -63,13 +67,14 @@ impl Disk {
         }
     }
 
-    pub(super) fn supply(&self) -> Supply<'_> {
+    /// What it gives; `free_at` says when what is in the device is certainly done.
+    pub(super) fn supply(&self, free_at: Moment) -> Supply<'_> {
         Supply {
             min_read: self.guard.min_read(),
             read_size: self.guarantee.read_size.0,
             memory: self.memory,
             slot: self.slot,
-            free_at: self.books.current().next().start(self.slot),
+            free_at,
             facts: &self.facts,
         }
     }
@@ -112,8 +117,12 @@ impl Disk {
         self.books.unbook_summary(stream.summary);
     }
 
-    pub(super) fn status(&self) -> DiskStatus {
-        let slack = least_slack(&self.books, &self.supply());
+    pub(super) fn status(&self, now: Moment, plans: bool) -> DiskStatus {
+        let slack = if plans {
+            self.least_spare(now).unwrap_or(u64::MAX)
+        } else {
+            least_slack(&self.books, &self.supply(now))
+        };
         DiskStatus {
             min_read: self.guard.min_read(),
             reads: self.reads,

@@ -4,13 +4,15 @@
 //! Where memory stands in the way, what was read far ahead is given back first: it stays in the
 //! cache, and on the books as reads to come.
 
+use super::disks::Disk;
 use super::sessions::Session;
 use super::streams::{Stream, StreamId, unsound};
 use super::{
-    AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary, TrackNumber,
+    AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary,
+    TrackLayout, TrackNumber,
 };
 use scheduler::admission::earliest_shift;
-use scheduler::{Plan, PolicyKind, Shortage, Timing, Verdict, sending_reserve};
+use scheduler::{PolicyKind, Shortage, Timing, Verdict, sending_reserve};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,7 +109,10 @@ impl Engine {
         from_ms: u32,
     ) -> Result<Booking, String> {
         let timing = self.timing(now, from_ms);
-        let read_size = self.disks[usize::from(layout.disk.0)].guarantee.read_size.0;
+        let disk = usize::from(layout.disk.0);
+        let read_size = self.disks[disk].guarantee.read_size.0;
+        // All of them: a session may go on with another.
+        layout.tracks.iter().for_each(|track| self.time_track(disk, track));
         let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
         for number in tracks {
             let Some(track) = layout.tracks.get(usize::from(*number)) else {
@@ -126,6 +131,22 @@ impl Engine {
         }
         let reserve = reserve_for(layout, tracks);
         Ok(Booking { layout: layout.clone(), streams, reserve })
+    }
+
+    /// Makes sure that the times of a sound track's pieces are known, if its disk's are. Once for
+    /// all: what is booked by them must be taken off by the same.
+    fn time_track(&self, disk: usize, track: &TrackLayout) {
+        let Disk { facts, guarantee, .. } = &self.disks[disk];
+        let Some(costs) = &facts.costs else { return };
+        if track.transfer.get().is_some() || unsound(track, guarantee.read_size.0).is_some() {
+            return;
+        }
+        track.transfer.get_or_init(|| {
+            let pieces = super::streams::curve(track).pieces();
+            let place = |piece| super::streams::place_of(track, piece);
+            let time = |(offset, len)| costs.transfer(offset, u64::from(len));
+            (0..pieces).map(|piece| u32::try_from(time(place(piece))).unwrap_or(u32::MAX)).collect()
+        });
     }
 
     pub(super) fn timing(&self, origin: Moment, from_ms: u32) -> Timing {
@@ -167,15 +188,11 @@ impl Engine {
     }
 
     /// Whether the demand at hand fits on `disk` and the network.
-    pub(super) fn fits(&self, disk: usize) -> Result<(), Shortage> {
+    pub(super) fn fits(&mut self, disk: usize) -> Result<(), Shortage> {
         if self.config.policy == PolicyKind::None {
             return Ok(());
         }
-        let state = &self.disks[disk];
-        let policy = self.config.policy.policy();
-        if let Verdict::Refuse(shortage) =
-            policy.verdict(&state.books, &state.supply(), &self.demand, &mut Plan::default())
-        {
+        if let Verdict::Refuse(shortage) = self.verdict(disk) {
             return Err(shortage);
         }
         let Some(rate) = self.config.network else { return Ok(()) };
@@ -235,6 +252,7 @@ impl Engine {
     pub(super) fn add_decided(&mut self, streams: Vec<Stream>) {
         let Some(first) = streams.first() else { return };
         let disk = usize::from(first.layout.disk.0);
+        self.adopt_plan(disk);
         self.disks[disk].books.book_demand(&self.demand);
         self.network.book_demand(&self.demand);
         for stream in streams {

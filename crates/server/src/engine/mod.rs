@@ -26,6 +26,7 @@ mod reading;
 mod sessions;
 mod start;
 mod streams;
+mod sweeps;
 mod titles;
 
 #[cfg(test)]
@@ -33,7 +34,7 @@ mod tests;
 
 use buffers::{Buffers, PieceKey};
 use disks::Disk;
-use scheduler::{Demand, NetworkBooks, shares};
+use scheduler::{Demand, Facts, NetworkBooks, shares};
 use sessions::{Request, Session};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub use api::*;
 pub struct Engine {
     config: EngineConfig,
     slot: SlotIndex,
+    now: Moment,
     disks: Vec<Disk>,
     network: NetworkBooks,
     buffers: Buffers,
@@ -104,6 +106,7 @@ impl Engine {
                 .map(|(guarantee, memory)| Disk::new(*guarantee, memory, config.slot))
                 .collect(),
             slot: SlotIndex(0),
+            now: Moment::ZERO,
             network: NetworkBooks::default(),
             buffers: Buffers::new(config.buffers.0),
             sessions: BTreeMap::new(),
@@ -133,6 +136,16 @@ impl Engine {
         self.use_leftovers(now);
     }
 
+    /// What is known of a disk's times: from now on whoever counts them goes by this. Ignored while
+    /// anybody is here, whose booking stands on what was known when it was made.
+    pub fn set_facts(&mut self, now: Moment, disk: DiskNumber, facts: Facts) {
+        self.advance(now);
+        let Some(disk) = self.disk_index(disk) else { return };
+        if self.sessions.is_empty() && self.requests.is_empty() {
+            self.disks[disk].facts = facts;
+        }
+    }
+
     /// Forgets the piece that nobody has needed for longest, at once and without an action, for a
     /// driver whose memory has room but not in one piece. `None`: all that is there is needed.
     pub fn give_up_oldest(&mut self) -> Option<ReadId> {
@@ -155,7 +168,7 @@ impl Engine {
     }
 
     /// The books at this moment.
-    pub fn status(&self, _now: Moment) -> Status {
+    pub fn status(&self, now: Moment) -> Status {
         let holds =
             |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
         Status {
@@ -167,10 +180,14 @@ impl Engine {
             refused_network: self.counters.refused_network,
             glitches: self.counters.glitches,
             on_time: self.counters.on_time,
-            buffers_used: self.buffers.used(),
+            // Memory that is set apart for a read is taken when the device is given the read.
+            buffers_used: self.buffers.used()
+                - self.disks.iter().map(|disk| disk.sweeps.unissued()).sum::<u64>(),
             buffers_total: self.buffers.total(),
             cache_hits: self.counters.cache_hits,
-            disks: self.disks.iter().map(Disk::status).collect(),
+            disks: (0..self.disks.len())
+                .map(|disk| self.disks[disk].status(now, self.plans(disk)))
+                .collect(),
         }
     }
 

@@ -18,6 +18,10 @@ use units::{Moment, SlotIndex};
 impl Engine {
     /// Gives each disk what it is guaranteed to do in the slot that begins now.
     pub(super) fn begin_slot(&mut self, now: Moment, disk: usize) {
+        if self.plans(disk) {
+            self.sweep_on(now, disk);
+            return;
+        }
         self.grant_spare(disk);
         let state = &self.disks[disk];
         let reads = state.guard.min_read().saturating_sub(state.busy());
@@ -34,7 +38,7 @@ impl Engine {
         let order: Vec<ReadId> = batch.in_order(state.sweep).collect();
         state.batch_len = u32::try_from(order.len()).expect("bounded by min_read");
         state.batch.extend(order.iter().copied());
-        order.into_iter().for_each(|read| self.emit_read(read));
+        order.into_iter().for_each(|read| self.emit_read(now, read));
     }
 
     /// Uses what is left of the slot, on every disk, and serves those whose next piece turned out
@@ -42,6 +46,10 @@ impl Engine {
     pub(super) fn use_leftovers(&mut self, now: Moment) {
         loop {
             for disk in 0..self.disks.len() {
+                if self.plans(disk) {
+                    self.sweep_on(now, disk);
+                    continue;
+                }
                 while self.has_time(now, disk) && self.begin_one(now, disk) {}
             }
             if self.to_serve.is_empty() {
@@ -77,7 +85,7 @@ impl Engine {
             return false;
         }
         let Some(read) = self.start_read(id, piece, place) else { return false };
-        self.emit_read(read);
+        self.emit_read(now, read);
         true
     }
 
@@ -93,7 +101,11 @@ impl Engine {
 
     // The most urgent piece that needs a read. Pieces before it that are in memory, or being read
     // for somebody else, are taken up on the way.
-    fn next_to_read(&mut self, now: Moment, disk: usize) -> Option<(StreamId, PieceDue, Place)> {
+    pub(super) fn next_to_read(
+        &mut self,
+        now: Moment,
+        disk: usize,
+    ) -> Option<(StreamId, PieceDue, Place)> {
         loop {
             let (_, id) = self.disks[disk].queue.first()?;
             let stream = &self.streams[&id];
@@ -123,7 +135,12 @@ impl Engine {
         }
     }
 
-    fn start_read(&mut self, id: StreamId, piece: PieceDue, place: Place) -> Option<ReadId> {
+    pub(super) fn start_read(
+        &mut self,
+        id: StreamId,
+        piece: PieceDue,
+        place: Place,
+    ) -> Option<ReadId> {
         if !self.make_room(u64::from(place.len)) {
             return None;
         }
@@ -156,11 +173,19 @@ impl Engine {
         }
     }
 
-    fn emit_read(&mut self, read: ReadId) {
-        let buffer = self.buffers.get(read).expect("started just now");
-        let (key, place) = (buffer.key, buffer.place);
+    fn emit_read(&mut self, now: Moment, read: ReadId) {
+        let key = self.buffers.get(read).expect("started just now").key;
         self.titles.began(key.title);
-        self.disks[usize::from(place.disk.0)].in_flight += 1;
+        self.push_read(now, read);
+    }
+
+    /// Gives a read to the device; its title's use has begun.
+    pub(super) fn push_read(&mut self, now: Moment, read: ReadId) {
+        let buffer = self.buffers.get(read).expect("started");
+        let (key, place) = (buffer.key, buffer.place);
+        let disk = &mut self.disks[usize::from(place.disk.0)];
+        disk.device_takes(now, place.offset, place.len);
+        disk.in_flight += 1;
         self.actions.push(Action::Read {
             read,
             disk: place.disk,
@@ -183,6 +208,7 @@ impl Engine {
         let (key, place) = (buffer.key, buffer.place);
         let disk = &mut self.disks[usize::from(place.disk.0)];
         disk.in_flight -= 1;
+        disk.device_ended(now, place.offset, place.len);
         disk.batch.remove(&read);
         disk.reads += 1;
         disk.slot_reads += 1;
@@ -271,7 +297,7 @@ impl Engine {
                 self.streams.get_mut(&id).expect("checked").now_reads(piece, again);
                 self.buffers.pin(again);
             }
-            self.emit_read(again);
+            self.emit_read(now, again);
             return;
         }
         for id in holders {

@@ -215,6 +215,14 @@ impl Stream {
         })
     }
 
+    /// What is held, the last piece first, until one that is not.
+    pub(super) fn held_from_end(&self) -> impl Iterator<Item = (ReadId, PieceDue)> + '_ {
+        self.holds.iter().rev().map_while(|hold| match hold {
+            Hold::Held { read, piece, .. } => Some((*read, *piece)),
+            Hold::Gone => None,
+        })
+    }
+
     /// Deadlines of what is held and not known to have come.
     pub(super) fn uncounted(&self) -> impl Iterator<Item = Moment> + '_ {
         self.holds.iter().filter_map(|hold| match hold {
@@ -323,19 +331,23 @@ pub(super) fn curve(track: &TrackLayout) -> Curve<'_> {
         due: &track.due,
         piece: track.piece,
         bytes: align_up(track.bytes, BLOCK),
-        transfer: &[],
+        transfer: track.transfer.get().map_or(&[], Vec::as_slice),
     }
 }
 
 /// Where a piece lies: no piece crosses the end of a run.
 pub(super) fn place(layout: &Layout, track: TrackNumber, piece: u32) -> Place {
-    let layout_track = &layout.tracks[usize::from(track)];
-    let mut at = u64::from(piece) * u64::from(layout_track.piece);
-    let len = curve(layout_track).len(piece);
-    for run in &layout_track.runs {
+    let (offset, len) = place_of(&layout.tracks[usize::from(track)], piece);
+    Place { disk: layout.disk, offset, len }
+}
+
+/// The same on the track's disk: offset and length.
+pub(super) fn place_of(track: &TrackLayout, piece: u32) -> (u64, u32) {
+    let mut at = u64::from(piece) * u64::from(track.piece);
+    for run in &track.runs {
         let run_len = run.end - run.start;
         if at < run_len {
-            return Place { disk: layout.disk, offset: run.start + at, len };
+            return (run.start + at, curve(track).len(piece));
         }
         at -= run_len;
     }
@@ -378,6 +390,7 @@ const PARALLEL_REQUESTS: usize = 2;
 mod tests {
     use super::*;
     use crate::engine::{DiskNumber, TitleKey};
+    use std::sync::OnceLock;
     use std::time::Duration;
 
     #[test]
@@ -391,6 +404,7 @@ mod tests {
                 piece: 8192,
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
+                transfer: OnceLock::new(),
             }],
         };
         let places: Vec<_> =

@@ -7,6 +7,7 @@ mod jumps;
 
 use super::*;
 use scheduler::PolicyKind;
+use std::sync::OnceLock;
 use units::{BitRate, ByteCount};
 
 const PIECE: u32 = 4096;
@@ -46,6 +47,7 @@ fn track(pieces: u32) -> TrackLayout {
         piece: PIECE,
         runs: std::iter::once(0..u64::from(pieces * PIECE)).collect(),
         due: (0..pieces).map(|piece| piece * 500).collect(),
+        transfer: OnceLock::new(),
     }
 }
 

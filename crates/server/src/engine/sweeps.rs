@@ -1,0 +1,322 @@
+//! Reading where the disk's time is counted: sweeps of whole windows, chosen by the plan that
+//! admission left, instead of a number of reads in each slot.
+//!
+//! ```text
+//!   Plan::next ──▶ chosen: buffers and places known, in order of place ──▶ device (queue depth)
+//!                    │                                                       │
+//!                    └─ somebody is let in: back to unread ◀────────    free at: last sign of it
+//!                       (whoever's read is not in the device yet)       + what is charged for it
+//! ```
+//!
+//! A batch outlives its slot. A newcomer is decided on as if what is not in the device yet were
+//! unread; only if it comes in, that is made true and the next batch chosen by the new plan.
+//! Otherwise the sweep goes on as it was: broken off and begun anew it could cost more than it was
+//! charged.
+//!
+//! Reads of a stream that lie one behind the other stay in that order, whichever way the arm goes.
+
+use super::disks::Disk;
+use super::streams::StreamId;
+use super::{Engine, ReadId};
+use scheduler::{Demand, Next, PieceDue, Plan, PolicyKind, Slack, Sweep, TimeGuard, Verdict};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+use units::Moment;
+
+/// What a disk's planned reading knows.
+#[derive(Debug, Default)]
+pub(super) struct Sweeps {
+    plan: Plan,
+    proposal: Plan,
+    /// Chosen and not in the device, in order of issue.
+    chosen: VecDeque<Chosen>,
+    /// Where the last read given to the device ends.
+    arm: u64,
+    /// In the device: reads, and nanoseconds of transfer.
+    reads: u64,
+    transfer: u64,
+    /// The device's last sign: it began a read when idle, or ended one.
+    sign: Moment,
+    /// The sweep that is under way: when it began, what it is charged, its reads not ended.
+    began: Moment,
+    charged: u64,
+    to_end: u64,
+    guard: TimeGuard,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chosen {
+    id: StreamId,
+    piece: PieceDue,
+    read: ReadId,
+}
+
+impl Sweeps {
+    /// Bytes of buffers for reads that the device was not given yet.
+    pub(super) fn unissued(&self) -> u64 {
+        self.chosen.iter().map(|chosen| u64::from(chosen.piece.len)).sum()
+    }
+}
+
+impl Disk {
+    /// When everything in the device, and what is chosen but for `back`, is certainly done.
+    fn free_at(&self, now: Moment, back: &[Chosen]) -> Moment {
+        let Some(costs) = &self.facts.costs else { return now };
+        let sweeps = &self.sweeps;
+        let sum = |chosen: &mut dyn Iterator<Item = &Chosen>| -> u64 {
+            chosen.map(|chosen| u64::from(chosen.piece.transfer)).sum()
+        };
+        let reads = sweeps.reads + (sweeps.chosen.len() - back.len()) as u64;
+        let chosen = sum(&mut sweeps.chosen.iter()) - sum(&mut back.iter());
+        let work = u64::from(self.work.in_flight());
+        let each = self.facts.charge(costs, 1, costs.slowest_transfer(self.guarantee.read_size.0));
+        let time = self.facts.charge(costs, reads, sweeps.transfer + chosen);
+        let time = time.saturating_add(work.saturating_mul(each));
+        let from = if reads + work == 0 { now } else { sweeps.sign };
+        Moment(from.0.saturating_add(time)).max(now)
+    }
+
+    /// The device was given a read, or work.
+    pub(super) fn device_takes(&mut self, now: Moment, offset: u64, len: u32) {
+        let Some(costs) = &self.facts.costs else { return };
+        let transfer = costs.transfer(offset, u64::from(len));
+        if self.busy() == 0 {
+            self.sweeps.sign = now;
+        }
+        self.sweeps.reads += 1;
+        self.sweeps.transfer += transfer;
+        self.sweeps.arm = offset + u64::from(len);
+    }
+
+    /// The device has ended a read.
+    pub(super) fn device_ended(&mut self, now: Moment, offset: u64, len: u32) {
+        let Some(costs) = &self.facts.costs else { return };
+        let transfer = costs.transfer(offset, u64::from(len));
+        let sweeps = &mut self.sweeps;
+        sweeps.sign = now;
+        sweeps.reads = sweeps.reads.saturating_sub(1);
+        sweeps.transfer = sweeps.transfer.saturating_sub(transfer);
+        if sweeps.to_end > 0 {
+            sweeps.to_end -= 1;
+            if sweeps.to_end == 0 {
+                let took = u64::try_from(now.since(sweeps.began).as_nanos()).unwrap_or(u64::MAX);
+                sweeps.guard.swept(sweeps.charged, took);
+                self.facts.behind = sweeps.guard.behind();
+            }
+        }
+    }
+
+    /// The device has ended work without a deadline.
+    pub(super) fn work_ended(&mut self, now: Moment) {
+        self.sweeps.sign = now;
+    }
+
+    /// Where the schedule ahead is tightest, in reads: how many more could be made before. `None`
+    /// if nothing is to be read.
+    pub(super) fn least_spare(&self, now: Moment) -> Option<u64> {
+        let costs = self.facts.costs.as_ref()?;
+        let supply = self.supply(self.free_at(now, &[]));
+        let demand = Demand::default();
+        let policy = PolicyKind::TimeDomain.policy();
+        let each = self.facts.charge(costs, 1, costs.slowest_transfer(self.guarantee.read_size.0));
+        match policy.verdict(&self.books, &supply, &demand, &mut Plan::default()) {
+            Verdict::Admit { slack: Slack::Time(time) } if time < Duration::MAX => {
+                let reads = time.as_nanos() / u128::from(each.max(1));
+                Some(u64::try_from(reads).unwrap_or(u64::MAX))
+            }
+            Verdict::Admit { .. } => None,
+            Verdict::Refuse(_) => Some(0),
+        }
+    }
+}
+
+impl Engine {
+    /// Whether `disk` is read by plan.
+    pub(super) fn plans(&self, disk: usize) -> bool {
+        self.config.policy.plans(&self.disks[disk].facts)
+    }
+
+    /// Asks the policy about the demand at hand; a yes leaves its plan as the proposal.
+    pub(super) fn verdict(&mut self, disk: usize) -> Verdict {
+        let back = if self.plans(disk) { self.droppable(disk) } else { Vec::new() };
+        let state = &mut self.disks[disk];
+        back.iter().for_each(|chosen| state.books.put_back(chosen.piece));
+        let free_at = state.free_at(self.now, &back);
+        let mut proposal = std::mem::take(&mut state.sweeps.proposal);
+        let policy = self.config.policy.policy();
+        let verdict =
+            policy.verdict(&state.books, &state.supply(free_at), &self.demand, &mut proposal);
+        state.sweeps.proposal = proposal;
+        back.iter().for_each(|chosen| state.books.take_up(chosen.piece));
+        verdict
+    }
+
+    /// What was decided on last will be booked: from now on its plan is followed.
+    pub(super) fn adopt_plan(&mut self, disk: usize) {
+        if !self.plans(disk) {
+            return;
+        }
+        let back = self.droppable(disk);
+        if !back.is_empty() {
+            let reads: BTreeSet<ReadId> = back.iter().map(|chosen| chosen.read).collect();
+            let sweeps = &mut self.disks[disk].sweeps;
+            sweeps.chosen.retain(|chosen| !reads.contains(&chosen.read));
+            back.into_iter().for_each(|chosen| self.unchoose(disk, chosen));
+        }
+        let sweeps = &mut self.disks[disk].sweeps;
+        // What a broken off sweep took says nothing.
+        sweeps.to_end = 0;
+        std::mem::swap(&mut sweeps.plan, &mut sweeps.proposal);
+    }
+
+    // The chosen reads that can become unread again, in the order in which they can: the last
+    // pieces of their streams, which nobody else waits for.
+    fn droppable(&self, disk: usize) -> Vec<Chosen> {
+        let mut of = BTreeMap::<StreamId, BTreeMap<ReadId, Chosen>>::new();
+        for chosen in &self.disks[disk].sweeps.chosen {
+            of.entry(chosen.id).or_default().insert(chosen.read, *chosen);
+        }
+        let mut droppable = Vec::new();
+        for (id, mut reads) in of {
+            let Some(stream) = self.streams.get(&id) else { continue };
+            for (read, _) in stream.held_from_end() {
+                match reads.remove(&read) {
+                    Some(chosen) if self.buffers.has_one_pin(read) => droppable.push(chosen),
+                    _ => break,
+                }
+            }
+        }
+        droppable
+    }
+
+    // A read that the device was not given becomes unread again.
+    fn unchoose(&mut self, disk: usize, chosen: Chosen) {
+        let stream = self.streams.get_mut(&chosen.id).expect("found there");
+        let before = stream.next_read();
+        let (read, piece, _) = stream.put_back_last().expect("found there");
+        assert_eq!(read, chosen.read, "the last piece of its stream");
+        let next = stream.next_read().expect("unread again");
+        let state = &mut self.disks[disk];
+        if let Some(before) = before {
+            state.queue.remove(before.due, chosen.id);
+        }
+        state.queue.insert(next.due, chosen.id);
+        state.books.put_back(piece);
+        self.forget_unissued(read);
+    }
+
+    // A read that the device was not given, and that nobody wants any more.
+    fn forget_unissued(&mut self, read: ReadId) {
+        let buffer = self.buffers.remove(read);
+        self.title_use_ended(buffer.key.title);
+    }
+
+    /// Keeps the device busy: goes on with the sweep, chooses the next one.
+    pub(super) fn sweep_on(&mut self, now: Moment, disk: usize) {
+        loop {
+            let state = &self.disks[disk];
+            if state.busy() >= state.guarantee.queue_depth.max(1) {
+                return;
+            }
+            if state.sweeps.chosen.is_empty() {
+                // Between two sweeps, so that no sweep is cut.
+                if state.work.in_flight() == 0 && state.work.is_waiting() && self.has_spare(disk) {
+                    let state = &mut self.disks[disk];
+                    (state.sweeps.sign, state.sweeps.to_end) = (now, 0);
+                    self.grant(disk);
+                    continue;
+                }
+                self.choose(now, disk);
+            }
+            let Some(next) = self.disks[disk].sweeps.chosen.pop_front() else { return };
+            let wanted = self.buffers.is_pinned(next.read)
+                || !self.waiting_for(self.buffers.get(next.read).expect("chosen").key).is_empty();
+            if !wanted {
+                self.forget_unissued(next.read);
+                self.sweep_lost(disk);
+                continue;
+            }
+            self.push_read(now, next.read);
+        }
+    }
+
+    // Whether one piece of work without a deadline can be done first, everybody staying on time.
+    fn has_spare(&mut self, disk: usize) -> bool {
+        let state = &self.disks[disk];
+        let Some(costs) = &state.facts.costs else { return false };
+        let reads = u64::from(state.work.first_reads());
+        let transfer = costs.slowest_transfer(state.guarantee.read_size.0);
+        let work = state.facts.charge(costs, reads, transfer.saturating_mul(reads));
+        let mut demand = std::mem::take(&mut self.demand);
+        demand.begin(self.slot);
+        let state = &mut self.disks[disk];
+        let free_at = Moment(state.free_at(self.now, &[]).0.saturating_add(work));
+        let mut plan = std::mem::take(&mut state.sweeps.proposal);
+        let policy = PolicyKind::TimeDomain.policy();
+        let verdict = policy.verdict(&state.books, &state.supply(free_at), &demand, &mut plan);
+        state.sweeps.proposal = plan;
+        if verdict.is_admit() {
+            std::mem::swap(&mut state.sweeps.plan, &mut state.sweeps.proposal);
+        }
+        self.demand = demand;
+        verdict.is_admit()
+    }
+
+    fn choose(&mut self, now: Moment, disk: usize) {
+        let state = &self.disks[disk];
+        let supply = state.supply(state.free_at(now, &[]));
+        let Next::Batch { through } = state.sweeps.plan.next(&state.books, &supply) else {
+            return;
+        };
+        let mut groups: Vec<(u64, Vec<Chosen>)> = Vec::new();
+        let mut ends = BTreeMap::<StreamId, (u64, usize)>::new();
+        while let Some((id, piece, place)) = self.next_to_read(now, disk) {
+            if piece.due > through || u64::from(place.len) > self.room(disk) {
+                break;
+            }
+            let Some(read) = self.start_read(id, piece, place) else { break };
+            let key = self.buffers.get(read).expect("started just now").key;
+            self.titles.began(key.title);
+            let chosen = Chosen { id, piece, read };
+            let end = place.offset + u64::from(place.len);
+            match ends.get(&id) {
+                Some((before, group)) if *before == place.offset => {
+                    groups[*group].1.push(chosen);
+                    ends.insert(id, (end, *group));
+                }
+                _ => {
+                    ends.insert(id, (end, groups.len()));
+                    groups.push((place.offset, vec![chosen]));
+                }
+            }
+        }
+        groups.sort_by_key(|(place, _)| *place);
+        let state = &mut self.disks[disk];
+        if let (Some((lowest, _)), Some((highest, _)), Some(costs)) =
+            (groups.first(), groups.last(), &state.facts.costs)
+            && Sweep::from_nearer_end(costs, state.sweeps.arm, *lowest, *highest) == Sweep::Inward
+        {
+            groups.reverse();
+        }
+        let sweeps = &mut state.sweeps;
+        sweeps.chosen.extend(groups.into_iter().flat_map(|(_, group)| group));
+        if let Some(costs) = &state.facts.costs {
+            let chosen = sweeps.chosen.iter().map(|chosen| u64::from(chosen.piece.transfer));
+            sweeps.charged = costs.batch(
+                sweeps.reads + sweeps.chosen.len() as u64,
+                sweeps.transfer + chosen.sum::<u64>(),
+            );
+            sweeps.to_end = sweeps.reads + sweeps.chosen.len() as u64;
+            sweeps.began = if sweeps.reads == 0 { now } else { sweeps.sign };
+            if state.work.in_flight() > 0 {
+                sweeps.to_end = 0;
+            }
+        }
+    }
+
+    // A read of the sweep under way will not be made.
+    fn sweep_lost(&mut self, disk: usize) {
+        let sweeps = &mut self.disks[disk].sweeps;
+        sweeps.to_end = sweeps.to_end.saturating_sub(1);
+    }
+}
