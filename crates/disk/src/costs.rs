@@ -18,8 +18,13 @@
 //! It never falls and is subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): two
 //! sweeps made into one never take longer. Admission's proof stands on both properties.
 //!
-//! A disk that is known by its calibration only is charged the measured rate of the zone, and for
-//! each read alike what the worst placement tried cost beyond transfer.
+//! A disk that is known by its calibration only is charged the measured rate of the zone, for each
+//! read alike what the worst placement tried cost beyond transfer, and once a sweep what the longest
+//! read took beyond that: calibration speaks of slots full of reads, not of a few.
+//!
+//! ```text
+//!   positioning(n) = (longest - slot/minRead) + n × (slot/minRead - transfer in the slowest zone)
+//! ```
 
 use crate::model::{Chips, Kind};
 use crate::platters::{Platters, float, whole};
@@ -85,10 +90,12 @@ impl Costs {
             return None;
         }
         let position = (each - transfer).ceil();
+        let once = (float(nanos(guarantee.longest_read)) - each).max(0.0).ceil();
+        let positioning = |n| if n == 0 { 0 } else { whole(once + float(n) * position) };
         let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
         sorted.then(|| Self {
             transfer: Transfer::Measured(Measured { zones, end: u64::MAX }),
-            positioning: (0..=MOST_IN_A_SWEEP).map(|n| whole(float(n) * position)).collect(),
+            positioning: (0..=MOST_IN_A_SWEEP).map(positioning).collect(),
             depth: calibration.queue_depth,
         })
     }
@@ -349,12 +356,13 @@ mod tests {
         let of = |record: &Calibration, size| Costs::of_calibration(record, ByteCount(size));
         let costs = of(&record, 500_000).unwrap();
         // 500 ms for 20 reads are 25 ms each, of which the slower zone's transfer takes 10.
-        assert_eq!(costs.positioning(3), 45_000_000);
-        assert_eq!(costs.positioning(5000), 5000 * 15_000_000);
+        // The longest took 35 ms more, once a sweep.
+        assert_eq!(costs.positioning(3), 35_000_000 + 45_000_000);
+        assert_eq!(costs.positioning(5000), 5 * 35_000_000 + 5000 * 15_000_000);
         assert_eq!(costs.transfer(0, 1_000_000), 5_000_001);
         assert_eq!(costs.transfer(1 << 30, 1_000_000), 10_000_001);
         assert_eq!(costs.transfer((1 << 30) - 500_000, 1_000_000), 7_500_001, "half and half");
-        assert_eq!(costs.batch(1, costs.transfer(1 << 40, 1_000_000)), 25_000_001);
+        assert_eq!(costs.batch(1, costs.transfer(1 << 40, 1_000_000)), 60_000_001, "the longest");
         let without = |change: fn(&mut Calibration)| {
             let mut record = record.clone();
             change(&mut record);

@@ -68,7 +68,8 @@ impl Default for ServerConfig {
             stores: Vec::new(),
             // Local only, until somebody decides that the world may look.
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            policy: PolicyKind::VbrSim,
+            // Counts what the disk's time is known for, and reads elsewhere.
+            policy: PolicyKind::TimeDomain,
             memory: ByteCount::mib(512),
             network: None,
             slot: Duration::from_millis(500),

@@ -17,7 +17,7 @@ use crate::config::MAX_HTTP_THREADS;
 use crate::control::{ControlServer, Served};
 use crate::core::{Core, CoreHandle, Event};
 use crate::disks::Disk;
-use crate::engine::{Engine, EngineConfig};
+use crate::engine::{DiskNumber, Engine, EngineConfig};
 use crate::http::{Patience, Prepared};
 use crate::library::{Library, Shelf};
 use crate::log::Log;
@@ -32,7 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Moment};
 
 /// Why a server did not start, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,10 @@ impl Server {
                 .map_err(|e| failed("start a thread", e))?,
         );
         let control = control(&config, &shared, &core)?;
-        let engine = Engine::new(engine_config(&config, &opened));
+        let mut engine = Engine::new(engine_config(&config, &opened));
+        for (opened, number) in opened.iter().zip(0..) {
+            engine.set_facts(Moment::ZERO, DiskNumber(number), opened.facts.clone());
+        }
         let the_core =
             Core::new(engine, config.slot, Arc::clone(&shared), events, handles, disks, pool);
         for worker in workers {

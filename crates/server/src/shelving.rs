@@ -10,6 +10,7 @@ use device::{
     Throttled, Turns,
 };
 use disk::{Calibration, DiskModel};
+use scheduler::Facts;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,8 @@ use units::{BitRate, ByteCount, show_duration};
 pub(crate) struct Opened {
     pub(crate) store: Arc<Store>,
     pub(crate) guarantee: DiskGuarantee,
+    /// What is known of its times.
+    pub(crate) facts: Facts,
     /// What a person should know.
     pub(crate) notes: Vec<String>,
 }
@@ -84,7 +87,8 @@ pub(crate) fn open(
         guarantee.queue_depth,
         calibration.method
     ));
-    Ok(Opened { store, guarantee, notes })
+    let facts = facts(config, store.device().geometry().size, &calibration, &guarantee);
+    Ok(Opened { store, guarantee, facts, notes })
 }
 
 /// Measures a served store's disk anew, by turns; what stands before it counts as configured, and
@@ -107,18 +111,40 @@ pub(crate) fn recalibrate(
     Ok(measure(store.device().as_ref(), options, largest, turns, progress)?)
 }
 
-/// Keeps a measurement with the store; the guarantee to serve by from now on.
+/// Keeps a measurement with the store; the guarantee to serve by from now on, and the times.
 pub(crate) fn adopt(
     store: &Store,
     config: &ServerConfig,
     read_size: ByteCount,
     calibration: &Calibration,
-) -> Result<Option<DiskGuarantee>, StoreError> {
+) -> Result<Option<(DiskGuarantee, Facts)>, StoreError> {
     if arithmetic(config, store.device().geometry().size).is_none() {
         store.set_calibration(calibration)?;
     }
     let audience = Audience { rate: typical_rate(store), memory: config.memory };
-    Ok(choose(calibration, config.slot, Some(read_size), audience))
+    let guarantee = choose(calibration, config.slot, Some(read_size), audience);
+    let size = store.device().geometry().size;
+    Ok(guarantee.map(|guarantee| {
+        let facts = facts(config, size, calibration, &guarantee);
+        (guarantee, facts)
+    }))
+}
+
+/// What the times of a store's reads are known from: the model it is slowed down to, or its
+/// calibration.
+fn facts(
+    config: &ServerConfig,
+    size: ByteCount,
+    calibration: &Calibration,
+    guarantee: &DiskGuarantee,
+) -> Facts {
+    let DiskGuarantee { read_size, queue_depth, .. } = *guarantee;
+    match model(config).ok().flatten() {
+        Some(model) if config.throttle.is_none() => {
+            Facts::of_model(&model.scaled_to(size), read_size, queue_depth)
+        }
+        _ => Facts::of_calibration(calibration, read_size),
+    }
 }
 
 /// A device with what the configuration puts before it.

@@ -16,7 +16,7 @@ mod quantity;
 pub struct Scenario {
     /// All chance comes from here.
     pub seed: u64,
-    /// `vbrsim`, `simple-maximum`, `instantaneous-maximum`, `average` or `none`.
+    /// `time-domain`, `vbrsim`, `simple-maximum`, `instantaneous-maximum`, `average` or `none`.
     #[serde(with = "quantity::policy")]
     pub policy: PolicyKind,
     /// The scheduling period.

@@ -338,7 +338,7 @@ mod tests {
         check(
             "serve a --admission vbrsym",
             &expect![[r#"
-            error: --admission: 'vbrsym' is not one of vbrsim, instantaneous-maximum, simple-maximum, average, none
+            error: --admission: 'vbrsym' is not one of time-domain, vbrsim, simple-maximum, instantaneous-maximum, average, none
             hint: did you mean `vbrsim`?
         "#]],
         );

@@ -59,48 +59,51 @@ const TABLE: [Row; 6] = [
     Row {
         kind: PolicyKind::TimeDomain,
         name: "time-domain",
-        about: "nobody would be late, counted in the disk's time",
+        about: "as many as keep every deadline, counted in the disk's time; the default",
         guarantees: true,
         policy: &time_domain::TimeDomain,
     },
     Row {
         kind: PolicyKind::VbrSim,
         name: "vbrsim",
-        about: "nobody would be late, counted in reads",
+        about: "as many as keep every deadline, counted in reads of one size",
         guarantees: true,
         policy: &vbr_sim::VbrSim,
     },
     Row {
         kind: PolicyKind::SimpleMaximum,
         name: "simple-maximum",
-        about: "the sum of everybody's own peaks fits into a slot",
+        about: "the sum of everybody's peaks",
         guarantees: true,
         policy: &simple_maximum::SimpleMaximum,
     },
     Row {
         kind: PolicyKind::InstantaneousMaximum,
         name: "instantaneous-maximum",
-        about: "what is due in each slot fits into it",
+        about: "what is due in each slot, without working ahead",
         guarantees: true,
         policy: &instantaneous_maximum::InstantaneousMaximum,
     },
     Row {
         kind: PolicyKind::Average,
         name: "average",
-        about: "the sum of the means fits; no guarantee",
+        about: "the sum of the means; guarantees nothing",
         guarantees: false,
         policy: &average::Average,
     },
     Row {
         kind: PolicyKind::None,
         name: "none",
-        about: "always; no guarantee",
+        about: "everybody; guarantees nothing, for comparison",
         guarantees: false,
         policy: &none::None,
     },
 ];
 
 impl PolicyKind {
+    /// Names and what they mean, the default first: for a command line.
+    pub const CHOICES: &[(&str, &str)] = &choices();
+
     /// All of them, the default first.
     pub fn all() -> impl ExactSizeIterator<Item = Self> {
         TABLE.iter().map(|row| row.kind)
@@ -140,6 +143,16 @@ impl PolicyKind {
     fn row(self) -> &'static Row {
         TABLE.iter().find(|row| row.kind == self).expect("every policy has a row")
     }
+}
+
+const fn choices() -> [(&'static str, &'static str); TABLE.len()] {
+    let mut choices = [("", ""); TABLE.len()];
+    let mut i = 0;
+    while i < TABLE.len() {
+        choices[i] = (TABLE[i].name, TABLE[i].about);
+        i += 1;
+    }
+    choices
 }
 
 /// Decides about one disk.

@@ -155,8 +155,9 @@ impl Worker<'_> {
         }
         if most == 0 || store.calibration().is_none() {
             let adopted = shelving::adopt(store, config, shelf.read_size, &calibration);
-            if let Some(guarantee) = adopted.map_err(|error| failure(&error))? {
-                self.served.core.tell(Event::Guarantee { disk: shelf.disk, guarantee });
+            if let Some((guarantee, facts)) = adopted.map_err(|error| failure(&error))? {
+                let facts = Box::new(facts);
+                self.served.core.tell(Event::Guarantee { disk: shelf.disk, guarantee, facts });
             }
         } else {
             calibration.method.push_str("; not kept: measure again when nobody plays");

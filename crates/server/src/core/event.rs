@@ -45,7 +45,11 @@ pub(crate) enum Event {
     /// whether somebody does.
     Withdraw { title: TitleKey, in_use: Sender<bool> },
     /// A disk has been calibrated anew.
-    Guarantee { disk: DiskNumber, guarantee: crate::engine::DiskGuarantee },
+    Guarantee {
+        disk: DiskNumber,
+        guarantee: crate::engine::DiskGuarantee,
+        facts: Box<scheduler::Facts>,
+    },
     /// Let nobody in, and end when nobody plays any more, at the latest after `grace`.
     Stop { grace: Duration },
 }

@@ -222,7 +222,10 @@ impl Core {
                 }
             }
             Event::Withdraw { title, in_use } => self.withdraw(title, &in_use),
-            Event::Guarantee { disk, guarantee } => self.engine.set_guarantee(now, disk, guarantee),
+            Event::Guarantee { disk, guarantee, facts } => {
+                self.engine.set_guarantee(now, disk, guarantee);
+                self.engine.set_facts(now, disk, *facts);
+            }
             Event::Stop { grace } => {
                 self.engine.stop_admitting();
                 self.shared.stopping.store(true, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! Serving a store, and watching as a viewer would.
 
 use super::{Command, Row, Value, json};
+use scheduler::PolicyKind;
 
 pub(super) const COMMANDS: &[Command] = &[SERVE, PLAY];
 
@@ -28,14 +29,14 @@ the store reach it through its control socket.",
                 "serve film.store --listen 8080",
                 "--listen: '8080' is not an address such as 127.0.0.1:8080 or [::]:8080",
             ),
-        Row::option("admission", Value::Choice(POLICIES), "Whom to let in")
-            .default("vbrsim")
+        Row::option("admission", Value::Choice(PolicyKind::CHOICES), "Whom to let in")
+            .default("time-domain")
             .long("docs/concepts/admission.md explains each.")
             .example("serve film.store --admission none")
             .bad(
                 "serve film.store --admission all",
-                "--admission: 'all' is not one of vbrsim, instantaneous-maximum, simple-maximum, \
-                 average, none",
+                "--admission: 'all' is not one of time-domain, vbrsim, simple-maximum, \
+                 instantaneous-maximum, average, none",
             ),
         Row::option("memory", Value::Size, "Memory for media in flight")
             .default("512MiB")
@@ -122,14 +123,6 @@ the store reach it through its control socket.",
         json("serve film.store --json", "serve film.store --json=x"),
     ],
 };
-
-const POLICIES: &[(&str, &str)] = &[
-    ("vbrsim", "as many as keep every deadline, by simulating the schedule ahead; the default"),
-    ("instantaneous-maximum", "the same without working ahead: each slot by itself"),
-    ("simple-maximum", "the sum of everybody's peaks"),
-    ("average", "the sum of the means; guarantees nothing"),
-    ("none", "everybody; guarantees nothing, for comparison"),
-];
 
 const PLAY: Command = Command {
     name: "play",
