@@ -28,6 +28,8 @@ use units::Moment;
 pub(super) struct Sweeps {
     plan: Plan,
     proposal: Plan,
+    /// The chosen reads that the proposal takes for unread.
+    back: BTreeSet<ReadId>,
     /// Chosen and not in the device, in order of issue.
     chosen: VecDeque<Chosen>,
     /// Where the last read given to the device ends.
@@ -148,6 +150,7 @@ impl Engine {
             policy.verdict(&state.books, &state.supply(free_at), &self.demand, &mut proposal);
         state.sweeps.proposal = proposal;
         back.iter().for_each(|chosen| state.books.take_up(chosen.piece));
+        state.sweeps.back = back.into_iter().map(|chosen| chosen.read).collect();
         verdict
     }
 
@@ -156,11 +159,12 @@ impl Engine {
         if !self.plans(disk) {
             return;
         }
-        let back = self.droppable(disk);
-        if !back.is_empty() {
+        let reads = std::mem::take(&mut self.disks[disk].sweeps.back);
+        if !reads.is_empty() {
+            let mut back = self.droppable(disk);
+            back.retain(|chosen| reads.contains(&chosen.read));
             let reads: BTreeSet<ReadId> = back.iter().map(|chosen| chosen.read).collect();
-            let sweeps = &mut self.disks[disk].sweeps;
-            sweeps.chosen.retain(|chosen| !reads.contains(&chosen.read));
+            self.disks[disk].sweeps.chosen.retain(|chosen| !reads.contains(&chosen.read));
             back.into_iter().for_each(|chosen| self.unchoose(disk, chosen));
         }
         let sweeps = &mut self.disks[disk].sweeps;
