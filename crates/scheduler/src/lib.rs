@@ -13,9 +13,10 @@
 //! buffer that is let go. The same rule is used to promise (admission) and to keep (the batch):
 //! earliest deadline first, never beyond the memory there is.
 //!
-//! The unit booked here is the *read* against a number of reads that the disk completes in any
-//! slot. A policy that books disk time instead needs one more column in [`Load`] and one more
-//! file in `admission`.
+//! Two units are booked side by side: *reads*, against a number of them that the disk completes in
+//! any slot, and the disk's *time*, where it is known what a read takes ([`Facts`]). Who counts time
+//! leaves a [`Plan`] of windows, by which the disk is then driven; a policy is one file in
+//! `admission`.
 
 #![warn(missing_docs)]
 

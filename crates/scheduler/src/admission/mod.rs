@@ -2,6 +2,7 @@
 //!
 //! | policy | test per disk | holds what it promises |
 //! |---|---|---|
+//! | [`PolicyKind::TimeDomain`] | simulate in disk time: every sweep by its deadline, in finite memory | yes |
 //! | [`PolicyKind::VbrSim`] | simulate: every read by its slot, in finite memory | yes |
 //! | [`PolicyKind::SimpleMaximum`] | sum of peaks ≤ minRead | yes, at a price |
 //! | [`PolicyKind::InstantaneousMaximum`] | sum per slot ≤ minRead | yes, at a price |
