@@ -60,7 +60,7 @@ fn streams(backing: &Path, only: Option<&str>) {
         "| system | read-ahead | wall s | MB/s | mean s | sd | min | max | longest gap s | disk late p50, p99, max | load |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    for (mib, in_flight) in [(1, 2), (1, 4), (2, 2)] {
+    for (mib, in_flight) in [(1, 2), (1, 4), (1, 8), (2, 8)] {
         let name = format!("rounds-{mib}MiB-{in_flight}");
         if wanted(&name) {
             let disk = start(backing);
