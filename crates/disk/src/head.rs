@@ -66,6 +66,8 @@ struct Arm {
     /// The last thing done was a write.
     wrote: bool,
     cache: WriteCache,
+    /// Part of a revolution that the request at hand waits for the platter; by its angle if `None`.
+    turn: Option<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -96,12 +98,30 @@ impl Head {
     /// Serves `len` bytes at `offset`, asked for at `arrival`, after everything asked before.
     /// Arrivals never decrease; the bytes lie within the disk.
     pub fn serve(&mut self, arrival: Moment, offset: u64, len: u64, write: bool) -> Service {
+        self.serve_at(arrival, offset, len, write, None)
+    }
+
+    /// Serves a read as [`Head::serve`] does, but wherever it must wait for the platter it waits
+    /// `turn` of a revolution, 0 to 1, whatever the angle: for chance, and for the worst case.
+    pub fn serve_turned(&mut self, arrival: Moment, offset: u64, len: u64, turn: f64) -> Service {
+        self.serve_at(arrival, offset, len, false, Some(turn.clamp(0.0, 1.0)))
+    }
+
+    fn serve_at(
+        &mut self,
+        arrival: Moment,
+        offset: u64,
+        len: u64,
+        write: bool,
+        turn: Option<f64>,
+    ) -> Service {
         let end = offset.checked_add(len).filter(|end| *end <= self.model.capacity().0);
         let end = end.unwrap_or_else(|| {
             panic!("{len} bytes at {offset} are beyond a disk of {}", self.model.capacity())
         });
         match (&self.model.kind, &mut self.state) {
             (Kind::Spinning(platters), State::Arm(arm)) => {
+                arm.turn = turn;
                 arm.serve(platters, arrival.0, offset, end, write)
             }
             (Kind::Flash(chips), State::Lanes(lanes)) => lanes.serve(chips, arrival, len, write),
@@ -205,6 +225,11 @@ impl Arm {
             && (offset <= self.at || p.streamed(offset) <= self.streamed_by(p, now))
     }
 
+    /// How long the platter takes from `now` to this place.
+    fn rotation(&self, p: &Platters, now: u64, streamed: f64) -> f64 {
+        self.turn.map_or_else(|| p.rotation(now, streamed), |turn| turn * float(p.revolution))
+    }
+
     /// How far the arm has read on by `now`.
     fn streamed_by(&self, p: &Platters, now: u64) -> f64 {
         let on = p.streamed(self.at) + float(now.saturating_sub(self.passed));
@@ -217,7 +242,7 @@ impl Arm {
         let mut rotation = 0;
         if ready > full {
             // The cache filled and the arm stopped: what is next must come round again.
-            let wait = nanos(p.rotation(ready, p.streamed(self.limit)));
+            let wait = nanos(self.rotation(p, ready, p.streamed(self.limit)));
             (self.at, self.passed) = (self.limit, ready + wait);
             if end > self.at {
                 rotation = wait;
@@ -239,7 +264,7 @@ impl Arm {
         let streamed = p.streamed(offset);
         let distance = (p.place(streamed) - p.place(self.streamed_by(p, ready))).abs();
         let seek = nanos(p.seek.time(distance));
-        let rotation = nanos(p.rotation(ready + seek, streamed));
+        let rotation = nanos(self.rotation(p, ready + seek, streamed));
         (seek, rotation, nanos(p.streamed(end) - streamed))
     }
 
@@ -426,6 +451,22 @@ mod tests {
         }
         let mean = millis(now.since(Moment::ZERO) / 2000);
         assert!((11.5..12.9).contains(&mean), "8 ms of seek and 4.17 of rotation: {mean}");
+    }
+
+    #[test]
+    fn the_wait_for_the_platter_can_be_told() {
+        let model = DiskModel::preset("st39183w").unwrap();
+        let mut head = model.head();
+        let far = model.capacity().0 / 2;
+        for (turn, wait) in [(0.0, 0.0), (0.5, 4.17), (1.0, 8.33), (7.0, 8.33)] {
+            for place in [far, 0] {
+                let now = head.serve(Moment::ZERO, 4 * MB, 4096, false).finish;
+                let told = head.serve_turned(now, place, MB, turn);
+                assert_eq!(millis(told.rotation), wait, "{turn} at {place}");
+            }
+        }
+        let plain = model.head().serve(Moment::ZERO, far, MB, false);
+        assert!(plain.rotation < model.revolution());
     }
 
     #[test]

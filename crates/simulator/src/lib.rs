@@ -20,6 +20,7 @@
 
 #![warn(missing_docs)]
 
+pub mod admission;
 mod checks;
 mod disks;
 mod draw;

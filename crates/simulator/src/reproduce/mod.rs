@@ -12,6 +12,7 @@ mod alderman_table1;
 mod lee;
 mod lee_rate_vs_unit;
 mod lee_streams;
+mod makaroff;
 mod report;
 mod scheduled;
 
@@ -54,6 +55,19 @@ pub const ALL: &[Reproduction] = &[
         name: "lee-streams",
         about: "23 streams raw against 16 through a file system",
         run: lee_streams::run,
+        name: "makaroff-table2",
+        about: "Blocks two disks read in a slot, at worst and in use",
+        run: makaroff::table2,
+    },
+    Reproduction {
+        name: "makaroff-figure1",
+        about: "Scenarios admitted on the smaller disk, by load",
+        run: makaroff::figure1,
+    },
+    Reproduction {
+        name: "makaroff-figure2",
+        about: "Scenarios admitted on the larger disk, by load",
+        run: makaroff::figure2,
     },
 ];
 

@@ -10,6 +10,8 @@ mod play;
 mod reproduce;
 mod serve;
 mod shell;
+mod simulate;
+mod simulate_titles;
 mod stores;
 mod transfer;
 
@@ -43,6 +45,10 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "meter" => match inner.subcommand().expect("the parser wants a command") {
             ("rounds", inner) => meter::rounds(&Args(inner)),
             (other, _) => unreachable!("the table has no command meter {other}"),
+        },
+        "simulate" => match inner.subcommand().expect("the parser wants a command") {
+            ("admission", inner) => simulate::admission(&Args(inner)),
+            (other, _) => unreachable!("the table has no command simulate {other}"),
         },
         "reproduce" => reproduce::reproduce(&args),
         "completions" => shell::completions(&args),

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::out::{self, Bar, Table};
 use serde::Serialize;
 use serde_json::json;
-use simulator::reproduce::{self, Report, Reproduction};
+use simulator::reproduce::{self, Report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -14,20 +14,25 @@ pub(crate) fn reproduce(args: &Args<'_>) -> Result<(), Failure> {
     let chosen = reproduce::named(&name).expect("the table offers what there is");
     let out: Option<PathBuf> = args.maybe("out");
     if let Some(dir) = &out {
-        prepare(dir, &page_of(dir, chosen), args.has("destroy"))?;
+        prepare(dir, chosen.name, args.has("destroy"))?;
     }
     let bar = Bar::new();
     let report = (chosen.run)(&mut |part| bar.percent(chosen.name, part));
     drop(bar);
     if let Some(dir) = &out {
-        write(dir, chosen, &report)?;
+        write(dir, chosen.name, chosen.about, &report)?;
     }
-    if args.has("json") {
-        out::print_json(&Named { name: chosen.name, report: &report });
-    } else {
-        out::print(&shown(&report));
-    }
+    tell(args, chosen.name, &report);
     Ok(())
+}
+
+/// Prints a report, as people or as programs want it.
+pub(super) fn tell(args: &Args<'_>, name: &str, report: &Report) {
+    if args.has("json") {
+        out::print_json(&Named { name, report });
+    } else {
+        out::print(&shown(report));
+    }
 }
 
 /// What `--json` prints.
@@ -77,11 +82,13 @@ fn folded(text: &str) -> String {
     crate::cli::wrapped(text, crate::cli::WIDTH)
 }
 
-fn page_of(dir: &Path, chosen: &Reproduction) -> PathBuf {
-    dir.join(format!("{}.html", chosen.name))
+fn page_of(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.html"))
 }
 
-fn prepare(dir: &Path, page: &Path, destroy: bool) -> Result<(), Failure> {
+/// Sees that there is a directory, and nothing in it that would be overwritten.
+pub(super) fn prepare(dir: &Path, name: &str, destroy: bool) -> Result<(), Failure> {
+    let page = page_of(dir, name);
     if page.exists() && !destroy {
         let sentence = format!("{} would be overwritten", page.display());
         return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
@@ -90,17 +97,18 @@ fn prepare(dir: &Path, page: &Path, destroy: bool) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot make {}: {error}", dir.display())))
 }
 
-fn write(dir: &Path, chosen: &Reproduction, report: &Report) -> Result<(), Failure> {
+/// Writes a report's page and its charts.
+pub(super) fn write(dir: &Path, name: &str, title: &str, report: &Report) -> Result<(), Failure> {
     let save = |path: PathBuf, text: String| {
         std::fs::write(&path, text)
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
     };
     for figure in &report.figures {
         let svg = figure.plot.svg().map_err(|error| Failure::new(error.to_string()))?;
-        save(dir.join(format!("{}-{}.svg", chosen.name, figure.name)), svg)?;
+        save(dir.join(format!("{name}-{}.svg", figure.name)), svg)?;
     }
-    let page = report.page(chosen.about).map_err(|error| Failure::new(error.to_string()))?;
-    let path = page_of(dir, chosen);
+    let page = report.page(title).map_err(|error| Failure::new(error.to_string()))?;
+    let path = page_of(dir, name);
     save(path.clone(), page.html())?;
     out::note(&format!("wrote {}", path.display()));
     Ok(())

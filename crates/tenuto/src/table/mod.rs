@@ -12,6 +12,7 @@ mod emulation;
 mod metering;
 mod published;
 mod shell;
+mod simulate;
 mod stores;
 mod viewing;
 

@@ -2,7 +2,7 @@
 
 use super::{Command, Row, Value, json};
 
-pub(super) const COMMANDS: &[Command] = &[REPRODUCE];
+pub(super) const COMMANDS: &[Command] = &[super::simulate::SIMULATE, REPRODUCE];
 
 const REPRODUCE: Command = Command {
     name: "reproduce",

@@ -1,0 +1,57 @@
+//! The two disks of Makaroff, Coutu and Liu as parameters: what their Table 2 says they did, rather
+//! than what their data sheets say they were.
+//!
+//! Both are fits, not portraits. The paper gives no geometry; what it gives is how many 64 KiB
+//! blocks the disks read in a slot of 500 ms, at worst and in use. Their sources stand in the
+//! parameter files, `disks/*.toml`.
+
+use disk::{DiskModel, Parameters};
+
+/// The smaller disk: 46 to 50 blocks from pathological places, 54 to 82 in use.
+pub fn small() -> DiskModel {
+    parsed(include_str!("disks/makaroff-small.toml"))
+}
+
+/// The larger disk: 78 to 91 blocks from pathological places, 161 to 206 in use.
+pub fn large() -> DiskModel {
+    parsed(include_str!("disks/makaroff-large.toml"))
+}
+
+fn parsed(text: &str) -> DiskModel {
+    let parameters = Parameters::parse(text).expect("a file of our own, tested below");
+    DiskModel::new(parameters).expect("checked when parsed")
+}
+
+/// Blocks that a disk reads in a slot from places spread evenly over it, in one sweep: the paper's
+/// calibration. `turn` is the part of a revolution that each waits for the platter.
+pub fn pathological(model: &DiskModel, block: u64, slot: std::time::Duration, turn: f64) -> u32 {
+    let fits = |count: u32| {
+        let mut head = model.head();
+        let mut now = units::Moment::ZERO;
+        for i in 0..count {
+            let part = (f64::from(i) + 0.5) / f64::from(count);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place")]
+            let offset = (part * model.capacity().0 as f64) as u64;
+            let offset = offset.min(model.capacity().0 - block);
+            now = head.serve_turned(now, offset, block, turn).finish;
+        }
+        now <= units::Moment::ZERO + slot
+    };
+    (1..).take_while(|count| fits(*count)).last().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::BLOCK;
+    use std::time::Duration;
+
+    #[test]
+    fn both_disks_calibrate_as_those_of_the_paper() {
+        let slot = Duration::from_millis(500);
+        let count = |model: &DiskModel, turn| pathological(model, BLOCK, slot, turn);
+        assert_eq!(count(&small(), 0.5), 49, "the paper: 46 and 50");
+        assert_eq!(count(&large(), 0.5), 78, "the paper: 78 and 91");
+        assert!(count(&small(), 1.0) < 46 && count(&large(), 1.0) < 78, "not at worst rotation");
+    }
+}

@@ -1,0 +1,372 @@
+//! Judged scenarios as tables and figures.
+
+use super::long_run::Sold;
+use super::station::Tally;
+use super::stress::Strain;
+use super::study::{Judged, Study};
+use super::titles::BLOCK;
+use crate::reproduce::{Cell, Figure, Report, Table};
+use meter::report::{Plot, Series, Shape};
+
+/// The scenarios of one arrival rate.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What was studied.
+    pub study: Study,
+    /// Each scenario, judged.
+    pub judged: Vec<Judged>,
+}
+
+/// Tables and figures of a study at one or more arrival rates.
+pub fn study_report(source: &'static str, groups: &[Group]) -> Report {
+    let mut share =
+        Table::new("share", "What the disk delivers, and how much of it is accepted", SHARE);
+    let mut accepted = Table::new("accepted", "Scenarios accepted, % of each band", BY_BAND);
+    let mut buffers = Table::new(
+        "buffers",
+        "Buffers of 64 KiB used by accepted scenarios, 99th percentile of each band",
+        BY_BAND,
+    );
+    let mut totals = Table::new("totals", "All bands", TOTALS);
+    for group in groups {
+        let gap = units::show_duration(group.study.habits.gap);
+        accepted.rows.push(group.row(&gap, "scenarios", |band| Cell::Count(band.len() as u64)));
+        for (number, contender) in group.study.contenders.iter().enumerate() {
+            let name = contender.name.as_str();
+            accepted.rows.push(
+                group.row(&gap, name, |band| percent(band, |judged| judged.rows[number].accepted)),
+            );
+            buffers.rows.push(group.row(&gap, name, |band| most_buffers(band, number)));
+            totals.rows.push(group.totals(&gap, name, number));
+            if contender.blocks.is_none() {
+                group.shares(&gap, name, number, &mut share);
+            }
+        }
+        for (blocks, name) in [(true, "delivered, 64 KiB reads"), (false, "delivered, long reads")]
+        {
+            let of_kind = group.study.contenders.iter().position(|c| c.blocks.is_some() == blocks);
+            if let Some(number) = of_kind {
+                accepted.rows.push(group.row(&gap, name, |band| {
+                    percent(band, |judged| judged.rows[number].clairvoyant)
+                }));
+            }
+        }
+        accepted.rows.push(group.row(&gap, "fluid bound", |band| percent(band, |j| j.fluid)));
+    }
+    let figures = groups.iter().map(Group::figure).collect();
+    Report {
+        source,
+        method: method(groups),
+        tables: vec![share, accepted, buffers, totals],
+        notes: NOTES.iter().map(|note| (*note).to_owned()).collect(),
+        figures,
+    }
+}
+
+impl Group {
+    fn band(&self, (low, high): (f64, f64)) -> Vec<&Judged> {
+        let percent = |judged: &&Judged| 100.0 * judged.requested / judged.achieved;
+        self.judged.iter().filter(|j| (low..high).contains(&percent(j))).collect()
+    }
+
+    fn row(&self, gap: &str, name: &str, cell: impl Fn(&[&Judged]) -> Cell) -> Vec<Cell> {
+        let bands = BANDS.iter().map(|band| cell(&self.band(*band)));
+        [gap.into(), name.into()].into_iter().chain(bands).collect()
+    }
+
+    fn shares(&self, gap: &str, name: &str, number: usize, table: &mut Table) {
+        for (title, band) in SHARE_BANDS {
+            let band = self.band(*band);
+            let delivered = band.iter().filter(|judged| judged.rows[number].clairvoyant).count();
+            let both =
+                |judged: &&&Judged| judged.rows[number].accepted && judged.rows[number].clairvoyant;
+            let accepted = band.iter().filter(both).count();
+            let share = if delivered == 0 {
+                Cell::Missing
+            } else {
+                Cell::Number(accepted as f64 / delivered as f64, 3)
+            };
+            table.rows.push(vec![
+                gap.into(),
+                name.into(),
+                (*title).into(),
+                Cell::Count(band.len() as u64),
+                Cell::Count(delivered as u64),
+                Cell::Count(accepted as u64),
+                share,
+            ]);
+        }
+    }
+
+    fn totals(&self, gap: &str, name: &str, number: usize) -> Vec<Cell> {
+        let mut tally = Tally::default();
+        let (mut accepted, mut broken) = (0, 0);
+        for judged in &self.judged {
+            let row = &judged.rows[number];
+            accepted += u64::from(row.accepted);
+            broken += u64::from(row.accepted && row.tally.late > 0);
+            tally += row.tally;
+        }
+        let decisions = u32::try_from(tally.admitted + tally.refused).unwrap_or(u32::MAX);
+        let each = tally.deciding.checked_div(decisions).filter(|each| !each.is_zero());
+        vec![
+            gap.into(),
+            name.into(),
+            Cell::Count(self.judged.len() as u64),
+            Cell::Count(accepted),
+            Cell::Count(broken),
+            Cell::Count(tally.reads),
+            Cell::Count(tally.late),
+            Cell::Number(tally.latest.as_secs_f64() * 1e3, 1),
+            each.map_or(Cell::Missing, |each| Cell::Number(each.as_secs_f64() * 1e6, 1)),
+        ]
+    }
+
+    fn figure(&self) -> Figure {
+        let gap = self.study.habits.gap;
+        let line = |name: &str, of: &dyn Fn(&Judged) -> bool| Series {
+            name: name.to_owned(),
+            shape: Shape::Line,
+            points: BANDS.iter().filter_map(|band| self.point(*band, of)).collect(),
+        };
+        let contenders = self.study.contenders.iter().enumerate();
+        let mut series: Vec<Series> = contenders
+            .map(|(i, contender)| line(&contender.name, &|judged| judged.rows[i].accepted))
+            .collect();
+        if let Some(last) = self.study.contenders.len().checked_sub(1) {
+            series.push(line("delivered, long reads", &|judged| judged.rows[last].clairvoyant));
+        }
+        Figure {
+            name: match gap.as_millis() {
+                500 => "accepted-500ms",
+                1000 => "accepted-1s",
+                2000 => "accepted-2s",
+                _ => "accepted",
+            },
+            plot: Plot {
+                title: format!("A request every {} in the mean", units::show_duration(gap)),
+                x_label: "bandwidth requested, % of bandwidth achieved".into(),
+                y_label: "scenarios accepted, %".into(),
+                series,
+            },
+            explanation:
+                "Each point is a band of scenarios, drawn at its middle; a scenario counts \
+                          as accepted only if every request in it was. What lies above a policy's \
+                          line and below the line of what was delivered, the disk would have done \
+                          and the policy refused."
+                    .into(),
+        }
+    }
+
+    fn point(&self, band: (f64, f64), of: &dyn Fn(&Judged) -> bool) -> Option<(f64, f64)> {
+        let inside = self.band(band);
+        let middle = (band.0.max(40.0) + band.1) / 2.0;
+        match percent(&inside, of) {
+            Cell::Number(percent, _) => Some((middle, percent)),
+            _ => None,
+        }
+    }
+}
+
+/// What came of a stress.
+pub fn stress_report(source: &'static str, rows: &[(String, Strain)]) -> Report {
+    let mut table = Table::new("stress", "Under stress", STRESS);
+    for (name, strain) in rows {
+        let tally = strain.tally;
+        table.row([
+            name.as_str().into(),
+            strain.runs.into(),
+            strain.worst.into(),
+            tally.admitted.into(),
+            tally.refused.into(),
+            tally.reads.into(),
+            tally.late.into(),
+            Cell::Number(tally.latest.as_secs_f64() * 1e3, 1),
+            strain.broken.into(),
+            strain.broken_worst.into(),
+        ]);
+    }
+    Report {
+        source,
+        method: STRESS_METHOD.into(),
+        tables: vec![table],
+        notes: Vec::new(),
+        figures: Vec::new(),
+    }
+}
+
+/// What came of long runs with so much memory.
+pub fn long_run_report(source: &'static str, memory: u64, rows: &[(String, Vec<Sold>)]) -> Report {
+    let mut table = Table::new("long_run", "Sold in the long run, % of the media rate", LONG_RUN);
+    for (name, runs) in rows {
+        let mut tally = Tally::default();
+        runs.iter().for_each(|run| tally += run.tally);
+        let mean = |of: fn(&Sold) -> f64| {
+            100.0 * runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
+        };
+        let least = runs.iter().map(|run| 100.0 * run.load).fold(f64::INFINITY, f64::min);
+        table.row([
+            name.as_str().into(),
+            Cell::Count(runs.len() as u64),
+            Cell::Number(mean(|run| run.offered), 1),
+            Cell::Number(mean(|run| run.load), 1),
+            Cell::Number(least, 1),
+            tally.admitted.into(),
+            tally.refused.into(),
+            tally.reads.into(),
+            tally.late.into(),
+        ]);
+    }
+    let memory = units::ByteCount(memory);
+    Report {
+        source,
+        method: format!(
+            "45 minutes with {memory} of buffers, viewers who ask for twice what the disk could \
+             transfer. The load is the part of the last 35 minutes in which bytes of admitted \
+             viewers passed the head, exact to the zone: 100 % would leave no time for the arm."
+        ),
+        tables: vec![table],
+        notes: Vec::new(),
+        figures: Vec::new(),
+    }
+}
+
+fn percent(band: &[&Judged], of: impl Fn(&Judged) -> bool) -> Cell {
+    if band.is_empty() {
+        return Cell::Missing;
+    }
+    let count = band.iter().filter(|judged| of(judged)).count();
+    Cell::Number(100.0 * count as f64 / band.len() as f64, 1)
+}
+
+fn most_buffers(band: &[&Judged], number: usize) -> Cell {
+    let rows = band.iter().map(|judged| &judged.rows[number]).filter(|row| row.accepted);
+    let mut used: Vec<u64> = rows.map(|row| row.tally.buffers.div_ceil(BLOCK)).collect();
+    used.sort_unstable();
+    let at = (used.len() * 99).div_ceil(100).saturating_sub(1);
+    used.get(at).copied().into()
+}
+
+fn method(groups: &[Group]) -> String {
+    let Some(group) = groups.first() else { return String::new() };
+    let study = &group.study;
+    let memory = if study.memory >= 1 << 50 {
+        "unlimited buffers".to_owned()
+    } else {
+        format!("{} of buffers", units::ByteCount(study.memory))
+    };
+    format!(
+        "Disk: {}; {:?}. Start-up {}, {memory}, slots of {}, long reads of at most {}. A band is the \
+         bandwidth requested as a percentage of what a server like the paper's (reads of 64 KiB, \
+         minRead {}) achieves on that scenario; {:.1} blocks a slot in the mean.",
+        study.model.title(),
+        study.titles,
+        units::show_duration(study.startup),
+        units::show_duration(study.habits.slot),
+        units::ByteCount(study.habits.read_size),
+        study.min_read,
+        study.expected,
+    )
+}
+
+/// In percent. The first has everything below 50.
+const BANDS: [(f64, f64); 11] = [
+    (0.0, 50.0),
+    (50.0, 60.0),
+    (60.0, 70.0),
+    (70.0, 80.0),
+    (80.0, 85.0),
+    (85.0, 90.0),
+    (90.0, 95.0),
+    (95.0, 100.0),
+    (100.0, 105.0),
+    (105.0, 110.0),
+    (110.0, 130.0),
+];
+
+const SHARE_BANDS: &[(&str, (f64, f64))] = &[
+    ("up to 95 %", (0.0, 95.0)),
+    ("95 to 100 %", (95.0, 100.0)),
+    ("100 to 105 %", (100.0, 105.0)),
+    ("105 to 110 %", (105.0, 110.0)),
+    ("110 to 130 %", (110.0, 130.0)),
+];
+
+const SHARE: &[(&str, &str)] = &[
+    ("gap", "gap"),
+    ("policy", "policy"),
+    ("band", "band"),
+    ("scenarios", ">scenarios"),
+    ("delivered", ">delivered"),
+    ("accepted", ">of those accepted"),
+    ("share", ">share"),
+];
+
+const BY_BAND: &[(&str, &str)] = &[
+    ("gap", "gap"),
+    ("policy", "policy"),
+    ("to_50", ">to 50"),
+    ("to_60", ">to 60"),
+    ("to_70", ">to 70"),
+    ("to_80", ">to 80"),
+    ("to_85", ">to 85"),
+    ("to_90", ">to 90"),
+    ("to_95", ">to 95"),
+    ("to_100", ">to 100"),
+    ("to_105", ">to 105"),
+    ("to_110", ">to 110"),
+    ("to_130", ">to 130 %"),
+];
+
+const TOTALS: &[(&str, &str)] = &[
+    ("gap", "gap"),
+    ("policy", "policy"),
+    ("scenarios", ">scenarios"),
+    ("accepted", ">accepted"),
+    ("broken", ">late though accepted"),
+    ("reads", ">reads"),
+    ("late", ">late reads"),
+    ("latest_ms", ">by at most, ms"),
+    ("decision_us", ">decision, us"),
+];
+
+const LONG_RUN: &[(&str, &str)] = &[
+    ("policy", "policy"),
+    ("runs", ">runs"),
+    ("offered", ">offered"),
+    ("load", ">accepted"),
+    ("least", ">least of a run"),
+    ("admitted", ">admitted"),
+    ("refused", ">refused"),
+    ("reads", ">reads"),
+    ("late", ">late"),
+];
+
+const STRESS: &[(&str, &str)] = &[
+    ("policy", "policy"),
+    ("runs", ">runs"),
+    ("worst", ">worst rotation"),
+    ("admitted", ">admitted"),
+    ("refused", ">refused"),
+    ("reads", ">reads"),
+    ("late", ">late"),
+    ("latest_ms", ">by at most, ms"),
+    ("broken", ">broken runs"),
+    ("broken_worst", ">of worst rotation"),
+];
+
+const STRESS_METHOD: &str = "Each run: a quarter of an hour on one of the disks, a viewer every 0.3 to \
+     30 s, 16 MB to 2 GB of buffers, a start-up of 0.5 to 3 s, reads of up to 256 KiB to 2 MiB (64 KiB \
+     where blocks are counted); of ten events one is a viewer who leaves and one or two are viewers \
+     who jump; in two runs of five every rotation is a whole one. A late read is one of a viewer who \
+     was let in and is still there, done after its deadline.";
+
+const NOTES: &[&str] = &[
+    "A scenario counts as accepted only if every request in it is. Delivered: the same scheduler lets \
+     everybody in, and no read is late. Fluid bound: transfers alone, no time for arm or platter; no \
+     scheduler does more.",
+    "Policies that count blocks read 64 KiB at a time, at least minRead a slot, as the paper's server \
+     does; minRead as calibrated, or the least bandwidth achieved on 48 scenarios apart from these.",
+    "The clips are drawn by chance to the paper's description, and the disk is arithmetic fitted to its \
+     Table 2: shapes compare with the paper's, single points do not.",
+];
