@@ -55,6 +55,8 @@ pub const ALL: &[Reproduction] = &[
         name: "lee-streams",
         about: "23 streams raw against 16 through a file system",
         run: lee_streams::run,
+    },
+    Reproduction {
         name: "makaroff-table2",
         about: "Blocks two disks read in a slot, at worst and in use",
         run: makaroff::table2,

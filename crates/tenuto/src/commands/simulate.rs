@@ -8,8 +8,8 @@ use disk::DiskModel;
 use meter::viewer::Arrivals;
 use scheduler::{Facts, PolicyKind};
 use simulator::admission::{
-    BLOCK, ClipKind, Clips, Contender, Group, Kept, Preset, Rules, Setup, Shelf, Strain, Stress,
-    Titles, Turns, fits, long_run, long_run_report, stress_report, study_report,
+    BLOCK, ClipKind, Clips, Contender, Group, Kept, Preset, Rules, Setup, Strain, Stress, Titles,
+    Turns, fits, long_run, long_run_report, stress_report, study_report,
 };
 use simulator::reproduce::Report;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Wanted {
             }
         };
         let read_size = args.maybe::<ByteCount>("read-size").map(|size| size.0);
-        if read_size.is_some_and(|size| size < BLOCK || size > LARGEST_READ) {
+        if read_size.is_some_and(|size| !(BLOCK..=LARGEST_READ).contains(&size)) {
             return Err(Failure::usage("--read-size is between 64KiB and 64MiB"));
         }
         let mut disk = args

@@ -62,7 +62,7 @@ same on every machine. docs/concepts/admission.md shows and explains the outcome
             .example("simulate admission --arrivals poisson:500ms")
             .bad(
                 "simulate admission --arrivals often",
-                "--arrivals: 'often' is not 'at-once', 'every:2s' or 'poisson:500ms'",
+                "--arrivals: 'often' is not a way to arrive: 'all', 'every:200ms' or 'poisson:500ms'",
             ),
         Row::option("read-size", Value::Size, "Bytes of a long read at most")
             .long("Without it 1 MiB; 4 MiB with --preset library.")
