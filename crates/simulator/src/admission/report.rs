@@ -256,7 +256,7 @@ fn method(groups: &[Group]) -> String {
         format!("{} of buffers", units::ByteCount(study.memory))
     };
     format!(
-        "Disk: {}; {:?}. Start-up {}, {memory}, slots of {}, long reads of at most {}. A band is the \
+        "Disk: {}; {}. Start-up {}, {memory}, slots of {}, long reads of at most {}. A band is the \
          bandwidth requested as a percentage of what a server like the paper's (reads of 64 KiB, \
          minRead {}) achieves on that scenario; {:.1} blocks a slot in the mean.",
         study.model.title(),

@@ -186,12 +186,21 @@ impl Study {
     }
 }
 
-impl std::fmt::Debug for Titles {
+impl std::fmt::Display for Titles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Clips(kind) => write!(f, "{kind:?}"),
-            Self::Given(shelf) => write!(f, "{} titles", shelf.len()),
+            Self::Clips(ClipKind { minutes, mbps }) => {
+                let ((short, long), (low, high)) = (minutes, mbps);
+                write!(f, "clips of {short} to {long} minutes, {low} to {high} Mb/s")
+            }
+            Self::Given(shelf) => write!(f, "{} titles of a store", shelf.len()),
         }
+    }
+}
+
+impl std::fmt::Debug for Titles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
     }
 }
 
