@@ -95,7 +95,7 @@ pub(super) fn figure2(progress: &mut dyn FnMut(f64)) -> Report {
         claim("minRead as observed, above 100 %: few", 1, &|percent| percent > 100.0);
     }
     report.tables.insert(0, claims);
-    report.notes.push(FITTED.into());
+    report.notes.extend([FITTED.into(), SINGLE_SLOT.into()]);
     report
 }
 
@@ -154,9 +154,15 @@ const FIGURE1: &str = "Makaroff, Coutu and Liu, \"Disk Performance and VBR Admis
 const FIGURE2: &str = "Makaroff, Coutu and Liu, \"Disk Performance and VBR Admission Control for Media \
                        Servers\", Figure 2";
 
-const FITTED: &str = "Ours are disks of arithmetic fitted to this paper's Table 2; of the drives' own \
-                      geometry it says nothing. So that the numbers at worst agree is no finding; that \
-                      those in use do, and the shapes of the figures, is.";
+const FITTED: &str = "Ours are disks of arithmetic fitted to what this paper's Table 2 says of the worst \
+                      case; of the drives' own geometry it says nothing. So that the numbers at worst \
+                      agree is no finding. In use ours read more than theirs did, the larger disk by a \
+                      quarter: a server of arithmetic loses no time beside the disk. The axis of the \
+                      figures is relative to that, as in the paper.";
+
+const SINGLE_SLOT: &str = "On this disk the paper counts against the least single slot it observed \
+                           (149), we against the least stable mean: nearer to what is achieved, so \
+                           that more is accepted above 100 %.";
 
 const WORST: &str = "The paper's calibrations cannot have charged the longest wait for the platter: \
                      with it the disks read fewer blocks than were measured. Worst case means worst \
@@ -174,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_disks_do_in_use_what_those_of_the_paper_did() {
+    fn the_disks_do_in_use_no_less_than_those_of_the_paper_and_not_half_as_much_again() {
         let report = table2(&mut |_| {});
         let used = |disk| report.tables[0].cell(disk, "ours_used").unwrap().to_string();
         let range = |text: &str| {
@@ -182,7 +188,7 @@ mod tests {
             (least.parse::<f64>().unwrap(), most.parse::<f64>().unwrap())
         };
         let (small, large) = (range(&used("smaller")), range(&used("larger")));
-        assert!(small.0 > 54.0 && small.1 < 90.0, "54 to 82 in the paper: {small:?}");
-        assert!(large.0 > 130.0 && large.1 < 240.0, "161 to 206 in the paper: {large:?}");
+        assert!(small.0 > 54.0 && small.1 < 1.5 * 82.0, "54 to 82 in the paper: {small:?}");
+        assert!(large.0 > 161.0 && large.1 < 1.5 * 206.0, "161 to 206 in the paper: {large:?}");
     }
 }
