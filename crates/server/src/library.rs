@@ -89,15 +89,43 @@ impl Library {
         Ok(self.lock().touch(self.key(shelf, record.id)))
     }
 
+    /// What can be played: shelf and name.
+    pub(crate) fn playable(&self) -> Vec<(usize, String)> {
+        let shelves = self.shelves.iter().enumerate();
+        let titles = shelves.flat_map(|(number, shelf)| {
+            shelf.store.titles().into_iter().map(move |record| (number, record))
+        });
+        let media = titles.filter(|(_, record)| record.kind == media::TitleKind::Media);
+        media.map(|(number, record)| (number, record.name)).collect()
+    }
+
+    /// Opens a title that nobody has asked for yet. False: that is enough, since memory is full or
+    /// the disk has viewers to serve.
+    pub(crate) fn open_ahead(&self, name: &str, pace: &EnginePace) -> bool {
+        let opened = self.open_within(name, pace, AHEAD_PATIENCE);
+        let open = self.lock();
+        let mean = open.memory / (open.titles.len() as u64).max(1);
+        !matches!(opened, Err(NotOpened::Busy)) && open.memory + mean <= self.memory.0
+    }
+
     /// Opens a title, or finds it open. May wait for the disk.
     pub(crate) fn open(&self, name: &str, pace: &EnginePace) -> Result<Arc<OpenTitle>, NotOpened> {
+        self.open_within(name, pace, PATIENCE)
+    }
+
+    fn open_within(
+        &self,
+        name: &str,
+        pace: &EnginePace,
+        patience: Duration,
+    ) -> Result<Arc<OpenTitle>, NotOpened> {
         let (number, record) = self.find(name).ok_or(NotOpened::NoTitle)?;
         let key = self.key(number, record.id);
         if let Some(open) = self.lock().touch(key) {
             return Ok(open);
         }
         let shelf = &self.shelves[number];
-        let turn = pace.turn(ByteCount(record.index_bytes.max(1)), PATIENCE);
+        let turn = pace.turn(ByteCount(record.index_bytes.max(1)), patience);
         let turn = turn.ok_or(NotOpened::Busy)?;
         let index = shelf.store.index(record.id).map_err(|error| NotOpened::from(&error))?;
         drop(turn);
@@ -122,6 +150,12 @@ impl Library {
         });
         self.lock().keep(&open, self.memory.0);
         Ok(open)
+    }
+
+    /// Titles open, and the bytes they take.
+    pub(crate) fn held(&self) -> (u64, u64) {
+        let open = self.lock();
+        (open.titles.len() as u64, open.memory)
     }
 
     /// The title's memory may go: it has been removed.
@@ -256,3 +290,5 @@ const KEY_BITS: u32 = 48;
 /// How long a viewer may wait for a title's index behind other viewers' media: about as long as a
 /// player waits for a manifest.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a title that nobody asked for may wait: it keeps the thread from those who ask.
+const AHEAD_PATIENCE: Duration = Duration::from_millis(500);

@@ -67,6 +67,9 @@ impl Scrape {
         let engine = &self.0.books().engine;
         out.bytes("buffers_used", "Read buffers in use", engine.buffers_used)?;
         out.bytes("buffers_limit", "Read buffers there are", engine.buffers_total)?;
+        let (titles, bytes) = self.0.library.held();
+        out.gauge("titles_open", "Titles with their index in memory", titles)?;
+        out.bytes("indexes_used", "Indexes in memory", bytes)?;
         out.counter(
             "cache_hits",
             "Pieces found in memory when their read was due",

@@ -1,11 +1,14 @@
 //! The thread that opens titles and makes progressive files: what may wait for a disk or take a
 //! while to work out, so that threads that speak HTTP never do either.
+//!
+//! While nobody asks for anything it opens what is on the shelves already, as far as memory goes: on
+//! a disk that viewers have filled, a title's index would wait behind everybody's media.
 
 use crate::core::{Caller, CoreHandle, Notice, WorkerHandle};
 use crate::library::{NotOpened, OpenTitle};
 use crate::pace::EnginePace;
 use crate::shared::Shared;
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -46,11 +49,27 @@ pub(crate) fn spawn(
     workers: Vec<WorkerHandle>,
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("opener".to_owned()).spawn(move || {
-        for task in queue {
+        let answer = |task| {
             let (caller, result) = work(task, &shared, &core);
             let connection = caller.connection;
             workers[caller.worker].tell(Notice::Opened { connection, result });
+        };
+        for (shelf, name) in shared.library.playable() {
+            // Viewers first.
+            loop {
+                match queue.try_recv() {
+                    Ok(task) => answer(task),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return,
+                }
+            }
+            let shelf = &shared.library.shelves[shelf];
+            let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
+            if !shared.library.open_ahead(&name, &pace) {
+                break;
+            }
         }
+        queue.into_iter().for_each(answer);
     })
 }
 

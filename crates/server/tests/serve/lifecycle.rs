@@ -41,6 +41,14 @@ fn info() -> Request {
 }
 
 #[test]
+fn titles_are_open_before_anybody_asks_for_them() {
+    let stage = Stage::with(&[&media().film, &media().song]);
+    let serving = stage.serve();
+    let open = || serving.client().get("/metrics").text().contains("\ntenuto_titles_open 2\n");
+    eventually("both indexes are in memory", open);
+}
+
+#[test]
 fn a_second_server_on_an_owned_store_is_told_so() {
     let stage = Stage::with(&[]);
     let first = stage.serve();
