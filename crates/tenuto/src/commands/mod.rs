@@ -4,6 +4,7 @@ mod calibrate;
 mod disk_show;
 mod emulation;
 mod meter;
+mod meter_profiles;
 mod models;
 mod plan;
 mod play;
@@ -44,6 +45,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         },
         "meter" => match inner.subcommand().expect("the parser wants a command") {
             ("rounds", inner) => meter::rounds(&Args(inner)),
+            ("profiles", inner) => meter_profiles::profiles(&Args(inner)),
             (other, _) => unreachable!("the table has no command meter {other}"),
         },
         "simulate" => match inner.subcommand().expect("the parser wants a command") {

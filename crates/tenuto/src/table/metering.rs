@@ -9,7 +9,7 @@ const METER: Command = Command {
     about: "Measure what disks, files and file systems hold",
     long: "",
     rows: &[],
-    inner: &[ROUNDS],
+    inner: &[PROFILES, ROUNDS],
 };
 
 const ROUNDS: Command = Command {
@@ -88,6 +88,28 @@ Several targets are read at the same time, each with as many streams. sim:MODEL 
             .example("meter rounds film.bin --free")
             .bad("meter rounds film.bin --free=yes", "--free takes no value"),
         json("meter rounds film.bin --json", "meter rounds film.bin --json=x"),
+    ],
+};
+
+const PROFILES: Command = Command {
+    name: "profiles",
+    about: "Say what streams of known formats ask for",
+    long: "\
+Bytes of a frame, frames a second, rate, and where the figures come from. verified: the source states \
+them; derived: computed from what it states or from a published layout; house: our own choice. With a \
+NAME: everything about one, or about your own file.",
+    inner: &[],
+    rows: &[
+        Row::maybe("NAME", Value::Text, "One profile in full: its name, or a TOML file")
+            .example("meter profiles prores-hq-uhd")
+            .bad("meter profiles v210-hd v210-uhd", "unexpected argument 'v210-uhd'"),
+        Row::switch("verify", "Compute the figures again and say what disagrees")
+            .example("meter profiles --verify")
+            .bad("meter profiles --verify=x", "--verify takes no value"),
+        Row::switch("toml", "Print the profile's file, to change and use")
+            .example("meter profiles prores-hq-uhd --toml")
+            .bad("meter profiles v210-hd --toml=x", "--toml takes no value"),
+        json("meter profiles --json", "meter profiles --json=x"),
     ],
 };
 

@@ -1,0 +1,24 @@
+//! Capacity: the largest number of streams that a storage holds, and how sure that is.
+//!
+//! ```text
+//!   up        1, 4, 16, ...                   until one fails
+//!   narrow    near what the failing one still delivered, then halves
+//!   above     one more than the largest held  fails once more, and leaves the storage overloaded
+//!   confirm   the largest held, for longer    must hold on the way down as it did on the way up
+//! ```
+//!
+//! Storage has a memory: caches are warm, write-back has its cliffs, neighbours come and go. So no
+//! single answer is believed. What fails is asked again from above, what holds is asked again for
+//! longer and from the other direction, and a number that did not pass both is not called confirmed.
+//! Steps up are fourfold, so that 4,096 streams take seven and leave enough for the rest.
+//!
+//! [`Search`] only says what to try next; [`Rule`] says what counts as held. Neither reads.
+
+mod rule;
+mod search;
+
+pub use rule::{Rule, at_most};
+pub use search::{Found, Purpose, Search, Step, Verdict};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! What counts as held, and what a run without a miss says.
+
+use crate::streams::{Outcome, Progress};
+
+/// When streams count as held. The meter's own misses count for neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// No frame is late.
+    Strict,
+    /// Of a hundred rounds, at most one has a late frame (Alderman and Diallo's). Decided as soon as
+    /// Wald's sequential test can tell one round in 50 from one in 200, wrong once in a hundred.
+    OneLateRoundOf100,
+}
+
+impl Rule {
+    /// As people type it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::OneLateRoundOf100 => "one-late-round-of-100",
+        }
+    }
+
+    /// Whether a run that has come so far can still change what it says; what it says, if not.
+    /// `streams` of them have been running.
+    pub fn decided(self, progress: &Progress, streams: u32) -> Option<bool> {
+        match self {
+            Self::Strict => (progress.late > 0).then_some(false),
+            Self::OneLateRoundOf100 => {
+                sequential(progress.late_rounds, progress.judged / u64::from(streams.max(1)))
+            }
+        }
+    }
+
+    /// What the whole run says.
+    pub fn holds(self, outcome: &Outcome) -> bool {
+        match self {
+            Self::Strict => outcome.late_by_storage() == 0,
+            Self::OneLateRoundOf100 => outcome.late_rounds * 100 <= outcome.rounds,
+        }
+    }
+
+    /// With 95 % confidence no more than this share is late in the long run: of frames, or of
+    /// rounds. As if they were independent of each other, which a freeze is not.
+    pub fn certainty(self, outcome: &Outcome) -> f64 {
+        match self {
+            Self::Strict => at_most(outcome.late_by_storage(), outcome.frames),
+            Self::OneLateRoundOf100 => at_most(outcome.late_rounds, outcome.rounds),
+        }
+    }
+}
+
+/// Wald's sequential probability ratio test: the ratio of likelihoods of `late` of `rounds` under
+/// one late round in 50 and one in 200.
+fn sequential(late: u64, rounds: u64) -> Option<bool> {
+    const GOOD: f64 = 0.005;
+    const BAD: f64 = 0.02;
+    let in_time = rounds.saturating_sub(late);
+    let ratio =
+        number(late) * (BAD / GOOD).ln() + number(in_time) * ((1.0 - BAD) / (1.0 - GOOD)).ln();
+    // ln((1 - error) / error) with one error in a hundred.
+    let bound = 99f64.ln();
+    if ratio >= bound {
+        Some(false)
+    } else if ratio <= -bound {
+        Some(true)
+    } else {
+        None
+    }
+}
+
+/// The upper end, with 95 % confidence, of the share of misses of which `late` in `n` were seen:
+/// for none the rule of three (3 / n), else Wilson's score.
+pub fn at_most(late: u64, n: u64) -> f64 {
+    if n == 0 {
+        return 1.0;
+    }
+    let (late, n) = (number(late), number(n));
+    if late == 0.0 {
+        return (3.0 / n).min(1.0);
+    }
+    // One-sided 95 %.
+    let z = 1.645f64;
+    let share = late / n;
+    let middle = share + z * z / (2.0 * n);
+    let spread = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    ((middle + spread) / (1.0 + z * z / n)).min(1.0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of frames")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(judged: u64, late: u64, late_rounds: u64) -> Progress {
+        Progress { judged, late, late_rounds, ..Progress::default() }
+    }
+
+    #[test]
+    fn a_rule_decides_no_earlier_than_it_can() {
+        let strict = |late| Rule::Strict.decided(&progress(1_000_000, late, late), 10);
+        assert_eq!((strict(0), strict(1)), (None, Some(false)));
+        let rounds = |rounds: u64, late: u64| {
+            Rule::OneLateRoundOf100.decided(&progress(rounds * 10, late * 3, late), 10)
+        };
+        assert_eq!(rounds(10, 1), None);
+        assert_eq!(rounds(10, 4), Some(false));
+        assert_eq!(rounds(300, 0), None);
+        assert_eq!(rounds(310, 0), Some(true));
+        assert_eq!(rounds(310, 1), None, "one late round wants more of them");
+    }
+
+    #[test]
+    fn certainty_is_three_in_n_and_more_with_misses() {
+        assert!((at_most(0, 3000) - 0.001).abs() < 1e-12);
+        assert!((at_most(10, 1000) - 0.0166).abs() < 0.0005, "{}", at_most(10, 1000));
+        assert!(at_most(5, 5) <= 1.0 && at_most(0, 0) >= 1.0);
+    }
+}

@@ -1,0 +1,195 @@
+//! What to try next. Pure: it sees answers only.
+
+use std::collections::BTreeMap;
+
+/// A run to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// With so many streams.
+    pub streams: u32,
+    /// Why.
+    pub purpose: Purpose,
+}
+
+/// Why a run is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// On the way up.
+    Up,
+    /// Between held and failed.
+    Narrow,
+    /// One more than the largest held: to fail again.
+    Above,
+    /// The largest held, for longer, right after.
+    Confirm,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// By the rule.
+    pub held: bool,
+    /// So many streams' worth of bytes came in its time.
+    pub delivered: f64,
+}
+
+/// What the search says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// So many streams are held.
+    pub streams: u32,
+    /// They held when asked again for longer, from above.
+    pub confirmed: bool,
+    /// More were not tried because there is no room for them.
+    pub at_limit: bool,
+    /// Runs made.
+    pub probes: u32,
+}
+
+/// See the head of the room.
+#[derive(Clone, Debug)]
+pub struct Search {
+    most: u32,
+    budget: u32,
+    probes: u32,
+    /// How often each count held and failed.
+    votes: BTreeMap<u32, (u32, u32)>,
+    low: u32,
+    high: Option<u32>,
+    /// What a run that failed on the way up delivered.
+    estimate: Option<u32>,
+    /// How far from the estimate, or from where it led, the next run is.
+    reach: u32,
+    last: Option<(Step, bool)>,
+    confirmed: bool,
+}
+
+impl Search {
+    /// Up to `most` streams, with at most `budget` runs.
+    pub fn new(most: u32, budget: u32) -> Self {
+        Self {
+            most,
+            budget,
+            probes: 0,
+            votes: BTreeMap::new(),
+            low: 0,
+            high: None,
+            estimate: None,
+            reach: 1,
+            last: None,
+            confirmed: false,
+        }
+    }
+
+    /// The next run; `None` when it is over. Report what came of it before asking again.
+    pub fn step(&mut self) -> Option<Step> {
+        if self.confirmed || self.probes >= self.budget || self.most == 0 {
+            return None;
+        }
+        let step = |streams, purpose| Some(Step { streams, purpose });
+        let Some(high) = self.high else {
+            if self.low == self.most {
+                return step(self.most, Purpose::Confirm);
+            }
+            return step((self.low * 4).clamp(1, self.most), Purpose::Up);
+        };
+        if high - self.low > 1 {
+            return step(self.between(self.low, high), Purpose::Narrow);
+        }
+        let from_above = Step { streams: high, purpose: Purpose::Above };
+        match self.last {
+            Some((last, false)) if last == from_above => step(self.low, Purpose::Confirm),
+            _ => Some(from_above),
+        }
+    }
+
+    /// What came of the run that [`Search::step`] wanted.
+    pub fn report(&mut self, step: Step, found: Found) {
+        self.probes += 1;
+        self.last = Some((step, found.held));
+        let Step { streams, purpose } = step;
+        let (held, failed) = self.votes.entry(streams).or_default();
+        *(if found.held { held } else { failed }) += 1;
+        match purpose {
+            Purpose::Confirm if found.held => self.confirmed = true,
+            // Nothing lies below a single stream: that it fails twice is the whole answer.
+            Purpose::Above if !found.held && self.low == 0 => self.confirmed = true,
+            _ => {}
+        }
+        if !found.held && purpose == Purpose::Up {
+            self.learn(streams, found.delivered);
+        }
+        if purpose == Purpose::Up && !found.held && self.looks_accidental(streams, found) {
+            // Everything was delivered all the same: ask once more before going down.
+            return;
+        }
+        self.bracket(streams, found.held);
+    }
+
+    /// What is known now.
+    pub fn verdict(&self) -> Verdict {
+        Verdict {
+            streams: self.low,
+            confirmed: self.confirmed,
+            at_limit: self.confirmed && self.low == self.most,
+            probes: self.probes,
+        }
+    }
+
+    fn looks_accidental(&self, streams: u32, found: Found) -> bool {
+        found.delivered >= f64::from(streams) * ALL && self.votes[&streams].1 == 1
+    }
+
+    fn learn(&mut self, streams: u32, delivered: f64) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "below the number of streams"
+        )]
+        let estimate = delivered.clamp(1.0, f64::from(streams)).round() as u32;
+        self.estimate = Some(estimate.min(streams - 1).max(1));
+        self.reach = (estimate / 64).max(1);
+    }
+
+    /// The largest held below the smallest failed, as most answers have it.
+    fn bracket(&mut self, streams: u32, held: bool) {
+        if held {
+            let (yes, no) = self.votes[&streams];
+            if no > yes {
+                return;
+            }
+            self.low = streams;
+            self.high = self.failing(streams + 1).filter(|high| *high > streams);
+        } else {
+            self.high = Some(streams);
+            let below = self.votes.range(..streams).rev();
+            let held = below.filter(|(_, (yes, no))| yes > no || (yes == no && *yes > 0));
+            self.low = held.map(|(streams, _)| *streams).next().unwrap_or(0);
+        }
+    }
+
+    /// The smallest count from here on that failed at least as often as it held.
+    fn failing(&self, from: u32) -> Option<u32> {
+        let mut above = self.votes.range(from..);
+        above.find(|(_, (yes, no))| no > yes).map(|(streams, _)| *streams)
+    }
+
+    /// A count between the two.
+    fn between(&mut self, low: u32, high: u32) -> u32 {
+        let middle = low + (high - low) / 2;
+        let Some(estimate) = self.estimate.filter(|_| high - low > 4 * self.reach) else {
+            return middle;
+        };
+        let tried = self.votes.contains_key(&estimate);
+        if !tried && low < estimate && estimate < high {
+            return estimate;
+        }
+        // Away from it, twice as far each time.
+        let from = if estimate <= low { low + self.reach } else { high - self.reach };
+        self.reach = self.reach.saturating_mul(2);
+        from.clamp(low + 1, high - 1)
+    }
+}
+
+/// A run that fails with this share delivered may have met an accident.
+const ALL: f64 = 0.98;

@@ -1,0 +1,154 @@
+//! What came of a run of streams.
+
+use hdrhistogram::Histogram;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Frames that were due and are known to be late or not.
+    pub frames: u64,
+    /// Of these, those that were not there in time, whoever's fault.
+    pub late: u64,
+    /// Of the late ones, those that would have been in time but for the meter.
+    pub late_by_meter: u64,
+    /// Of the late ones, those whose read failed.
+    pub failed: u64,
+    /// Of the late ones, those that had not come when the run was over.
+    pub never: u64,
+    /// Frame numbers: the frames of this number of all streams are a round.
+    pub rounds: u64,
+    /// Rounds in which some frame was late, and not by the meter.
+    pub late_rounds: u64,
+    /// From start to end of the reads that came.
+    pub service: Times,
+    /// From intended start to end of the reads that came.
+    pub response: Times,
+    /// From when a read could be asked for until the meter did.
+    pub issue: Times,
+    /// Each, in order.
+    pub streams: Vec<Stream>,
+    /// What happened in each, from the start on.
+    pub seconds: Vec<Second>,
+    /// Every read that came, in the order in which they came; as many as fit.
+    pub operations: Vec<Operation>,
+    /// Whether `operations` has them all.
+    pub all_operations: bool,
+    /// Bytes of frames that came.
+    pub bytes: ByteCount,
+    /// From the start of the run to its end.
+    pub took: Duration,
+    /// False where it was stopped.
+    pub complete: bool,
+    /// How it was read.
+    pub method: String,
+}
+
+/// What a stream saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// As in [`Outcome`].
+    pub frames: u64,
+    /// As in [`Outcome`].
+    pub late: u64,
+    /// The longest time in which the frame to be shown was not there.
+    pub longest_outage: Duration,
+    /// Aggregate drift factor: the sum of the times by which frames were late. An early frame
+    /// waits in the buffer and is not early for the viewer.
+    pub aggregate_drift: Duration,
+    /// Consecutive drift factor: the largest such sum over frames late one after another.
+    pub consecutive_drift: Duration,
+}
+
+/// A second of a run, by when frames were due (their deadline).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Second {
+    /// Frames due in it.
+    pub frames: u64,
+    /// Of these, late.
+    pub late: u64,
+    /// The longest response time of any that came.
+    pub longest_response: Duration,
+}
+
+/// A read. Times from the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Which stream, from 0.
+    pub stream: u32,
+    /// Which of its frames, from 0.
+    pub frame: u64,
+    /// When it was to be asked for.
+    pub intended: Duration,
+    /// When it was.
+    pub start: Duration,
+    /// When it was there.
+    pub end: Duration,
+    /// Whether it could be read.
+    pub ok: bool,
+    /// How late the meter was itself: with asking, and with noticing.
+    pub meter: Duration,
+}
+
+/// Many times, to two digits and a half (one part in a thousand), in constant memory.
+#[derive(Clone, Debug)]
+pub struct Times(Histogram<u64>);
+
+impl Default for Times {
+    fn default() -> Self {
+        Self(Histogram::new_with_bounds(1_000, LONGEST, 3).expect("sound bounds"))
+    }
+}
+
+impl Times {
+    /// One more. Above an hour they count as an hour.
+    pub fn record(&mut self, time: Duration) {
+        self.0.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(LONGEST));
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// So much did this share (0 to 1) not exceed; zero where there are none.
+    pub fn quantile(&self, share: f64) -> Duration {
+        if self.0.is_empty() { Duration::ZERO } else { self.at(share) }
+    }
+
+    fn at(&self, share: f64) -> Duration {
+        // The histogram names the upper end of a bucket, which may lie above the longest.
+        Duration::from_nanos(self.0.value_at_quantile(share).min(self.0.max()))
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Duration {
+        self.quantile(1.0)
+    }
+}
+
+/// An hour, in nanoseconds.
+const LONGEST: u64 = 3_600_000_000_000;
+
+impl Outcome {
+    /// Misses that are the meter's own are at most one in a thousand frames.
+    pub fn valid(&self) -> bool {
+        self.late_by_meter * 1000 <= self.frames
+    }
+
+    /// Late frames that are the storage's.
+    pub fn late_by_storage(&self) -> u64 {
+        self.late - self.late_by_meter
+    }
+
+    /// What came, in the mean.
+    pub fn rate(&self) -> BitRate {
+        BitRate::of(self.bytes, self.took)
+    }
+
+    /// Of any stream.
+    pub fn longest_outage(&self) -> Duration {
+        self.streams.iter().map(|stream| stream.longest_outage).max().unwrap_or_default()
+    }
+}
