@@ -5,6 +5,8 @@ mod disk_show;
 mod emulation;
 mod meter;
 mod meter_profiles;
+mod meter_record;
+mod meter_streams;
 mod models;
 mod plan;
 mod play;
@@ -45,6 +47,8 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         },
         "meter" => match inner.subcommand().expect("the parser wants a command") {
             ("rounds", inner) => meter::rounds(&Args(inner)),
+            ("run", inner) => meter_streams::run(&Args(inner)),
+            ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("profiles", inner) => meter_profiles::profiles(&Args(inner)),
             (other, _) => unreachable!("the table has no command meter {other}"),
         },

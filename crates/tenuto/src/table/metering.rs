@@ -9,7 +9,7 @@ const METER: Command = Command {
     about: "Measure what disks, files and file systems hold",
     long: "",
     rows: &[],
-    inner: &[PROFILES, ROUNDS],
+    inner: &[CAPACITY, RUN, PROFILES, ROUNDS],
 };
 
 const ROUNDS: Command = Command {
@@ -91,6 +91,166 @@ Several targets are read at the same time, each with as many streams. sim:MODEL 
     ],
 };
 
+const CAPACITY: Command = Command {
+    name: "capacity",
+    about: "Find the largest number of streams that a storage holds",
+    long: "\
+Runs more and more streams until frames are late, narrows it down, and asks again: one more than the \
+largest held must fail once more, and the largest held must hold for three times as long right after. \
+At most 20 runs. Ends with exit code 5 when the storage gives no steady answer, or when this machine \
+and not the storage was late.",
+    inner: &[],
+    rows: &[
+        Row::option("profile", Value::Text, "What the streams are: a profile's name, or a TOML file")
+            .long("`tenuto meter profiles` lists those that come along.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films")
+            .bad("meter capacity --profile", "--profile needs a value"),
+        Row::option("target", Value::Text, "A directory, a file, a block device, or sim:MODEL")
+            .long(
+                "In a directory a file is made, filled, read and gone afterwards; a file or a device is \
+                 only read. sim:MODEL is a simulated disk, in virtual time.",
+            )
+            .example("meter capacity --profile xdcam422 --target sim:hdd-20tb")
+            .bad("meter capacity --target", "--target needs a value"),
+        Row::option("rule", Value::Choice(RULES), "What counts as held")
+            .default("strict")
+            .example(
+                "meter capacity --profile mpeg-1.5 --target /dev/sdb --rule one-late-round-of-100",
+            )
+            .bad(
+                "meter capacity --rule loose",
+                "--rule: 'loose' is not one of strict, one-late-round-of-100",
+            ),
+        Row::option("most", Value::Count(1, 100_000), "Try no more than so many")
+            .default("4096")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --most 50")
+            .bad(
+                "meter capacity --most 0",
+                "--most: '0' is not a whole number from 1 to 100000",
+            ),
+        Row::option("duration", Value::Time, "Of each run; the confirming one is three times as long")
+            .default("20s")
+            .long("Longer runs are surer; the report says how sure.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --duration 5min")
+            .bad(
+                "meter capacity --duration 60",
+                "--duration: '60' is not a time such as 500ms, 2s or 1h",
+            ),
+        Row::option("buffer", Value::Count(1, 10_000), "Frames that a client keeps")
+            .default("8")
+            .long("A frame is late when it comes so many frames after it was to be asked for.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --buffer 25")
+            .bad(
+                "meter capacity --buffer 0",
+                "--buffer: '0' is not a whole number from 1 to 10000",
+            ),
+        Row::option("size", Value::Size, "Of the file that is made in a directory")
+            .default("4GiB")
+            .long("Larger than the caches on the way, or they are what is measured.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --size 64GiB")
+            .bad(
+                "meter capacity --size all",
+                "--size: 'all' is not a size such as 64KiB, 40GiB or 2TB",
+            ),
+        Row::option("method", Value::Choice(METHODS), "How it is read")
+            .default("best")
+            .long("One that the kernel refuses is replaced by threads; the report says so.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --method libaio")
+            .bad(
+                "meter capacity --method aio",
+                "--method: 'aio' is not one of best, io_uring, threads, pread, preadv2, mmap, \
+                 mmap-all, libaio, posix-aio",
+            ),
+        Row::switch("buffered", "Through the page cache")
+            .long("As programs usually read; what was read lately comes from memory.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --buffered")
+            .bad("meter capacity --buffered=yes", "--buffered takes no value"),
+        Row::option("out", Value::Path, "A new directory for the report and all figures")
+            .long("docs/guide/measure-storage.md says what is in it.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --out monday")
+            .bad("meter capacity --out", "--out needs a value"),
+        json(
+            "meter capacity --profile xdcam422 --target /mnt/films --json",
+            "meter capacity --json=x",
+        ),
+    ],
+};
+
+const RUN: Command = Command {
+    name: "run",
+    about: "Read as so many players would, and count the frames that are late",
+    long: "\
+Every stream asks for its frames by the clock, however late the storage is. A frame is late when it is \
+not there --buffer frames after it was to be asked for. What this machine is late with itself is \
+counted apart; a run with more than one such frame in a thousand is not valid (exit code 5).",
+    inner: &[],
+    rows: &[
+        Row::option("profile", Value::Text, "What the streams are: a profile's name, or a TOML file")
+            .long("`tenuto meter profiles` lists those that come along.")
+            .example("meter run --profile xdcam422 --target /mnt/films")
+            .bad("meter run --profile", "--profile needs a value"),
+        Row::option("target", Value::Text, "A directory, a file, a block device, or sim:MODEL")
+            .long(
+                "In a directory a file is made, filled, read and gone afterwards; a file or a device is \
+                 only read. sim:MODEL is a simulated disk, in virtual time.",
+            )
+            .example("meter run --profile xdcam422 --target sim:hdd-20tb")
+            .bad("meter run --target", "--target needs a value"),
+        Row::option("streams", Value::Count(1, 100_000), "How many")
+            .default("1")
+            .example("meter run --profile xdcam422 --target /mnt/films --streams 20")
+            .bad(
+                "meter run --streams 0",
+                "--streams: '0' is not a whole number from 1 to 100000",
+            ),
+        Row::option("duration", Value::Time, "For so long")
+            .default("60s")
+            .long("Longer runs are surer; the report says how sure.")
+            .example("meter run --profile xdcam422 --target /mnt/films --duration 5min")
+            .bad(
+                "meter run --duration 60",
+                "--duration: '60' is not a time such as 500ms, 2s or 1h",
+            ),
+        Row::option("buffer", Value::Count(1, 10_000), "Frames that a client keeps")
+            .default("8")
+            .long("A frame is late when it comes so many frames after it was to be asked for.")
+            .example("meter run --profile xdcam422 --target /mnt/films --buffer 25")
+            .bad(
+                "meter run --buffer 0",
+                "--buffer: '0' is not a whole number from 1 to 10000",
+            ),
+        Row::option("size", Value::Size, "Of the file that is made in a directory")
+            .default("4GiB")
+            .long("Larger than the caches on the way, or they are what is measured.")
+            .example("meter run --profile xdcam422 --target /mnt/films --size 64GiB")
+            .bad(
+                "meter run --size all",
+                "--size: 'all' is not a size such as 64KiB, 40GiB or 2TB",
+            ),
+        Row::option("method", Value::Choice(METHODS), "How it is read")
+            .default("best")
+            .long("One that the kernel refuses is replaced by threads; the report says so.")
+            .example("meter run --profile xdcam422 --target /mnt/films --method libaio")
+            .bad(
+                "meter run --method aio",
+                "--method: 'aio' is not one of best, io_uring, threads, pread, preadv2, mmap, \
+                 mmap-all, libaio, posix-aio",
+            ),
+        Row::switch("buffered", "Through the page cache")
+            .long("As programs usually read; what was read lately comes from memory.")
+            .example("meter run --profile xdcam422 --target /mnt/films --buffered")
+            .bad("meter run --buffered=yes", "--buffered takes no value"),
+        Row::option("out", Value::Path, "A new directory for the report and all figures")
+            .long("docs/guide/measure-storage.md says what is in it.")
+            .example("meter run --profile xdcam422 --target /mnt/films --out monday")
+            .bad("meter run --out", "--out needs a value"),
+        json(
+            "meter run --profile xdcam422 --target /mnt/films --json",
+            "meter run --json=x",
+        ),
+    ],
+};
+
 const PROFILES: Command = Command {
     name: "profiles",
     about: "Say what streams of known formats ask for",
@@ -116,6 +276,14 @@ NAME: everything about one, or about your own file.",
 const ORDERS: &[(&str, &str)] = &[
     ("scan", "by place, every other round from the far end"),
     ("arrival", "at random, as requests come in"),
+];
+
+const RULES: &[(&str, &str)] = &[
+    ("strict", "no frame is late"),
+    (
+        "one-late-round-of-100",
+        "frames of one number are a round; at most one in 100 has a late one",
+    ),
 ];
 
 /// A test compares these with `device::Method`.

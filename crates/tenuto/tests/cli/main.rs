@@ -9,5 +9,6 @@ mod measuring;
 mod plans;
 mod program;
 mod served;
+mod storage;
 mod stores;
 mod words;

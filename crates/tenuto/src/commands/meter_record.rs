@@ -1,0 +1,335 @@
+//! What a run of streams leaves: its summary, and with `--out` a directory.
+//!
+//! ```text
+//!   DIR/scenario.json      what was asked
+//!   DIR/environment.json   on which machine
+//!   DIR/summary.json       what came out: as --json
+//!   DIR/operations.csv     every read (of `meter run`)
+//!   DIR/report.html        all that for people; needs nothing beside it
+//! ```
+
+use super::meter_streams::{self, Asked, Probe, late, purpose, time};
+use crate::cli::Args;
+use crate::failure::Failure;
+use crate::out;
+use meter::capacity::{Rule, Verdict};
+use meter::report::{Block, Page, Plot, PlotError, Series, Shape};
+use meter::streams::{Outcome, Plan, Times};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The directory for the run, if one is wanted.
+pub(super) fn prepare(args: &Args<'_>) -> Result<Option<PathBuf>, Failure> {
+    args.maybe::<PathBuf>("out").map(meter_streams::free).transpose()
+}
+
+/// What `meter run --json` prints.
+pub(super) fn summary(asked: &Asked, plan: &Plan, outcome: &Outcome) -> Value {
+    let streams = outcome.streams.iter().map(|stream| {
+        json!({
+            "frames": stream.frames,
+            "late": stream.late,
+            "longest_outage": stream.longest_outage.as_secs_f64(),
+            "aggregate_drift": stream.aggregate_drift.as_secs_f64(),
+            "consecutive_drift": stream.consecutive_drift.as_secs_f64(),
+        })
+    });
+    let seconds = outcome.seconds.iter().map(|second| {
+        json!({
+            "frames": second.frames,
+            "late": second.late,
+            "longest_response": second.longest_response.as_secs_f64(),
+        })
+    });
+    let mut all = short(outcome);
+    all["scenario"] = scenario(asked);
+    all["allowed"] = json!(plan.allowed().as_secs_f64());
+    all["demand_bits_per_s"] = json!(plan.rate().0);
+    all["seconds"] = seconds.collect();
+    all["each_stream"] = streams.collect();
+    all
+}
+
+/// What is said of every run, of a search as well.
+fn short(outcome: &Outcome) -> Value {
+    json!({
+        "streams": outcome.streams.len(),
+        "complete": outcome.complete,
+        "valid": outcome.valid(),
+        "method": outcome.method,
+        "took": outcome.took.as_secs_f64(),
+        "frames": outcome.frames,
+        "late": outcome.late,
+        "late_by_storage": outcome.late_by_storage(),
+        "late_by_meter": outcome.late_by_meter,
+        "failed": outcome.failed,
+        "never_came": outcome.never,
+        "rounds": outcome.rounds,
+        "late_rounds": outcome.late_rounds,
+        "longest_outage": outcome.longest_outage().as_secs_f64(),
+        "bytes": outcome.bytes.0,
+        "bits_per_s": outcome.rate().0,
+        "service": times(&outcome.service),
+        "response": times(&outcome.response),
+        "meter_lateness": times(&outcome.issue),
+    })
+}
+
+fn times(times: &Times) -> Value {
+    let at = |share| times.quantile(share).as_secs_f64();
+    json!({
+        "count": times.count(),
+        "p50": at(0.5),
+        "p95": at(0.95),
+        "p99": at(0.99),
+        "p999": at(0.999),
+        "max": at(1.0),
+    })
+}
+
+fn scenario(asked: &Asked) -> Value {
+    json!({
+        "profile": asked.profile,
+        "target": asked.target,
+        "buffer_frames": asked.buffer,
+        "duration": asked.duration.as_secs_f64(),
+        "buffered": asked.buffered,
+        "method": asked.method,
+    })
+}
+
+fn environment() -> Value {
+    let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    json!({
+        "tenuto": env!("CARGO_PKG_VERSION"),
+        "kernel": read("/proc/sys/kernel/osrelease"),
+        "processors": std::thread::available_parallelism().map(usize::from).ok(),
+        "load_average": read("/proc/loadavg"),
+    })
+}
+
+/// What `meter capacity --json` prints.
+pub(super) fn capacity(
+    asked: &Asked,
+    rule: Rule,
+    verdict: Verdict,
+    probes: &[Probe],
+    confirming: Option<&Probe>,
+) -> Value {
+    let runs = probes.iter().map(|probe| {
+        let mut run = short(&probe.outcome);
+        run["why"] = json!(purpose(probe.step.purpose));
+        run["held"] = json!(probe.held);
+        run
+    });
+    json!({
+        "scenario": scenario(asked),
+        "rule": rule.word(),
+        "streams": verdict.streams,
+        "confirmed": verdict.confirmed,
+        "at_limit": verdict.at_limit,
+        "late_share_at_most": confirming.map(|probe| rule.certainty(&probe.outcome)),
+        "runs": runs.collect::<Vec<_>>(),
+    })
+}
+
+pub(super) fn write_run(
+    dir: &Path,
+    asked: &Asked,
+    plan: &Plan,
+    outcome: &Outcome,
+    summary: &Value,
+) -> Result<(), Failure> {
+    let page = Page {
+        title: format!("{} streams of {}", plan.streams, asked.profile.name),
+        summary: format!("{} on {}: {} frames.", asked.profile.title, asked.target, late(outcome)),
+        blocks: run_blocks(plan, outcome)?,
+    };
+    save_all(dir, asked, summary, &page)?;
+    let path = dir.join("operations.csv");
+    log(&path, outcome).map_err(|error| cannot_write(&path, &error))?;
+    if !outcome.all_operations {
+        out::note("operations.csv has the first of the reads only: there were too many");
+    }
+    out::note(&format!("wrote {}", dir.join("report.html").display()));
+    Ok(())
+}
+
+pub(super) fn write_capacity(
+    dir: &Path,
+    asked: &Asked,
+    rule: Rule,
+    verdict: Verdict,
+    probes: &[Probe],
+    summary: &Value,
+) -> Result<(), Failure> {
+    let confirming = meter_streams::confirming(probes, verdict);
+    let said = meter_streams::conclusion(asked, rule, verdict, confirming);
+    let rows = probes.iter().map(|Probe { step, held, outcome }| {
+        let answer = if *held { "held" } else { "not held" };
+        vec![
+            step.streams.to_string(),
+            purpose(step.purpose).to_owned(),
+            answer.to_owned(),
+            late(outcome),
+            outcome.rate().to_string(),
+            time(outcome.response.quantile(0.99)),
+        ]
+    });
+    let head = ["streams", "why", "answer", "frames", "rate", "99 % of responses within"];
+    let points = |held| {
+        let chosen = probes.iter().filter(move |probe| probe.held == held);
+        let point = |probe: &Probe| {
+            let rate = number(probe.outcome.rate().0) / 1e6;
+            (f64::from(probe.step.streams), rate)
+        };
+        chosen.map(point).collect()
+    };
+    let rates = Plot {
+        title: "What came, by number of streams".into(),
+        x_label: "streams".into(),
+        y_label: "Mb/s".into(),
+        series: vec![
+            Series { name: "held".into(), shape: Shape::Dots, points: points(true) },
+            Series { name: "not held".into(), shape: Shape::Dots, points: points(false) },
+        ],
+    };
+    let lines = said.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]);
+    let mut blocks = vec![
+        Block::Table { head: vec!["what".into(), "found".into()], rows: lines.collect() },
+        Block::Heading("Runs, in order".into()),
+        Block::Table { head: head.map(str::to_owned).into(), rows: rows.collect() },
+        plot(
+            &rates,
+            "Each dot is a run. Where the dots no longer rise, the storage is at its end.",
+        )?,
+    ];
+    if let Some(probe) = confirming {
+        blocks.push(Block::Heading("The confirming run".into()));
+        blocks.extend(plots(&probe.outcome, None)?);
+    }
+    let page = Page {
+        title: format!("Streams of {} on {}", asked.profile.name, asked.target),
+        summary: format!("Holds {}.", said[0].1),
+        blocks,
+    };
+    save_all(dir, asked, summary, &page)?;
+    out::note(&format!("wrote {}", dir.join("report.html").display()));
+    Ok(())
+}
+
+fn run_blocks(plan: &Plan, outcome: &Outcome) -> Result<Vec<Block>, Failure> {
+    let row = |name: &str, times: &Times| {
+        let shares = [0.5, 0.95, 0.99, 0.999, 1.0].map(|share| time(times.quantile(share)));
+        std::iter::once(name.to_owned()).chain(shares).collect::<Vec<_>>()
+    };
+    let head = ["time", "half within", "95 %", "99 %", "99.9 %", "all"];
+    let mut blocks = vec![
+        Block::Text(format!(
+            "Read by {}; {} at {}. In time is within {} of when a frame was to be asked for. \
+             Longest outage: {}.",
+            outcome.method,
+            outcome.bytes,
+            outcome.rate(),
+            time(plan.allowed()),
+            time(outcome.longest_outage()),
+        )),
+        Block::Table {
+            head: head.map(str::to_owned).into(),
+            rows: vec![
+                row("service: from asking to having", &outcome.service),
+                row("response: from when it was to be asked for", &outcome.response),
+                row("the meter's own lateness with asking", &outcome.issue),
+            ],
+        },
+    ];
+    blocks.extend(plots(outcome, Some(plan))?);
+    Ok(blocks)
+}
+
+fn plots(outcome: &Outcome, plan: Option<&Plan>) -> Result<Vec<Block>, Failure> {
+    let seconds = || (0u32..).map(f64::from).zip(&outcome.seconds);
+    let longest = seconds().map(|(at, s)| (at, s.longest_response.as_secs_f64() * 1e3)).collect();
+    let mut series =
+        vec![Series { name: "longest response".into(), shape: Shape::Step, points: longest }];
+    if let Some(plan) = plan {
+        let points = vec![(0.0, plan.allowed().as_secs_f64() * 1e3)];
+        series.push(Series { name: "in time".into(), shape: Shape::Limit, points });
+    }
+    let response = Plot {
+        title: "The longest response of each second".into(),
+        x_label: "seconds since the start".into(),
+        y_label: "milliseconds".into(),
+        series,
+    };
+    let count = |of: fn(&meter::streams::Second) -> u64| {
+        seconds().map(|(at, second)| (at, number(of(second)))).collect()
+    };
+    let frames = Plot {
+        title: "Frames due in each second".into(),
+        x_label: "seconds since the start".into(),
+        y_label: "frames".into(),
+        series: vec![
+            Series { name: "due".into(), shape: Shape::Area, points: count(|s| s.frames) },
+            Series { name: "late".into(), shape: Shape::Area, points: count(|s| s.late) },
+        ],
+    };
+    Ok(vec![
+        plot(&response, "A peak is a moment when the storage, or this machine, stood still.")?,
+        plot(&frames, "Late frames are pictures that were not there when they were to be shown.")?,
+    ])
+}
+
+fn plot(plot: &Plot, explanation: &str) -> Result<Block, Failure> {
+    let failed = |error: PlotError| Failure::new(error.to_string());
+    Ok(Block::Plot { svg: plot.svg().map_err(failed)?, explanation: explanation.to_owned() })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for a plot")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+fn save_all(dir: &Path, asked: &Asked, summary: &Value, page: &Page) -> Result<(), Failure> {
+    let pretty = |value: &Value| format!("{value:#}\n");
+    let files = [
+        ("scenario.json", pretty(&scenario(asked))),
+        ("environment.json", pretty(&environment())),
+        ("summary.json", pretty(summary)),
+        ("report.html", page.html()),
+    ];
+    for (name, text) in files {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|error| cannot_write(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Nanoseconds from the start of the run.
+fn log(path: &Path, outcome: &Outcome) -> io::Result<()> {
+    let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+    file.write_all(b"stream,frame,intended_ns,start_ns,end_ns,ok,meter_ns\n")?;
+    let mut line = String::new();
+    for op in &outcome.operations {
+        line.clear();
+        let _ = writeln!(
+            line,
+            "{},{},{},{},{},{},{}",
+            op.stream,
+            op.frame,
+            op.intended.as_nanos(),
+            op.start.as_nanos(),
+            op.end.as_nanos(),
+            op.ok,
+            op.meter.as_nanos()
+        );
+        file.write_all(line.as_bytes())?;
+    }
+    file.flush()
+}

@@ -1,0 +1,102 @@
+//! `meter run`, `meter capacity` and `meter profiles`: what they find, leave behind and refuse.
+
+use crate::program::Room;
+
+const SIMULATED: &str = "--profile xdcam422 --target sim:ssd-sata --duration 4s";
+
+#[test]
+fn profiles_are_listed_explained_and_computed_again() {
+    let room = Room::new();
+    let all = room.json("meter profiles --verify");
+    let all = all["profiles"].as_array().unwrap();
+    assert!(all.len() >= 30, "{}", all.len());
+    assert!(all.iter().all(|profile| profile["wrong"].as_array().unwrap().is_empty()));
+    assert!(room.ok("meter profiles v210-uhd").contains("22118400 a frame"));
+    let file = room.ok("meter profiles v210-uhd --toml");
+    room.write("own.toml", file.replace("22_118_400", "22_118_401"));
+    room.fails("meter profiles own.toml --verify", 1, "figures do not agree");
+    room.write("own.toml", file.replace("fps = \"25\"", "fps = \"fast\""));
+    room.fails("meter profiles own.toml", 1, "line 4: fps = 'fast'");
+    room.fails("meter profiles prores", 1, "there is no profile 'prores', and no file");
+    room.fails("meter profiles --toml", 2, "--toml is for one profile");
+}
+
+#[test]
+fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
+    let room = Room::new();
+    let line = format!("meter run {SIMULATED} --streams 3");
+    let report = room.json(&format!("{line} --out monday"));
+    assert_eq!((&report["frames"], &report["late"]), (&300.into(), &0.into()));
+    assert_eq!((&report["valid"], &report["complete"]), (&true.into(), &true.into()));
+    assert_eq!(report["each_stream"].as_array().unwrap().len(), 3);
+    assert_eq!(report, room.json(&line));
+    let kept: serde_json::Value =
+        serde_json::from_slice(&room.read("monday/summary.json")).unwrap();
+    assert_eq!(kept, report);
+    let log = String::from_utf8(room.read("monday/operations.csv")).unwrap();
+    assert_eq!(log.lines().count(), 301, "a line per read and the head");
+    let page = String::from_utf8(room.read("monday/report.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("300, none late"), "{page}");
+    room.fails(&format!("{line} --out monday"), 1, "monday is not empty");
+}
+
+#[test]
+fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
+    let room = Room::new();
+    let found = room.json(&format!("meter capacity {SIMULATED} --out found"));
+    assert_eq!(found["confirmed"], true, "{found}");
+    let most = found["streams"].as_u64().unwrap();
+    let late = |streams| {
+        room.json(&format!("meter run {SIMULATED} --streams {streams}"))["late"].as_u64().unwrap()
+    };
+    assert_eq!(late(most), 0);
+    assert!(late(most + 1) > 0);
+    let last = found["runs"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["why"], &last["held"]), (&"confirm".into(), &true.into()));
+    let page = String::from_utf8(room.read("found/report.html")).unwrap();
+    assert!(page.contains(&format!("Holds {most} streams of xdcam422.")));
+    let few = room.json(&format!("meter capacity {SIMULATED} --most 2"));
+    assert_eq!((&few["streams"], &few["at_limit"]), (&2.into(), &true.into()));
+}
+
+/// How late this machine is says nothing here: a run that is not valid leaves as little.
+#[test]
+fn a_directory_is_left_as_it_was_and_a_file_is_only_read() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    room.write("films/mine.mkv", vec![7; 3 << 20]);
+    let line = "meter run --profile audio-16ch --duration 200ms --size 2MiB --streams 2 --json";
+    for target in ["films", "films/mine.mkv"] {
+        for method in ["best", "pread"] {
+            let done = room.run(&format!("{line} --target {target} --method {method}"));
+            let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+            assert_eq!((&report["frames"], &report["failed"]), (&10.into(), &0.into()), "{report}");
+        }
+    }
+    let inside: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
+    assert_eq!(inside.len(), 1, "{inside:?}");
+    assert!(room.read("films/mine.mkv") == vec![7; 3 << 20]);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_is_written() {
+    let room = Room::new();
+    std::fs::File::create(room.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();
+    let refused = [
+        ("meter run --target sim:ssd-sata", 2, "--profile is missing"),
+        ("meter run --profile xdcam422", 2, "--target is missing"),
+        ("meter run --profile xdcam422 --target holes.bin", 1, "no place on disk"),
+        ("meter run --profile xdcam422 --target nothing", 1, "cannot open nothing"),
+        ("meter run --profile xdcam422 --target sim:floppy", 2, "no disk model 'floppy'"),
+        ("meter run --profile dpx10-hd --target .", 2, "each of its frames is a file"),
+        ("meter capacity --profile ebu3362-edit --target .", 2, "it has no fps"),
+        ("meter run --profile xdcam422 --target . --size 1KiB", 2, "too small for 1 streams"),
+        ("meter run --profile abr-hd --target sim:ssd-sata --duration 1s", 2, "too short"),
+        ("meter run --profile xdcam422 --target /proc", 1, "cannot make a file in /proc"),
+    ];
+    for (line, code, words) in refused {
+        room.fails(line, code, words);
+    }
+    let inside: Vec<_> = std::fs::read_dir(room.path(".")).unwrap().collect();
+    assert_eq!(inside.len(), 1, "{inside:?}");
+}
