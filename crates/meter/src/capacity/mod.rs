@@ -10,7 +10,8 @@
 //! Storage has a memory: caches are warm, write-back has its cliffs, neighbours come and go. So no
 //! single answer is believed. What fails is asked again from above, what holds is asked again for
 //! longer and from the other direction, and a number that did not pass both is not called confirmed.
-//! Steps up are fourfold, so that 4,096 streams take seven and leave enough for the rest.
+//! Where the longer run fails, a slight overload has taken its time to show: the search goes on with
+//! long runs only. Steps up are fourfold, so that 4,096 streams take seven and leave enough for the rest.
 //!
 //! [`Search`] only says what to try next; [`Rule`] says what counts as held. Neither reads.
 

@@ -9,6 +9,8 @@ pub struct Step {
     pub streams: u32,
     /// Why.
     pub purpose: Purpose,
+    /// For the length of a confirming run, which is longer than that of the others.
+    pub long: bool,
 }
 
 /// Why a run is made.
@@ -61,6 +63,8 @@ pub struct Search {
     /// How far from the estimate, or from where it led, the next run is.
     reach: u32,
     last: Option<(Step, bool)>,
+    /// A longer run failed where a short one held: only long ones count from here on.
+    long: bool,
     confirmed: bool,
 }
 
@@ -77,6 +81,7 @@ impl Search {
             estimate: None,
             reach: 1,
             last: None,
+            long: false,
             confirmed: false,
         }
     }
@@ -86,7 +91,10 @@ impl Search {
         if self.confirmed || self.probes >= self.budget || self.most == 0 {
             return None;
         }
-        let step = |streams, purpose| Some(Step { streams, purpose });
+        let long = self.long;
+        let step = |streams, purpose| {
+            Some(Step { streams, purpose, long: long || purpose == Purpose::Confirm })
+        };
         let Some(high) = self.high else {
             if self.low == self.most {
                 return step(self.most, Purpose::Confirm);
@@ -96,7 +104,7 @@ impl Search {
         if high - self.low > 1 {
             return step(self.between(self.low, high), Purpose::Narrow);
         }
-        let from_above = Step { streams: high, purpose: Purpose::Above };
+        let from_above = Step { streams: high, purpose: Purpose::Above, long };
         match self.last {
             Some((last, false)) if last == from_above => step(self.low, Purpose::Confirm),
             _ => Some(from_above),
@@ -107,7 +115,7 @@ impl Search {
     pub fn report(&mut self, step: Step, found: Found) {
         self.probes += 1;
         self.last = Some((step, found.held));
-        let Step { streams, purpose } = step;
+        let Step { streams, purpose, .. } = step;
         let (held, failed) = self.votes.entry(streams).or_default();
         *(if found.held { held } else { failed }) += 1;
         match purpose {
@@ -118,6 +126,10 @@ impl Search {
         }
         if !found.held && purpose == Purpose::Up {
             self.learn(streams, found.delivered);
+        }
+        if !found.held && purpose == Purpose::Confirm && !self.long {
+            self.start_again_for_longer(streams, found.delivered);
+            return;
         }
         if purpose == Purpose::Up && !found.held && self.looks_accidental(streams, found) {
             // Everything was delivered all the same: ask once more before going down.
@@ -134,6 +146,17 @@ impl Search {
             at_limit: self.confirmed && self.low == self.most,
             probes: self.probes,
         }
+    }
+
+    /// A slight overload takes long to use up the clients' buffers. What held for a short time
+    /// says little then; what failed has failed.
+    fn start_again_for_longer(&mut self, streams: u32, delivered: f64) {
+        self.long = true;
+        self.votes.retain(|_, (held, failed)| failed > held);
+        self.votes.insert(streams, (0, 1));
+        (self.low, self.high) = (0, Some(streams));
+        self.learn(streams, delivered);
+        self.reach = 1;
     }
 
     fn looks_accidental(&self, streams: u32, found: Found) -> bool {

@@ -12,11 +12,11 @@ struct Known {
 impl Known {
     /// With `noise` 0.01: one run in a hundred that should hold meets a neighbour and fails, one in
     /// a hundred that should fail holds all the same if the overload is below 5 %, and what is
-    /// delivered varies by 1 % to either side. A confirming run is three runs long: it meets a
+    /// delivered varies by 1 % to either side. A long run is three short ones: it meets a
     /// neighbour in any of them, and holds by accident only if all three do.
-    fn answer(&mut self, Step { streams, purpose }: Step) -> Found {
+    fn answer(&mut self, Step { streams, long, .. }: Step) -> Found {
         let fits = streams <= self.capacity;
-        let length = if purpose == Purpose::Confirm { 3 } else { 1 };
+        let length = if long { 3 } else { 1 };
         let mut accidents = (0..length).map(|_| self.chance.f64() < self.noise);
         let lies = if fits { accidents.any(|is| is) } else { accidents.all(|is| is) };
         let slight = f64::from(streams) < f64::from(self.capacity) * 1.05 + 1.5;
@@ -85,4 +85,18 @@ fn what_cannot_be_confirmed_says_so() {
     }
     let verdict = search.verdict();
     assert_eq!((verdict.streams, verdict.confirmed, verdict.probes), (256, false, 5));
+}
+
+#[test]
+fn an_overload_that_takes_its_time_is_found_by_longer_runs() {
+    for (short, long) in [(94, 88), (3, 2), (63, 62), (1, 0), (110, 108)] {
+        let mut search = Search::new(4096, 20);
+        while let Some(step) = search.step() {
+            let held = step.streams <= if step.long { long } else { short };
+            let delivered = f64::from(step.streams.min(long));
+            search.report(step, Found { held, delivered });
+        }
+        let verdict = search.verdict();
+        assert_eq!((verdict.streams, verdict.confirmed), (long, true), "{short}: {verdict:?}");
+    }
 }

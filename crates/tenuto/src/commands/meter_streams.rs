@@ -107,13 +107,21 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     let most = args.count::<u32>("most").min(room);
     let mut search = Search::new(most, PROBES);
     let mut probes: Vec<Probe> = Vec::new();
+    let mut trouble = None;
     while let Some(step) = search.step() {
-        let probe = probe(&asked, &target, rule, step, &stop, &bar)?;
+        let made = probe(&asked, &target, rule, step, &stop, &bar);
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // A machine that is too slow for the streams says nothing of the storage.
-        believable(&probe.outcome)?;
+        // A machine that is too slow for the streams says nothing of the storage. What was found
+        // until then is kept.
+        let probe = match made.and_then(|probe| believable(&probe.outcome).map(|()| probe)) {
+            Ok(probe) => probe,
+            Err(failure) => {
+                trouble = Some(failure);
+                break;
+            }
+        };
         let each = one.rate().0.max(1);
         #[expect(clippy::cast_precision_loss, reason = "a ratio of rates")]
         let delivered = probe.outcome.rate().0 as f64 / each as f64;
@@ -136,10 +144,16 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
         out::note("interrupted: this is what there was until then");
         return Err(Failure::reported(Code::Invalid));
     }
+    if let Some(failure) = trouble {
+        return Err(failure);
+    }
     if !verdict.confirmed {
-        return Err(Failure::new("the storage did not give the same answer twice")
-            .hint("let nothing else use it, or take a longer --duration")
-            .code(Code::Invalid));
+        return Err(Failure::new(format!(
+            "no count held when asked again, in {} runs",
+            verdict.probes
+        ))
+        .hint("let nothing else use it, or take a longer --duration")
+        .code(Code::Invalid));
     }
     Ok(())
 }
@@ -153,10 +167,10 @@ pub(super) fn confirming(probes: &[Probe], verdict: Verdict) -> Option<&Probe> {
 }
 
 /// Runs of a search at most.
-const PROBES: u32 = 20;
+const PROBES: u32 = 30;
 
-/// A confirming run is so many times as long.
-const CONFIRMING: u32 = 3;
+/// A long run, as the confirming one, takes so many times as long.
+const LONG: u32 = 3;
 
 fn probe(
     asked: &Asked,
@@ -166,8 +180,7 @@ fn probe(
     stop: &AtomicBool,
     bar: &Bar,
 ) -> Result<Probe, Failure> {
-    let confirm = step.purpose == Purpose::Confirm;
-    let length = if confirm { asked.duration * CONFIRMING } else { asked.duration };
+    let length = if step.long { asked.duration * LONG } else { asked.duration };
     let plan = asked.plan(step.streams, length, target)?;
     // What is delivered is told from a second at least, when the buffers do no longer help.
     let enough = plan.allowed() + Duration::from_secs(1);
@@ -181,7 +194,7 @@ fn probe(
         ));
         decided = rule.decided(&progress, step.streams);
         let over = match decided {
-            Some(true) => !confirm,
+            Some(true) => !step.long,
             Some(false) => progress.elapsed >= enough,
             None => false,
         };
@@ -357,12 +370,14 @@ fn found(
     probes: &[Probe],
     confirming: Option<&Probe>,
 ) -> String {
-    let mut table = Table::new(&[">streams", "why", "answer", ">frames", ">late", ">rate"]);
+    let mut table =
+        Table::new(&[">streams", "why", "answer", ">took", ">frames", ">late", ">rate"]);
     for Probe { step, held, outcome } in probes {
         table.row(vec![
             step.streams.to_string(),
             purpose(step.purpose).to_owned(),
             if *held { "held" } else { "not held" }.to_owned(),
+            show::length(outcome.took.as_secs_f64()),
             outcome.frames.to_string(),
             outcome.late_by_storage().to_string(),
             outcome.rate().to_string(),
@@ -379,13 +394,16 @@ pub(super) fn conclusion(
     confirming: Option<&Probe>,
 ) -> Vec<(&'static str, String)> {
     let count = verdict.streams;
+    let name = &asked.profile.name;
     let held = match verdict {
-        Verdict { at_limit: true, .. } => format!("at least {count}: more were not tried"),
-        Verdict { confirmed: true, .. } => count.to_string(),
-        Verdict { .. } => format!("about {count}, not confirmed"),
+        Verdict { at_limit: true, .. } => {
+            format!("at least {count} streams of {name}; more were not tried")
+        }
+        Verdict { confirmed: true, .. } => format!("{count} streams of {name}"),
+        Verdict { .. } => format!("about {count} streams of {name}, not confirmed"),
     };
     let mut lines = vec![
-        ("holds", format!("{held} streams of {}", asked.profile.name)),
+        ("holds", held),
         ("rule", rule.word().to_owned()),
         ("runs", format!("{} of {}", verdict.probes, show_duration(asked.duration))),
     ];

@@ -97,7 +97,7 @@ const CAPACITY: Command = Command {
     long: "\
 Runs more and more streams until frames are late, narrows it down, and asks again: one more than the \
 largest held must fail once more, and the largest held must hold for three times as long right after. \
-At most 20 runs. Ends with exit code 5 when the storage gives no steady answer, or when this machine \
+Where it does not, the search goes on with such long runs; there are at most 30. Ends with exit code 5 when the storage gives no steady answer, or when this machine \
 and not the storage was late.",
     inner: &[],
     rows: &[

