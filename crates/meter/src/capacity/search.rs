@@ -156,7 +156,7 @@ impl Search {
         self.votes.insert(streams, (0, 1));
         (self.low, self.high) = (0, Some(streams));
         self.learn(streams, delivered);
-        self.reach = 1;
+        self.reach = (self.reach / 2).max(1);
     }
 
     fn looks_accidental(&self, streams: u32, found: Found) -> bool {
