@@ -42,6 +42,8 @@ pub struct Verdict {
     pub streams: u32,
     /// They held when asked again for longer, from above.
     pub confirmed: bool,
+    /// The smallest count that failed: one more, unless the runs were used up between the two.
+    pub too_many: Option<u32>,
     /// More were not tried because there is no room for them.
     pub at_limit: bool,
     /// Runs made.
@@ -101,7 +103,9 @@ impl Search {
             }
             return step((self.low * 4).clamp(1, self.most), Purpose::Up);
         };
-        if high - self.low > 1 {
+        // The last two runs are for a sure answer, even if it is not the finest.
+        let last_two = self.budget - self.probes <= 2 && self.low > 0;
+        if high - self.low > 1 && !last_two {
             return step(self.between(self.low, high), Purpose::Narrow);
         }
         let from_above = Step { streams: high, purpose: Purpose::Above, long };
@@ -143,6 +147,7 @@ impl Search {
         Verdict {
             streams: self.low,
             confirmed: self.confirmed,
+            too_many: self.high,
             at_limit: self.confirmed && self.low == self.most,
             probes: self.probes,
         }

@@ -78,6 +78,18 @@ fn the_confirming_run_comes_from_above() {
 }
 
 #[test]
+fn the_last_runs_make_sure_of_what_was_found() {
+    let mut search = Search::new(4096, 12);
+    let mut storage = known(3000, 0.0, 1);
+    while let Some(step) = search.step() {
+        search.report(step, storage.answer(step));
+    }
+    let verdict = search.verdict();
+    assert!(verdict.confirmed && verdict.probes == 12, "{verdict:?}");
+    assert!(verdict.streams <= 3000 && verdict.too_many.is_some_and(|n| n > 3000), "{verdict:?}");
+}
+
+#[test]
 fn what_cannot_be_confirmed_says_so() {
     let mut search = Search::new(4096, 5);
     while let Some(step) = search.step() {

@@ -130,6 +130,7 @@ pub(super) fn capacity(
         "streams": verdict.streams,
         "confirmed": verdict.confirmed,
         "at_limit": verdict.at_limit,
+        "too_many": verdict.too_many,
         "late_share_at_most": confirming.map(|probe| rule.certainty(&probe.outcome)),
         "runs": runs.collect::<Vec<_>>(),
     })

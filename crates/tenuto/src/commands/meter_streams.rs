@@ -399,6 +399,9 @@ pub(super) fn conclusion(
         Verdict { at_limit: true, .. } => {
             format!("at least {count} streams of {name}; more were not tried")
         }
+        Verdict { confirmed: true, too_many: Some(more), .. } if more > count + 1 => {
+            format!("{count} streams of {name}; {more} are too many, those between were not tried")
+        }
         Verdict { confirmed: true, .. } => format!("{count} streams of {name}"),
         Verdict { .. } => format!("about {count} streams of {name}, not confirmed"),
     };
