@@ -12,7 +12,7 @@ use media::{Body, NotPackaged, Packaging, PackagingOptions, Slice};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::{Store, StoreError, TitleId, TitleRecord};
 use units::ByteCount;
 
@@ -99,25 +99,39 @@ impl Library {
         media.map(|(number, record)| (number, record.name)).collect()
     }
 
-    /// Opens a title that nobody has asked for yet. False: that is enough, since memory is full or
-    /// the disk has viewers to serve.
+    /// Opens what it can of all titles before there are viewers to wait for.
+    pub(crate) fn open_first(&self) {
+        let until = Instant::now() + FIRST;
+        for (_, name) in self.playable() {
+            // What does not open says so to who asks for it.
+            let _ = self.open_within(&name, |_| Some(()));
+            if self.is_full() || Instant::now() >= until {
+                break;
+            }
+        }
+    }
+
+    /// Opens a title that nobody has asked for yet. False: the disk has viewers to serve.
     pub(crate) fn open_ahead(&self, name: &str, pace: &EnginePace) -> bool {
-        let opened = self.open_within(name, pace, AHEAD_PATIENCE);
+        let opened = self.open_within(name, |bytes| pace.turn(bytes, AHEAD_PATIENCE));
+        !matches!(opened, Err(NotOpened::Busy))
+    }
+
+    /// Whether one open title more would put another out.
+    pub(crate) fn is_full(&self) -> bool {
         let open = self.lock();
-        let mean = open.memory / (open.titles.len() as u64).max(1);
-        !matches!(opened, Err(NotOpened::Busy)) && open.memory + mean <= self.memory.0
+        open.memory + open.memory / (open.titles.len() as u64).max(1) > self.memory.0
     }
 
     /// Opens a title, or finds it open. May wait for the disk.
     pub(crate) fn open(&self, name: &str, pace: &EnginePace) -> Result<Arc<OpenTitle>, NotOpened> {
-        self.open_within(name, pace, PATIENCE)
+        self.open_within(name, |bytes| pace.turn(bytes, PATIENCE))
     }
 
-    fn open_within(
+    fn open_within<Turn>(
         &self,
         name: &str,
-        pace: &EnginePace,
-        patience: Duration,
+        turn: impl FnOnce(ByteCount) -> Option<Turn>,
     ) -> Result<Arc<OpenTitle>, NotOpened> {
         let (number, record) = self.find(name).ok_or(NotOpened::NoTitle)?;
         let key = self.key(number, record.id);
@@ -125,8 +139,7 @@ impl Library {
             return Ok(open);
         }
         let shelf = &self.shelves[number];
-        let turn = pace.turn(ByteCount(record.index_bytes.max(1)), patience);
-        let turn = turn.ok_or(NotOpened::Busy)?;
+        let turn = turn(ByteCount(record.index_bytes.max(1))).ok_or(NotOpened::Busy)?;
         let index = shelf.store.index(record.id).map_err(|error| NotOpened::from(&error))?;
         drop(turn);
         let packaging = Packaging::new(index, &self.packaging).map_err(NotOpened::NotPlayable)?;
@@ -290,5 +303,7 @@ const KEY_BITS: u32 = 48;
 /// How long a viewer may wait for a title's index behind other viewers' media: about as long as a
 /// player waits for a manifest.
 const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a start may take for opening titles: some hundreds on a hard disk.
+const FIRST: Duration = Duration::from_secs(3);
 /// How long a title that nobody asked for may wait: it keeps the thread from those who ask.
 const AHEAD_PATIENCE: Duration = Duration::from_millis(500);

@@ -8,10 +8,12 @@ use crate::core::{Caller, CoreHandle, Notice, WorkerHandle};
 use crate::library::{NotOpened, OpenTitle};
 use crate::pace::EnginePace;
 use crate::shared::Shared;
-use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Work for the opener; answered with [`Notice::Opened`].
 #[derive(Debug)]
@@ -54,19 +56,23 @@ pub(crate) fn spawn(
             let connection = caller.connection;
             workers[caller.worker].tell(Notice::Opened { connection, result });
         };
-        for (shelf, name) in shared.library.playable() {
-            // Viewers first.
-            loop {
-                match queue.try_recv() {
-                    Ok(task) => answer(task),
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => return,
+        let mut ahead: VecDeque<_> = shared.library.playable().into();
+        let mut pause = Duration::ZERO;
+        while !ahead.is_empty() && !shared.library.is_full() {
+            match queue.recv_timeout(pause) {
+                Ok(task) => answer(task),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    let Some((shelf, name)) = ahead.front() else { break };
+                    let shelf = &shared.library.shelves[*shelf];
+                    let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
+                    if shared.library.open_ahead(name, &pace) {
+                        ahead.pop_front();
+                        pause = Duration::ZERO;
+                    } else {
+                        pause = PAUSE;
+                    }
                 }
-            }
-            let shelf = &shared.library.shelves[shelf];
-            let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
-            if !shared.library.open_ahead(&name, &pace) {
-                break;
             }
         }
         queue.into_iter().for_each(answer);
@@ -93,6 +99,9 @@ fn work(
         }
     }
 }
+
+/// How long a disk that has viewers to serve is not asked for titles that nobody has asked for.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// Viewers waiting for titles to open; one more is told to come again. A title opens in some
 /// milliseconds, so that this is seconds of waiting.

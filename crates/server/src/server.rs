@@ -116,6 +116,7 @@ impl Server {
         }
         let the_core =
             Core::new(engine, config.slot, Arc::clone(&shared), events, handles, disks, pool);
+        shared.library.open_first();
         for worker in workers {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
             threads.push(worker.begin(shared, core, opener, patience(&config)));

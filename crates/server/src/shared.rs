@@ -49,6 +49,15 @@ pub(crate) struct HttpCounters {
     pub(crate) stalled: AtomicU64,
     /// Responses that broke off because bytes could not be had.
     pub(crate) broken: AtomicU64,
+    /// Each body that is being sent holds one.
+    pub(crate) under_way: Arc<()>,
+}
+
+impl HttpCounters {
+    /// Whether any body of media is being sent, or waits for the next of its bytes.
+    pub(crate) fn is_sending(&self) -> bool {
+        Arc::strong_count(&self.under_way) > 1
+    }
 }
 
 /// The engine's books at the start of a slot.

@@ -443,7 +443,9 @@ impl Core {
 
     fn is_over(&self, now: Moment) -> bool {
         let Some(at) = self.stop_at else { return false };
-        now >= at || self.engine.status(now).active == 0 && self.requests.is_empty()
+        // A body is asked for in parts: between two of them nothing is asked for.
+        let idle = self.requests.is_empty() && !self.shared.http.is_sending();
+        now >= at || idle && self.engine.status(now).active == 0
     }
 }
 

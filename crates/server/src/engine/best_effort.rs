@@ -37,6 +37,11 @@ impl BestEffort {
         !self.waiting.is_empty()
     }
 
+    /// Whether the next permit has waited for a whole slot.
+    pub(super) fn has_waited(&self, slot: SlotIndex) -> bool {
+        self.waiting.front().is_some_and(|waiting| waiting.since.next() < slot)
+    }
+
     /// Whether permits granted with a batch are in use: they may take until the slot ends.
     pub(super) fn is_in_batch(&self) -> bool {
         !self.in_batch.is_empty()

@@ -13,11 +13,15 @@
 //! Otherwise the sweep goes on as it was: broken off and begun anew it could cost more than it was
 //! charged.
 //!
+//! Work without a deadline goes between two sweeps if the plan then still holds; when it has waited for
+//! a slot, also into a sweep, which is then begun anew as for a newcomer.
+//!
 //! Reads of a stream that lie one behind the other stay in that order, whichever way the arm goes.
 
 use super::disks::Disk;
 use super::streams::StreamId;
 use super::{Engine, ReadId};
+use scheduler::admission::Policy;
 use scheduler::{Demand, Next, PieceDue, Plan, PolicyKind, Slack, Sweep, TimeGuard, Verdict};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -140,14 +144,26 @@ impl Engine {
 
     /// Asks the policy about the demand at hand; a yes leaves its plan as the proposal.
     pub(super) fn verdict(&mut self, disk: usize) -> Verdict {
+        let demand = std::mem::take(&mut self.demand);
+        let verdict = self.verdict_after(disk, self.config.policy.policy(), &demand, 0);
+        self.demand = demand;
+        verdict
+    }
+
+    // The same, if the device first does something else for so many nanoseconds.
+    fn verdict_after(
+        &mut self,
+        disk: usize,
+        policy: &dyn Policy,
+        demand: &Demand,
+        work: u64,
+    ) -> Verdict {
         let back = if self.plans(disk) { self.droppable(disk) } else { Vec::new() };
         let state = &mut self.disks[disk];
         back.iter().for_each(|chosen| state.books.put_back(chosen.piece));
-        let free_at = state.free_at(self.now, &back);
+        let free_at = Moment(state.free_at(self.now, &back).0.saturating_add(work));
         let mut proposal = std::mem::take(&mut state.sweeps.proposal);
-        let policy = self.config.policy.policy();
-        let verdict =
-            policy.verdict(&state.books, &state.supply(free_at), &self.demand, &mut proposal);
+        let verdict = policy.verdict(&state.books, &state.supply(free_at), demand, &mut proposal);
         state.sweeps.proposal = proposal;
         back.iter().for_each(|chosen| state.books.take_up(chosen.piece));
         state.sweeps.back = back.into_iter().map(|chosen| chosen.read).collect();
@@ -222,14 +238,19 @@ impl Engine {
             if state.busy() >= state.guarantee.queue_depth.max(1) {
                 return;
             }
-            if state.sweeps.chosen.is_empty() {
-                // Between two sweeps, so that no sweep is cut.
-                if state.work.in_flight() == 0 && state.work.is_waiting() && self.has_spare(disk) {
-                    let state = &mut self.disks[disk];
-                    (state.sweeps.sign, state.sweeps.to_end) = (now, 0);
-                    self.grant(disk);
-                    continue;
-                }
+            // Between two sweeps; after a slot of waiting, within one, if it may be begun anew.
+            let between = state.sweeps.chosen.is_empty();
+            let work = &state.work;
+            if work.in_flight() == 0
+                && (if between { work.is_waiting() } else { work.has_waited(self.slot) })
+                && self.has_spare(disk)
+            {
+                let state = &mut self.disks[disk];
+                (state.sweeps.sign, state.sweeps.to_end) = (now, 0);
+                self.grant(disk);
+                continue;
+            }
+            if between {
                 self.choose(now, disk);
             }
             let Some(next) = self.disks[disk].sweeps.chosen.pop_front() else { return };
@@ -244,7 +265,8 @@ impl Engine {
         }
     }
 
-    // Whether one piece of work without a deadline can be done first, everybody staying on time.
+    // Whether one piece of work without a deadline can be done now, everybody staying on time. If
+    // so, what is chosen and not in the device is unread again, as when somebody is let in.
     fn has_spare(&mut self, disk: usize) -> bool {
         let state = &self.disks[disk];
         let Some(costs) = &state.facts.costs else { return false };
@@ -253,16 +275,12 @@ impl Engine {
         let work = state.facts.charge(costs, reads, transfer.saturating_mul(reads));
         let mut demand = std::mem::take(&mut self.demand);
         demand.begin(self.slot);
-        let state = &mut self.disks[disk];
-        let free_at = Moment(state.free_at(self.now, &[]).0.saturating_add(work));
-        let mut plan = std::mem::take(&mut state.sweeps.proposal);
         let policy = PolicyKind::TimeDomain.policy();
-        let verdict = policy.verdict(&state.books, &state.supply(free_at), &demand, &mut plan);
-        state.sweeps.proposal = plan;
-        if verdict.is_admit() {
-            std::mem::swap(&mut state.sweeps.plan, &mut state.sweeps.proposal);
-        }
+        let verdict = self.verdict_after(disk, policy, &demand, work);
         self.demand = demand;
+        if verdict.is_admit() {
+            self.adopt_plan(disk);
+        }
         verdict.is_admit()
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Transfer {
     next_number: u64,
     // Nothing more is sent.
     stopped: bool,
+    // Held by every body that is being sent, so that they can be counted.
+    _under_way: Arc<()>,
 }
 
 /// A part of the body: stored bytes asked for with one request, and the generated ones between.
@@ -80,13 +82,14 @@ pub(crate) struct OutOfOrder;
 
 impl Transfer {
     /// `range` of `body` behind `head`. `first_number` and those after it are the connection's
-    /// alone.
+    /// alone; `under_way` is held until the transfer is over.
     pub(crate) fn new(
         session: SessionId,
         head: Vec<u8>,
         body: Arc<Body>,
         range: Range<u64>,
         first_number: u64,
+        under_way: Arc<()>,
     ) -> Self {
         Self {
             session,
@@ -97,6 +100,7 @@ impl Transfer {
             sending: VecDeque::new(),
             next_number: first_number,
             stopped: false,
+            _under_way: under_way,
         }
     }
 
@@ -346,7 +350,14 @@ mod tests {
     fn play(body: &Arc<Body>, range: Range<u64>, seed: u64) -> Viewer {
         let mut random = fastrand::Rng::with_seed(seed);
         let pool = Pool::new(ByteCount::mib(64), ByteCount::mib(1));
-        let transfer = Transfer::new(SessionId(1), b"head".to_vec(), Arc::clone(body), range, 5);
+        let transfer = Transfer::new(
+            SessionId(1),
+            b"head".to_vec(),
+            Arc::clone(body),
+            range,
+            5,
+            Arc::default(),
+        );
         let (received, in_flight) = (Vec::new(), VecDeque::new());
         let (answered, delivered) = (Vec::new(), Vec::new());
         let mut viewer = Viewer { transfer, received, in_flight, answered, delivered };
@@ -397,7 +408,14 @@ mod tests {
     }
 
     fn whole(body: &Arc<Body>) -> Transfer {
-        Transfer::new(SessionId(1), b"head".to_vec(), Arc::clone(body), 0..body.len(), 0)
+        Transfer::new(
+            SessionId(1),
+            b"head".to_vec(),
+            Arc::clone(body),
+            0..body.len(),
+            0,
+            Arc::default(),
+        )
     }
 
     fn body(slices: &[Slice]) -> (Arc<Body>, Vec<u8>) {

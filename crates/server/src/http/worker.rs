@@ -302,7 +302,8 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         exchange.status = head.status();
         let head = head.finish(range.end - range.start, exchange.keep_alive);
-        let transfer = Transfer::new(session, head, body, range, connection.next_number);
+        let under_way = Arc::clone(&self.shared.http.under_way);
+        let transfer = Transfer::new(session, head, body, range, connection.next_number, under_way);
         connection.doing = Doing::Sending(exchange, Box::new(transfer));
         connection.taken.1 = Instant::now();
         self.pump(id);

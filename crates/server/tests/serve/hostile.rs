@@ -147,7 +147,8 @@ fn a_viewer_that_leaves_in_the_middle_costs_nobody_anything() {
     let serving = stage.serve_with(|config| config.memory = ByteCount::mib(512));
     for _ in 0..3 {
         let mut leaver = serving.client();
-        let path = leaver.get("/t/large.mp4").field("location").unwrap().to_owned();
+        let answer = leaver.get("/t/large.mp4");
+        let path = answer.field("location").unwrap_or_else(|| panic!("{answer:?}")).to_owned();
         leaver.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
         std::io::BufRead::fill_buf(&mut leaver.stream).unwrap();
     }

@@ -83,7 +83,7 @@ fn stopping_lets_nobody_in_and_waits_for_those_who_play() {
     let newcomer = serving.client().get("/t/film.mp4");
     assert_eq!((newcomer.status, &*newcomer.error()), (503, "stopping"));
     let answer = viewer.get(&path);
-    assert!(answer.status == 200 && answer.whole, "who plays plays on");
+    assert!(answer.status == 200 && answer.whole, "who plays plays on: {answer:?}");
     serving.server.stop(Duration::ZERO);
     serving.server.wait().unwrap();
     Store::open(&stage.path).expect("the store is nobody's now");
