@@ -189,7 +189,7 @@ impl Library {
     }
 
     /// All titles by name, with where to play them.
-    pub(crate) fn titles(&self) -> Vec<wire::Title> {
+    pub(crate) fn list(&self) -> Vec<wire::Title> {
         let mut all = BTreeMap::new();
         for shelf in &self.shelves {
             for record in shelf.store.titles() {

@@ -67,7 +67,7 @@ impl Scrape {
         let engine = &self.0.books().engine;
         out.bytes("buffers_used", "Read buffers in use", engine.buffers_used)?;
         out.bytes("buffers_limit", "Read buffers there are", engine.buffers_total)?;
-        let (titles, bytes) = self.0.library.held();
+        let (titles, bytes) = self.0.titles.held();
         out.gauge("titles_open", "Titles with their index in memory", titles)?;
         out.bytes("indexes_used", "Indexes in memory", bytes)?;
         out.counter(
@@ -80,7 +80,7 @@ impl Scrape {
     fn disks(&self, out: &mut Out<'_, '_>) -> fmt::Result {
         let books = self.0.books();
         let names: Vec<String> =
-            self.0.library.shelves.iter().map(|shelf| shelf.path.display().to_string()).collect();
+            self.0.titles.shelves.iter().map(|shelf| shelf.path.display().to_string()).collect();
         let disks = &books.engine.disks;
         let of = |value: fn(&crate::engine::DiskStatus) -> u64| -> Vec<(&str, u64)> {
             names.iter().map(String::as_str).zip(disks.iter().map(value)).collect()

@@ -56,17 +56,17 @@ pub(crate) fn spawn(
             let connection = caller.connection;
             workers[caller.worker].tell(Notice::Opened { connection, result });
         };
-        let mut ahead: VecDeque<_> = shared.library.playable().into();
+        let mut ahead: VecDeque<_> = shared.titles.playable().into();
         let mut pause = Duration::ZERO;
-        while !ahead.is_empty() && !shared.library.is_full() {
+        while !ahead.is_empty() && !shared.titles.is_full() {
             match queue.recv_timeout(pause) {
                 Ok(task) => answer(task),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     let Some((shelf, name)) = ahead.front() else { break };
-                    let shelf = &shared.library.shelves[*shelf];
+                    let shelf = &shared.titles.shelves[*shelf];
                     let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
-                    if shared.library.open_ahead(name, &pace) {
+                    if shared.titles.open_ahead(name, &pace) {
                         ahead.pop_front();
                         pause = Duration::ZERO;
                     } else {
@@ -86,12 +86,12 @@ fn work(
 ) -> (Caller, Result<Arc<OpenTitle>, NotOpened>) {
     match task {
         Task::Open { caller, name } => {
-            let Some((number, _)) = shared.library.find(&name) else {
+            let Some((number, _)) = shared.titles.find(&name) else {
                 return (caller, Err(NotOpened::NoTitle));
             };
-            let shelf = &shared.library.shelves[number];
+            let shelf = &shared.titles.shelves[number];
             let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
-            (caller, shared.library.open(&name, &pace))
+            (caller, shared.titles.open(&name, &pace))
         }
         Task::Make { caller, title, tracks } => {
             title.body(&tracks);

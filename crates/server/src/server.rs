@@ -116,7 +116,7 @@ impl Server {
         }
         let the_core =
             Core::new(engine, config.slot, Arc::clone(&shared), events, handles, disks, pool);
-        shared.library.open_first();
+        shared.titles.open_first();
         for worker in workers {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
             threads.push(worker.begin(shared, core, opener, patience(&config)));
@@ -299,7 +299,7 @@ fn control(
     core: &CoreHandle,
 ) -> Result<Vec<ControlServer>, ServerError> {
     let config = Arc::new(config.clone());
-    let shelves = 0..shared.library.shelves.len();
+    let shelves = 0..shared.titles.shelves.len();
     let served = shelves.map(|shelf| Served {
         shelf,
         shared: Arc::clone(shared),

@@ -18,7 +18,7 @@ use units::SlotIndex;
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
-    pub(crate) library: Library,
+    pub(crate) titles: Library,
     pub(crate) sessions: Sessions,
     pub(crate) log: Log,
     pub(crate) http: HttpCounters,
@@ -72,14 +72,14 @@ pub(crate) struct Books {
 impl Shared {
     pub(crate) fn new(
         clock: Clock,
-        library: Library,
+        titles: Library,
         sessions: Sessions,
         log: Log,
         about: About,
     ) -> Self {
         Self {
             clock,
-            library,
+            titles,
             sessions,
             log,
             http: HttpCounters::default(),
@@ -160,7 +160,7 @@ impl Shared {
     }
 
     fn disks(&self, books: &Books) -> Vec<wire::DiskStatus> {
-        let shelves = self.library.shelves.iter().zip(&books.engine.disks).zip(&books.slots);
+        let shelves = self.titles.shelves.iter().zip(&books.engine.disks).zip(&books.slots);
         let disks = shelves.map(|((shelf, disk), slots)| wire::DiskStatus {
             store: shelf.path.display().to_string(),
             uuid: shelf.store.info().uuid.to_string(),

@@ -37,7 +37,7 @@ impl ControlServer {
     /// Listens for the store's commands. The store is ours, so a socket that is there already was
     /// left behind by a server that was killed.
     pub(crate) fn start(served: Served) -> io::Result<Self> {
-        let store = &served.shared.library.shelves[served.shelf].store;
+        let store = &served.shared.titles.shelves[served.shelf].store;
         let path = socket_path(store.info().uuid);
         let directory = path.parent().unwrap_or(&path);
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;

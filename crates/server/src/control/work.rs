@@ -58,7 +58,7 @@ impl Worker<'_> {
     }
 
     fn shelf(&self) -> &Shelf {
-        &self.served.shared.library.shelves[self.served.shelf]
+        &self.served.shared.titles.shelves[self.served.shelf]
     }
 
     fn pace(&self) -> EnginePace {
@@ -91,7 +91,7 @@ impl Worker<'_> {
     /// Hides the title; the core gives its space back when nobody plays it any more.
     fn remove(&self, name: &str) -> Result<Reply, wire::Failure> {
         let record = self.shelf().store.hide(name).map_err(|error| failure(&error))?;
-        let title = self.served.shared.library.key(self.served.shelf, record.id);
+        let title = self.served.shared.titles.key(self.served.shelf, record.id);
         let (tell, told) = bounded(1);
         self.served.core.tell(Event::Withdraw { title, in_use: tell });
         // A core that has ended plays nothing.

@@ -277,7 +277,7 @@ impl Core {
 
     fn withdraw(&mut self, title: TitleKey, in_use: &Sender<bool>) {
         self.withdrawn.insert(title);
-        self.shared.library.forget(title);
+        self.shared.titles.forget(title);
         let used = self.engine.withdraw_title(self.clock.now(), title);
         if !used {
             self.release(title);
@@ -287,7 +287,7 @@ impl Core {
 
     /// Nobody plays a hidden title any more.
     fn release(&self, title: TitleKey) {
-        let (shelf, id) = self.shared.library.place(title);
+        let (shelf, id) = self.shared.titles.place(title);
         shelf.store.release(id);
     }
 

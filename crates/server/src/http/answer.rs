@@ -48,7 +48,7 @@ pub(crate) fn answer(
         Route::Root => Answer::Reply(Reply::redirect("/console/")),
         Route::Console(name) => Answer::Reply(console_file(&name)),
         Route::Titles => {
-            Answer::Reply(Reply::json(200, &json!({ "titles": shared.library.titles() })))
+            Answer::Reply(Reply::json(200, &json!({ "titles": shared.titles.list() })))
         }
         Route::Status => Answer::Reply(Reply::json(200, &shared.status())),
         Route::Metrics => Answer::Reply(match metrics::text(shared) {
@@ -253,7 +253,7 @@ fn title(
     if let Some(title) = opened {
         return Ok((title, name));
     }
-    match shared.library.opened(&name) {
+    match shared.titles.opened(&name) {
         Ok(Some(title)) => Ok((title, name)),
         Ok(None) => Err(Answer::Open(name)),
         Err(why) => Err(Answer::Reply(not_opened(&name, &why))),
