@@ -25,7 +25,7 @@ use scheduler::admission::Policy;
 use scheduler::{Demand, Next, PieceDue, Plan, PolicyKind, Slack, Sweep, TimeGuard, Verdict};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, SlotIndex};
 
 /// What a disk's planned reading knows.
 #[derive(Debug, Default)]
@@ -38,6 +38,8 @@ pub(super) struct Sweeps {
     chosen: VecDeque<Chosen>,
     /// Where the last read given to the device ends.
     arm: u64,
+    /// When work without a deadline last asked to go into a sweep.
+    asked: Option<SlotIndex>,
     /// In the device: reads, and nanoseconds of transfer.
     reads: u64,
     transfer: u64,
@@ -240,11 +242,8 @@ impl Engine {
             }
             // Between two sweeps; after a slot of waiting, within one, if it may be begun anew.
             let between = state.sweeps.chosen.is_empty();
-            let work = &state.work;
-            if work.in_flight() == 0
-                && (if between { work.is_waiting() } else { work.has_waited(self.slot) })
-                && self.has_spare(disk)
-            {
+            let waits = state.work.in_flight() == 0 && state.work.is_waiting();
+            if waits && (between || self.asks_within(disk)) && self.has_spare(disk) {
                 let state = &mut self.disks[disk];
                 (state.sweeps.sign, state.sweeps.to_end) = (now, 0);
                 self.grant(disk);
@@ -263,6 +262,18 @@ impl Engine {
             }
             self.push_read(now, next.read);
         }
+    }
+
+    // Whether work has waited long enough to ask within a sweep: once a slot, because a sweep of a
+    // fast disk has thousands of reads, and asking is a decision.
+    fn asks_within(&mut self, disk: usize) -> bool {
+        let slot = self.slot;
+        let state = &mut self.disks[disk];
+        let asks = state.work.has_waited(slot) && state.sweeps.asked != Some(slot);
+        if asks {
+            state.sweeps.asked = Some(slot);
+        }
+        asks
     }
 
     // Whether one piece of work without a deadline can be done now, everybody staying on time. If
