@@ -1,0 +1,141 @@
+//! Records into memory at once, into the file by another thread.
+//!
+//! ```text
+//!   Sink::put ─▶ [block being filled] ─full─▶ (channel, bounded) ─▶ writer thread
+//!                        ▲                                              │
+//!                        └──────────────── empty blocks ◀───────────────┘
+//! ```
+//!
+//! No allocation after the first blocks have gone round. If the writer is behind by all blocks,
+//! [`Room::Wait`] waits for it (where there is no clock to be late by) and [`Room::Count`] counts
+//! what finds no room: the measurement goes on, and [`Written::lost`] names the loss.
+
+use super::{LogError, Record, Writer};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// What happens to a record that finds no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It waits until there is some: nothing is lost, and the run takes longer.
+    Wait,
+    /// It is counted as lost: nothing waits.
+    Count,
+}
+
+/// Takes records; owned by who measures. A sink without a file takes nothing.
+pub struct Sink {
+    block: Vec<Record>,
+    ways: Option<Ways>,
+    room: Room,
+    lost: u64,
+    first_lost: Option<u64>,
+}
+
+struct Ways {
+    full: SyncSender<Vec<Record>>,
+    empty: Receiver<Vec<Record>>,
+}
+
+/// The thread that writes.
+pub struct Behind(JoinHandle<Result<Writer, LogError>>);
+
+/// What became of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Records in the file.
+    pub records: u64,
+    /// Records that found no room and are not in it.
+    pub lost: u64,
+    /// When the first of these was to be asked for, in nanoseconds.
+    pub first_lost: Option<u64>,
+}
+
+/// Starts a log in a new file with memory for `blocks` blocks of [`BLOCK`] records.
+pub fn behind(path: &Path, blocks: usize, room: Room) -> Result<(Sink, Behind), LogError> {
+    let mut writer = Writer::create(path)?;
+    let blocks = blocks.max(2);
+    let (full, to_write) = sync_channel::<Vec<Record>>(blocks);
+    let (give_back, empty) = sync_channel(blocks);
+    for _ in 0..blocks - 1 {
+        let _ = give_back.send(Vec::with_capacity(BLOCK));
+    }
+    let write = move || {
+        for mut block in to_write {
+            writer.put(&block)?;
+            block.clear();
+            // Who measures may be gone already.
+            let _ = give_back.send(block);
+        }
+        Ok(writer)
+    };
+    let spawned = std::thread::Builder::new().name("meter-log".to_owned()).spawn(write);
+    let thread = spawned.map_err(|error| LogError {
+        path: path.to_owned(),
+        reason: format!("no thread for the log: {error}"),
+    })?;
+    let ways = Some(Ways { full, empty });
+    let block = Vec::with_capacity(BLOCK);
+    Ok((Sink { block, ways, room, lost: 0, first_lost: None }, Behind(thread)))
+}
+
+impl Sink {
+    /// One that keeps nothing.
+    pub fn none() -> Self {
+        Self { block: Vec::new(), ways: None, room: Room::Count, lost: 0, first_lost: None }
+    }
+
+    /// Whether records are kept.
+    pub fn keeps(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// One more.
+    pub fn put(&mut self, record: Record) {
+        if self.block.len() == self.block.capacity() && !self.turn(&record) {
+            return;
+        }
+        self.block.push(record);
+    }
+
+    /// Hands a full block on and takes an empty one. False: there is no room for this record.
+    #[cold]
+    fn turn(&mut self, record: &Record) -> bool {
+        let Some(ways) = &self.ways else { return false };
+        if !self.block.is_empty() {
+            // Never full: it has room for all blocks there are. Where the writer has failed, it says
+            // why when it is asked.
+            let _ = ways.full.try_send(std::mem::take(&mut self.block));
+        }
+        let empty = match self.room {
+            Room::Wait => ways.empty.recv().ok(),
+            Room::Count => ways.empty.try_recv().ok(),
+        };
+        let Some(block) = empty else {
+            self.lost += 1;
+            self.first_lost.get_or_insert(record.intended);
+            return false;
+        };
+        self.block = block;
+        true
+    }
+}
+
+impl Behind {
+    /// Waits until all is written. `about`: what the file says of the run, by name.
+    pub fn finish(self, mut sink: Sink, about: &[(&str, String)]) -> Result<Written, LogError> {
+        if let Some(ways) = sink.ways.take() {
+            let _ = ways.full.send(std::mem::take(&mut sink.block));
+        }
+        let writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let records = writer.records();
+        let lost = format!("{}", sink.lost);
+        let about: Vec<(&str, String)> = about.iter().cloned().chain([("lost", lost)]).collect();
+        writer.finish(&about)?;
+        Ok(Written { records, lost: sink.lost, first_lost: sink.first_lost })
+    }
+}
+
+/// Records of a block, which is a row group: 1.5 MiB.
+pub(super) const BLOCK: usize = 16 << 10;

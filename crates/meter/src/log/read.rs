@@ -1,0 +1,130 @@
+//! A log back into records, a row group at a time.
+
+use super::schema::{COLUMNS, Holds};
+use super::{FILE, LogError, NONE, Record};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// A log that can be read: records in the order in which they were put, a row group each time.
+pub struct Reader {
+    path: PathBuf,
+    inner: SerializedFileReader<File>,
+    group: usize,
+}
+
+/// Opens a log, or that of a run's directory.
+pub fn read(path: &Path) -> Result<Reader, LogError> {
+    let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
+    let failed = |reason: String| LogError { path: path.clone(), reason };
+    let file =
+        File::open(&path).map_err(|error| failed(format!("{error}; name a run's directory")))?;
+    let inner = SerializedFileReader::new(file).map_err(|error| {
+        failed(format!("no log of operations ({error}); was the run that made it killed?"))
+    })?;
+    let schema = inner.metadata().file_metadata().schema_descr();
+    for (i, column) in COLUMNS.iter().enumerate() {
+        let has = (i < schema.num_columns()).then(|| schema.column(i).name().to_owned());
+        if has.as_deref() != Some(column.name) {
+            let other =
+                format!("column {} is not '{}': another version made it", i + 1, column.name);
+            return Err(failed(other));
+        }
+    }
+    Ok(Reader { path, inner, group: 0 })
+}
+
+impl Reader {
+    /// What the file says of the run, by name.
+    pub fn about(&self, name: &str) -> Option<String> {
+        let name = format!("tenuto.{name}");
+        let entries = self.inner.metadata().file_metadata().key_value_metadata()?;
+        entries.iter().find(|entry| entry.key == name)?.value.clone()
+    }
+
+    /// How many there are.
+    pub fn records(&self) -> u64 {
+        self.inner.metadata().file_metadata().num_rows().cast_unsigned()
+    }
+
+    fn next_group(&mut self) -> Result<Vec<Record>, ParquetError> {
+        let group = self.inner.get_row_group(self.group)?;
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let mut records = vec![Record::default(); rows];
+        for (i, column) in COLUMNS.iter().enumerate() {
+            let reader = group.get_column_reader(i)?;
+            fill(&column.holds, reader, &mut records)?;
+        }
+        Ok(records)
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Vec<Record>, LogError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.group >= self.inner.num_row_groups() {
+            return None;
+        }
+        let records = self.next_group().map_err(|error| LogError {
+            path: self.path.clone(),
+            reason: format!("row group {} cannot be read: {error}", self.group),
+        });
+        self.group += 1;
+        Some(records)
+    }
+}
+
+fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(), ParquetError> {
+    let rows = records.len();
+    match (holds, reader) {
+        (Holds::Int32(_, put), ColumnReader::Int32ColumnReader(reader)) => {
+            let (values, _) = values(reader, rows)?;
+            records.iter_mut().zip(values).for_each(|(record, value)| put(record, value));
+        }
+        (Holds::Int64(_, put), ColumnReader::Int64ColumnReader(reader)) => {
+            let (values, _) = values(reader, rows)?;
+            records.iter_mut().zip(values).for_each(|(record, value)| put(record, value));
+        }
+        (Holds::Time(_, put), ColumnReader::Int64ColumnReader(reader)) => {
+            let (values, there) = values(reader, rows)?;
+            let mut values = values.into_iter();
+            for (record, there) in records.iter_mut().zip(there) {
+                let value = if there == 1 { values.next().map(i64::cast_unsigned) } else { None };
+                put(record, value.unwrap_or(NONE));
+            }
+        }
+        (Holds::Flag(_, put), ColumnReader::BoolColumnReader(reader)) => {
+            let (values, _) = values(reader, rows)?;
+            records.iter_mut().zip(values).for_each(|(record, value)| put(record, value));
+        }
+        (Holds::Word(_, put), ColumnReader::ByteArrayColumnReader(reader)) => {
+            let (values, _) = values(reader, rows)?;
+            let mut known = true;
+            for (record, value) in records.iter_mut().zip(values) {
+                known &= put(record, value.data());
+            }
+            if !known {
+                return Err(ParquetError::General("a word that no version wrote".to_owned()));
+            }
+        }
+        _ => return Err(ParquetError::General("a column of another type".to_owned())),
+    }
+    Ok(())
+}
+
+/// All values of a column of a row group, and for each row whether it has one.
+fn values<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    rows: usize,
+) -> Result<(Vec<T::T>, Vec<i16>), ParquetError> {
+    let (mut values, mut there) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+    let (got, ..) = reader.read_records(rows, Some(&mut there), None, &mut values)?;
+    if got != rows {
+        return Err(ParquetError::General(format!("{got} rows of {rows}")));
+    }
+    Ok((values, there))
+}

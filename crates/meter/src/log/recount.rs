@@ -1,0 +1,66 @@
+//! What was late, from the records alone.
+//!
+//! The second opinion: it shares no code with the tally that judged while the run was on, knows
+//! nothing of profiles or plans, and takes records in any order.
+
+use super::{Kind, LogError, NONE, Reader, Record};
+use std::collections::BTreeMap;
+
+/// What the records say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recount {
+    /// How many there are.
+    pub records: u64,
+    /// Of these, with a deadline.
+    pub frames: u64,
+    /// Of the frames, those that failed, never came, or came after their deadline.
+    pub late: u64,
+    /// Of the late ones, those that came so late that the meter's own lateness explains it.
+    pub late_by_meter: u64,
+    /// Of all records, those that failed.
+    pub failed: u64,
+    /// Of all records, those that never came.
+    pub never: u64,
+    /// Bytes of those that came, read and written.
+    pub bytes: BTreeMap<Kind, u64>,
+    /// The longest time from intended start to end, in nanoseconds.
+    pub longest_response: u64,
+    /// Frames that were late, by second of their deadline.
+    pub late_by_second: BTreeMap<u64, u64>,
+}
+
+/// Counts what a log has.
+pub fn recount(log: Reader) -> Result<Recount, LogError> {
+    let mut found = Recount::default();
+    for group in log {
+        group?.iter().for_each(|record| found.count(record));
+    }
+    Ok(found)
+}
+
+impl Recount {
+    /// One more record.
+    pub fn count(&mut self, record: &Record) {
+        self.records += 1;
+        let came = record.end != NONE;
+        let failed = record.errno != 0;
+        self.failed += u64::from(failed);
+        self.never += u64::from(!came);
+        if came && !failed {
+            *self.bytes.entry(record.kind).or_default() += u64::from(record.bytes);
+            let response = record.end.saturating_sub(record.intended);
+            self.longest_response = self.longest_response.max(response);
+        }
+        if record.deadline == NONE {
+            return;
+        }
+        self.frames += 1;
+        if record.is_late() {
+            self.late += 1;
+            let second = record.deadline / 1_000_000_000;
+            *self.late_by_second.entry(second).or_default() += 1;
+            let by = if failed { NONE } else { record.end.saturating_sub(record.deadline) };
+            self.late_by_meter += u64::from(by <= record.meter);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The columns of the file, and how a record becomes a row and a row a record.
+//!
+//! One table: name, type and the way in both directions, so that what is written is what is read.
+
+use super::{Kind, NONE, Record};
+
+/// A column: its name, and what it holds.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) holds: Holds,
+}
+
+/// What a column holds of a record, and how it is put back.
+pub(super) enum Holds {
+    Int32(fn(&Record) -> i32, fn(&mut Record, i32)),
+    Int64(fn(&Record) -> i64, fn(&mut Record, i64)),
+    /// Null where it is [`NONE`].
+    Time(fn(&Record) -> u64, fn(&mut Record, u64)),
+    Flag(fn(&Record) -> bool, fn(&mut Record, bool)),
+    Word(fn(&Record) -> &'static str, fn(&mut Record, &[u8]) -> bool),
+}
+
+macro_rules! int32 {
+    ($field:ident) => {
+        Column {
+            name: stringify!($field),
+            holds: Holds::Int32(
+                |record| record.$field.cast_signed(),
+                |record, value| record.$field = value.cast_unsigned(),
+            ),
+        }
+    };
+}
+
+macro_rules! int64 {
+    ($name:literal, $field:ident) => {
+        Column {
+            name: $name,
+            holds: Holds::Int64(
+                |record| record.$field.cast_signed(),
+                |record, value| record.$field = value.cast_unsigned(),
+            ),
+        }
+    };
+}
+
+macro_rules! time {
+    ($name:literal, $field:ident) => {
+        Column {
+            name: $name,
+            holds: Holds::Time(|record| record.$field, |record, value| record.$field = value),
+        }
+    };
+}
+
+/// In the order of the file.
+pub(super) const COLUMNS: &[Column] = &[
+    int32!(stream),
+    int64!("frame", frame),
+    int32!(block),
+    Column { name: "kind", holds: Holds::Word(|record| record.kind.word(), set_kind) },
+    Column {
+        name: "random",
+        holds: Holds::Flag(|record| record.random, |record, value| record.random = value),
+    },
+    int32!(file),
+    int64!("offset", offset),
+    int32!(bytes),
+    int64!("intended_ns", intended),
+    time!("start_ns", start),
+    time!("first_ns", first),
+    time!("end_ns", end),
+    time!("deadline_ns", deadline),
+    int64!("open_ns", open),
+    int64!("close_ns", close),
+    int64!("meter_ns", meter),
+    Column {
+        name: "errno",
+        holds: Holds::Int32(|record| record.errno, |record, value| record.errno = value),
+    },
+];
+
+fn set_kind(record: &mut Record, word: &[u8]) -> bool {
+    let known = [Kind::Read, Kind::Write].into_iter().find(|kind| kind.word().as_bytes() == word);
+    record.kind = known.unwrap_or_default();
+    known.is_some()
+}
+
+/// As Parquet writes its schemas.
+pub(super) fn message() -> String {
+    let field = |column: &Column| {
+        let kind = match column.holds {
+            Holds::Int32(..) => "REQUIRED INT32",
+            Holds::Int64(..) => "REQUIRED INT64",
+            Holds::Time(..) => "OPTIONAL INT64",
+            Holds::Flag(..) => "REQUIRED BOOLEAN",
+            Holds::Word(..) => "REQUIRED BYTE_ARRAY",
+        };
+        let is = if matches!(column.holds, Holds::Word(..)) { " (UTF8)" } else { "" };
+        format!("{kind} {}{is};", column.name)
+    };
+    let fields: Vec<String> = COLUMNS.iter().map(field).collect();
+    format!("message operation {{ {} }}", fields.join(" "))
+}
+
+/// The times that are there, and for each record whether its is.
+pub(super) fn times(records: &[Record], of: fn(&Record) -> u64) -> (Vec<i64>, Vec<i16>) {
+    let all = || records.iter().map(of);
+    let there = all().filter(|time| *time != NONE).map(u64::cast_signed).collect();
+    (there, all().map(|time| i16::from(time != NONE)).collect())
+}
