@@ -8,6 +8,7 @@
 //! The meter knows nothing of the store's format and shares no code with the server: what it says
 //! of the server is what anybody else's measurement would say.
 
+pub mod blame;
 pub mod capacity;
 pub mod log;
 pub mod profiles;

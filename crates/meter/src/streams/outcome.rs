@@ -68,6 +68,10 @@ pub struct Second {
     pub frames: u64,
     /// Of these, late.
     pub late: u64,
+    /// Of the late ones, those that would have been in time but for the meter.
+    pub late_by_meter: u64,
+    /// The most that the meter itself was late with any.
+    pub longest_own: Duration,
     /// The longest response time of any that came.
     pub longest_response: Duration,
 }

@@ -32,6 +32,23 @@ struct Came {
     late: bool,
 }
 
+/// What is known of a frame.
+struct Judged {
+    late: bool,
+    /// Whether that is the meter's doing.
+    by_meter: bool,
+    /// How late the meter was itself.
+    own: Duration,
+    /// If it came.
+    response: Option<Duration>,
+}
+
+impl Judged {
+    fn never_came() -> Self {
+        Self { late: true, by_meter: false, own: Duration::ZERO, response: None }
+    }
+}
+
 impl<'a> Tally<'a> {
     pub(super) fn new(plan: &'a Plan, origin: Moment, log: bool) -> Self {
         let outcome = Outcome {
@@ -87,8 +104,8 @@ impl<'a> Tally<'a> {
         } else {
             self.outcome.all_operations = false;
         }
-        let lateness = (late, late && !by_meter);
-        self.judge(asked.frame, deadline, lateness, Some(response).filter(|_| ok));
+        let judged = Judged { late, by_meter, own: meter, response: Some(response).filter(|_| ok) };
+        self.judge(asked.frame, deadline, &judged);
         let viewer = &mut self.viewers[index(asked.stream)];
         viewer.early.insert(asked.frame, Came { at, late });
         while let Some(came) = viewer.early.remove(&viewer.so_far.frames) {
@@ -98,29 +115,24 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// `late`: whether it is, and whether that is the storage's doing.
-    fn judge(
-        &mut self,
-        frame: u64,
-        deadline: Moment,
-        (late, by_storage): (bool, bool),
-        response: Option<Duration>,
-    ) {
+    fn judge(&mut self, frame: u64, deadline: Moment, judged: &Judged) {
         self.outcome.frames += 1;
-        self.outcome.late += u64::from(late);
+        self.outcome.late += u64::from(judged.late);
         let second = usize::try_from(deadline.since(self.origin).as_secs()).unwrap_or(usize::MAX);
         if self.outcome.seconds.len() <= second {
             self.outcome.seconds.resize(second + 1, Second::default());
         }
         let second = &mut self.outcome.seconds[second];
         second.frames += 1;
-        second.late += u64::from(late);
-        second.longest_response = second.longest_response.max(response.unwrap_or_default());
+        second.late += u64::from(judged.late);
+        second.late_by_meter += u64::from(judged.by_meter);
+        second.longest_own = second.longest_own.max(judged.own);
+        second.longest_response = second.longest_response.max(judged.response.unwrap_or_default());
         let round = usize::try_from(frame).unwrap_or(usize::MAX);
         if self.late_rounds.len() <= round {
             self.late_rounds.resize(round + 1, false);
         }
-        if by_storage && !self.late_rounds[round] {
+        if judged.late && !judged.by_meter && !self.late_rounds[round] {
             self.late_rounds[round] = true;
             self.outcome.late_rounds += 1;
         }
@@ -146,7 +158,7 @@ impl<'a> Tally<'a> {
                     Some(came) => viewer.shows(due, came),
                     None if frame < self.plan.frames() && due < now => {
                         self.outcome.never += 1;
-                        self.judge(frame, due, (true, true), None);
+                        self.judge(frame, due, &Judged::never_came());
                         viewer.shows(due, Came { at: now, late: true });
                     }
                     None => break,

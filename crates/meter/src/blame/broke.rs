@@ -1,0 +1,323 @@
+//! What broke first: the resource that was full when frames began to be late.
+
+use super::{Sample, Watched};
+use serde::Serialize;
+use units::{BitRate, ByteCount};
+
+/// What may be full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// The processors of this machine.
+    Processors,
+    /// The one processor that the meter runs on.
+    MeterProcessor,
+    /// Packets and timers after interrupts.
+    Softirq,
+    /// A network interface.
+    Link,
+    /// TCP sends too much again, or nobody takes what has come.
+    Tcp,
+    /// The NFS client's queue.
+    NfsQueue,
+    /// The NFS server, or the way to it.
+    NfsServer,
+    /// A block device.
+    Device,
+    /// Nothing that can be seen from here.
+    Nothing,
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct First {
+    /// Which.
+    pub resource: Resource,
+    /// Its name, where there are several.
+    pub name: Option<String>,
+    /// The first second, from the start of the run on, in which it was full; `None` if no frame
+    /// was late and this is what was fullest.
+    pub second: Option<usize>,
+    /// In words.
+    pub sentence: String,
+}
+
+/// How full something was in a second.
+struct Full {
+    resource: Resource,
+    name: Option<String>,
+    /// 1 or more: full.
+    share: f64,
+    words: String,
+}
+
+/// What was full when frames began to be late, in second `late`; without one, what was nearest to
+/// being so.
+pub fn first_full(watched: &Watched, late: Option<usize>) -> First {
+    let Some(late) = late else { return fullest(watched) };
+    let from = late.saturating_sub(BEFORE);
+    let until = watched.samples.len().min(late + 1);
+    for second in from..until {
+        let full = what(watched, &watched.samples[second]).into_iter().filter(|it| it.share >= 1.0);
+        // The agent's own faults first; of devices, the lowest that is full.
+        if let Some(full) = full.reduce(|first, next| {
+            let deeper = first.resource == Resource::Device && next.resource == Resource::Device;
+            if deeper { next } else { first }
+        }) {
+            let sentence = format!("{}, in second {second} of the run", full.words);
+            return First {
+                resource: full.resource,
+                name: full.name,
+                second: Some(second),
+                sentence,
+            };
+        }
+    }
+    First {
+        resource: Resource::Nothing,
+        name: None,
+        second: Some(late),
+        sentence: "nothing on this machine was full: the storage, or the way to it, took its time"
+            .to_owned(),
+    }
+}
+
+/// Where no frame was late.
+fn fullest(watched: &Watched) -> First {
+    let all = watched.samples.iter().flat_map(|sample| what(watched, sample));
+    let most = all.max_by(|a, b| a.share.total_cmp(&b.share));
+    match most {
+        Some(most) if most.share > 0.0 => First {
+            resource: most.resource,
+            name: most.name,
+            second: None,
+            sentence: format!("nothing broke; nearest to its limit in any second: {}", most.words),
+        },
+        _ => First {
+            resource: Resource::Nothing,
+            name: None,
+            second: None,
+            sentence: "nothing broke, and nothing was busy".to_owned(),
+        },
+    }
+}
+
+fn what(watched: &Watched, sample: &Sample) -> Vec<Full> {
+    let mut all = vec![processors(sample), meter_processor(sample), softirq(sample)];
+    for link in &sample.links {
+        let Some(speed) = watched.speeds.get(&link.name) else { continue };
+        let most = link.received.max(link.sent);
+        all.push(Full {
+            resource: Resource::Link,
+            name: Some(link.name.clone()),
+            share: most / bytes(*speed) / LINK,
+            words: format!("{} moved {} of {speed}", link.name, rate(most)),
+        });
+    }
+    all.extend(tcp(sample));
+    all.extend(nfs(sample));
+    all.extend(sample.devices.iter().map(|device| Full {
+        resource: Resource::Device,
+        name: Some(device.name.clone()),
+        // A device that is always at work with one request at a time could take more.
+        share: (device.busy / DEVICE).min(device.queue),
+        words: format!(
+            "{} was busy {} of the time with {:.1} requests at once, each taking {}; it read {} and \
+             wrote {} a second",
+            device.name,
+            percent(device.busy),
+            device.queue,
+            millis(device.request),
+            size(device.read),
+            size(device.written)
+        ),
+    }));
+    all
+}
+
+fn processors(sample: &Sample) -> Full {
+    let busy = sample.processors_busy();
+    Full {
+        resource: Resource::Processors,
+        name: None,
+        share: busy / PROCESSORS,
+        words: format!(
+            "the {} processors of this machine were busy {} of the time (the meter's part: {})",
+            sample.processors.len(),
+            percent(busy),
+            percent(sample.own_cpu / sample.seconds.max(1e-6))
+        ),
+    }
+}
+
+fn meter_processor(sample: &Sample) -> Full {
+    let own = sample.own_cpu / sample.seconds.max(1e-6);
+    Full {
+        resource: Resource::MeterProcessor,
+        name: None,
+        share: if sample.busiest_processor() > PROCESSORS { own / PROCESSORS } else { 0.0 },
+        words: format!("the meter used {} of a processor", percent(own)),
+    }
+}
+
+fn softirq(sample: &Sample) -> Full {
+    let most = sample.processors.iter().map(|each| each.softirq).fold(0.0, f64::max);
+    Full {
+        resource: Resource::Softirq,
+        name: None,
+        share: most / SOFTIRQ,
+        words: format!("a processor spent {} of its time on network interrupts", percent(most)),
+    }
+}
+
+fn tcp(sample: &Sample) -> Vec<Full> {
+    let Sample { tcp_segments, tcp_again, tcp_windows_closed, .. } = sample;
+    let mut all = Vec::new();
+    if *tcp_segments >= FEW_SEGMENTS {
+        let lost = number(*tcp_again) / number(*tcp_segments);
+        all.push(Full {
+            resource: Resource::Tcp,
+            name: None,
+            share: lost / TCP_LOSS,
+            words: format!(
+                "the network loses packets: {tcp_again} of {tcp_segments} TCP segments went again"
+            ),
+        });
+    }
+    all.push(Full {
+        resource: Resource::Tcp,
+        name: None,
+        share: number(*tcp_windows_closed) / CLOSED,
+        words: format!(
+            "TCP peers were told to stop {tcp_windows_closed} times because nobody took what came"
+        ),
+    });
+    all
+}
+
+fn nfs(sample: &Sample) -> Option<Full> {
+    let nfs = sample.nfs.filter(|nfs| nfs.requests > 0)?;
+    let waits_here = nfs.queue > nfs.server;
+    let (resource, words) = if waits_here {
+        let words = format!(
+            "NFS requests waited {} here before they were sent, and {} for the server",
+            millis(nfs.queue),
+            millis(nfs.server)
+        );
+        (Resource::NfsQueue, words)
+    } else {
+        let words = format!("the NFS server took {} for a request", millis(nfs.server));
+        (Resource::NfsServer, words)
+    };
+    Some(Full { resource, name: None, share: nfs.queue.max(nfs.server) / NFS_SECONDS, words })
+}
+
+/// Seconds before the first late frame's deadline in which its reason may lie.
+const BEFORE: usize = 2;
+/// Shares at which something counts as full. Below 1 since a second is longer than a peak.
+const PROCESSORS: f64 = 0.95;
+const DEVICE: f64 = 0.95;
+const LINK: f64 = 0.9;
+/// The processor that takes a network card's interrupts is at its end long before it shows all of
+/// its time as such.
+const SOFTIRQ: f64 = 0.6;
+/// With one segment in a hundred lost, TCP's rate is the network's and not the storage's.
+const TCP_LOSS: f64 = 0.01;
+const FEW_SEGMENTS: u64 = 100;
+/// In a second.
+const CLOSED: f64 = 20.0;
+/// A fifth of a second is longer than clients of video keep (8 frames at 25 a second are 0.32 s,
+/// and a frame takes several requests).
+const NFS_SECONDS: f64 = 0.2;
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn millis(seconds: f64) -> String {
+    format!("{:.1} ms", seconds * 1e3)
+}
+
+fn size(bytes: f64) -> ByteCount {
+    ByteCount(whole(bytes))
+}
+
+fn rate(bytes: f64) -> BitRate {
+    BitRate(whole(bytes * 8.0))
+}
+
+fn bytes(rate: BitRate) -> f64 {
+    number(rate.0) / 8.0
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "for people to read")]
+fn whole(value: f64) -> u64 {
+    value.max(0.0).round() as u64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a second")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Device, Link, Nfs, Processor};
+    use super::*;
+
+    fn quiet() -> Sample {
+        let processor = Processor { busy: 0.2, softirq: 0.01, steal: 0.0 };
+        Sample { seconds: 1.0, processors: vec![processor; 2], ..Sample::default() }
+    }
+
+    fn device(name: &str, busy: f64, queue: f64) -> Device {
+        let name = name.into();
+        Device { name, busy, queue, requests: 100, request: 0.04, read: 2e8, written: 0.0 }
+    }
+
+    fn seen(second: Sample) -> First {
+        let samples = vec![quiet(), quiet(), quiet(), second, quiet()];
+        let speeds = [("eth0".to_owned(), BitRate(1_000_000_000))].into();
+        first_full(&Watched { samples, speeds, ..Watched::default() }, Some(4))
+    }
+
+    #[test]
+    fn the_resource_that_was_full_before_the_first_late_frame_is_named() {
+        let busy = Processor { busy: 0.99, softirq: 0.7, steal: 0.0 };
+        let link = Link { name: "eth0".into(), received: 1.2e8, sent: 1e3, dropped: 0 };
+        let nfs = |queue, server| Nfs { requests: 50, again: 0, queue, server };
+        let cases = [
+            (Sample { processors: vec![busy; 2], ..quiet() }, Resource::Processors),
+            (Sample { processors: vec![busy, Processor::default()], ..quiet() }, Resource::Softirq),
+            (Sample { links: vec![link], ..quiet() }, Resource::Link),
+            (Sample { tcp_segments: 1000, tcp_again: 30, ..quiet() }, Resource::Tcp),
+            (Sample { nfs: Some(nfs(0.5, 0.01)), ..quiet() }, Resource::NfsQueue),
+            (Sample { nfs: Some(nfs(0.01, 0.5)), ..quiet() }, Resource::NfsServer),
+            (Sample { devices: vec![device("sda", 0.99, 12.0)], ..quiet() }, Resource::Device),
+            (Sample { devices: vec![device("sda", 0.99, 0.9)], ..quiet() }, Resource::Nothing),
+        ];
+        for (second, resource) in cases {
+            let first = seen(second);
+            assert_eq!(first.resource, resource, "{}", first.sentence);
+        }
+    }
+
+    #[test]
+    fn of_devices_on_top_of_each_other_the_lowest_that_is_full_is_named() {
+        let devices = vec![device("loop0", 1.0, 20.0), device("vda", 0.98, 15.0)];
+        let first = seen(Sample { devices, ..quiet() });
+        assert_eq!((first.name.as_deref(), first.second), (Some("vda"), Some(3)));
+        assert!(first.sentence.starts_with("vda was busy 98 % of the time"), "{}", first.sentence);
+        let devices = vec![device("loop0", 1.0, 20.0), device("vda", 0.1, 0.2)];
+        assert_eq!(seen(Sample { devices, ..quiet() }).name.as_deref(), Some("loop0"));
+    }
+
+    #[test]
+    fn without_a_miss_it_says_what_was_nearest_to_its_limit() {
+        let busy = Sample { devices: vec![device("sda", 0.9, 4.0)], ..quiet() };
+        let watched = Watched { samples: vec![quiet(), busy], ..Watched::default() };
+        let first = first_full(&watched, None);
+        assert_eq!((first.resource, first.second), (Resource::Device, None));
+        assert!(first.sentence.starts_with("nothing broke; nearest"), "{}", first.sentence);
+    }
+}

@@ -1,0 +1,141 @@
+//! Whose fault each miss was.
+
+use super::Sample;
+use crate::streams::Second;
+use serde::Serialize;
+use std::time::Duration;
+
+/// Whose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// What is measured.
+    Storage,
+    /// The meter was slow itself.
+    Meter,
+    /// Its threads waited for a processor, or the hypervisor had taken it away.
+    AgentCpu,
+    /// A clock was set while it ran.
+    Clock,
+}
+
+/// Late frames by whose fault they were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Faults {
+    /// See [`Fault::Storage`].
+    pub storage: u64,
+    /// See [`Fault::Meter`].
+    pub meter: u64,
+    /// See [`Fault::AgentCpu`].
+    pub agent_cpu: u64,
+    /// See [`Fault::Clock`].
+    pub clock: u64,
+}
+
+impl Faults {
+    /// Those that are not the storage's.
+    pub fn own(&self) -> u64 {
+        self.meter + self.agent_cpu + self.clock
+    }
+
+    /// The largest part of the meter's own, and in words what it means; `None` if there is none.
+    pub fn mostly(&self) -> Option<&'static str> {
+        let parts = [
+            (self.agent_cpu, "this machine had no processor free for the meter"),
+            (self.meter, "the meter was slow, though a processor was free"),
+            (self.clock, "a clock was set meanwhile"),
+        ];
+        let most = parts.into_iter().max_by_key(|(count, _)| *count);
+        most.filter(|(count, _)| *count > 0).map(|(_, words)| words)
+    }
+}
+
+/// Labels the misses of each second by what the samples around it show. Second n of a run goes
+/// with sample n.
+pub fn faults(seconds: &[Second], samples: &[Sample]) -> Faults {
+    let mut all = Faults::default();
+    for (at, second) in seconds.iter().enumerate() {
+        all.storage += second.late - second.late_by_meter;
+        let own = match why(at, second.longest_own, samples) {
+            Fault::Clock => &mut all.clock,
+            Fault::AgentCpu => &mut all.agent_cpu,
+            Fault::Meter | Fault::Storage => &mut all.meter,
+        };
+        *own += second.late_by_meter;
+    }
+    all
+}
+
+/// Why the meter was late by `own` with a frame that was due in second `at`.
+fn why(at: usize, own: Duration, samples: &[Sample]) -> Fault {
+    // What makes a frame late happens before its deadline, and a deadline is behind by the buffer.
+    let from = at.saturating_sub(BEFORE);
+    let around = samples.get(from..samples.len().min(at + 1)).unwrap_or_default();
+    if around.iter().any(|sample| sample.clock_set > 0.0) {
+        return Fault::Clock;
+    }
+    let waited =
+        around.iter().map(|sample| sample.own_wait.max(sample.overslept)).fold(0.0, f64::max);
+    let stolen =
+        around.iter().flat_map(|sample| &sample.processors).any(|each| each.steal > STOLEN);
+    if waited >= own.as_secs_f64() / 2.0 || stolen { Fault::AgentCpu } else { Fault::Meter }
+}
+
+/// Seconds before a late frame's own in which its reason may lie.
+const BEFORE: usize = 2;
+
+/// With a tenth of a processor gone, nobody can tell what was slow.
+const STOLEN: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::super::Processor;
+    use super::*;
+
+    fn second(late: u64, late_by_meter: u64, own_ms: u64) -> Second {
+        let longest_own = Duration::from_millis(own_ms);
+        Second { frames: 100, late, late_by_meter, longest_own, ..Second::default() }
+    }
+
+    fn sample() -> Sample {
+        Sample { seconds: 1.0, ..Sample::default() }
+    }
+
+    #[test]
+    fn each_miss_has_one_label() {
+        let quiet = sample();
+        let busy = Sample { own_wait: 0.3, ..sample() };
+        let stopped = Sample { overslept: 0.3, ..sample() };
+        let set = Sample { clock_set: 2.0, ..sample() };
+        let stolen = Sample {
+            processors: vec![Processor { steal: 0.2, ..Processor::default() }],
+            ..sample()
+        };
+        let cases = [
+            (&quiet, Faults { storage: 3, meter: 7, ..Faults::default() }),
+            (&busy, Faults { storage: 3, agent_cpu: 7, ..Faults::default() }),
+            (&stopped, Faults { storage: 3, agent_cpu: 7, ..Faults::default() }),
+            (&stolen, Faults { storage: 3, agent_cpu: 7, ..Faults::default() }),
+            (&set, Faults { storage: 3, clock: 7, ..Faults::default() }),
+        ];
+        for (cause, expected) in cases {
+            // The cause lies in the second before.
+            let samples = [sample(), cause.clone(), sample()];
+            let seconds = [second(0, 0, 0), second(0, 0, 0), second(10, 7, 400)];
+            assert_eq!(faults(&seconds, &samples), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_long_past_is_no_reason_and_seconds_without_a_sample_blame_the_meter() {
+        let busy = Sample { own_wait: 9.0, ..sample() };
+        let mut samples = vec![sample(); 10];
+        samples[0] = busy;
+        let mut seconds = vec![second(0, 0, 0); 12];
+        seconds[8] = second(2, 2, 100);
+        seconds[11] = second(1, 1, 100);
+        let all = faults(&seconds, &samples);
+        assert_eq!((all.meter, all.own(), all.agent_cpu), (3, 3, 0));
+        assert_eq!(all.mostly(), Some("the meter was slow, though a processor was free"));
+        assert_eq!(Faults::default().mostly(), None);
+    }
+}

@@ -1,0 +1,30 @@
+//! Blame: what a machine did while the meter ran on it, and whose fault a miss was.
+//!
+//! ```text
+//!   /proc, /sys ──Counters──┐ each second                   ┌─▶ Faults: storage, meter, agent CPU, clock
+//!                           ├─ difference ─▶ Sample ─ all ──┤
+//!   sleeps of 20 ms ────────┘                               └─▶ First: which resource was full first
+//! ```
+//!
+//! A miss that the meter's own lateness does not explain is the storage's. One that it does explain
+//! is put down to what the samples around it show: a clock that jumped, threads that waited for a
+//! processor (the kernel counts that for each thread, and a second thread that does nothing but
+//! sleep was woken late, too), or neither: then the meter itself was slow.
+//!
+//! It reads what the kernel publishes and changes nothing. A counter that a kernel does not publish
+//! is `None` and blames nobody.
+
+mod broke;
+mod counters;
+mod faults;
+mod proc;
+mod sample;
+mod sampler;
+mod stack;
+
+pub use broke::{First, Resource, first_full};
+pub use counters::Counters;
+pub use faults::{Fault, Faults, faults};
+pub use sample::{Device, Link, Nfs, Processor, Sample};
+pub use sampler::{Sampler, Watched};
+pub use stack::{Stack, beneath};

@@ -1,0 +1,77 @@
+//! `/proc/diskstats`: what block devices did since they were there.
+//!
+//! ```text
+//!   8 0 sda reads merged sectors ms  writes merged sectors ms  in_flight busy_ms weighted_ms ...
+//! ```
+
+/// Of one block device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::blame) struct Disk {
+    /// The kernel's name.
+    pub(in crate::blame) name: String,
+    /// Requests that are done: reads and writes.
+    pub(in crate::blame) requests: u64,
+    pub(in crate::blame) bytes_read: u64,
+    pub(in crate::blame) bytes_written: u64,
+    /// In which something was under way.
+    pub(in crate::blame) busy_ms: u64,
+    /// The same, counted once for each request that was under way.
+    pub(in crate::blame) weighted_ms: u64,
+    /// The times of the requests that are done.
+    pub(in crate::blame) request_ms: u64,
+}
+
+pub(in crate::blame) fn diskstats(text: &str) -> Vec<Disk> {
+    text.lines().filter_map(disk).collect()
+}
+
+fn disk(line: &str) -> Option<Disk> {
+    let mut fields = line.split_whitespace().skip(2);
+    let name = fields.next()?.to_owned();
+    let numbers: Option<Vec<u64>> = fields.map(|field| field.parse().ok()).collect();
+    let numbers = numbers?;
+    let [reads, _, read, read_ms, writes, _, written, write_ms, _, busy_ms, weighted_ms] =
+        *numbers.get(..11)?
+    else {
+        return None;
+    };
+    Some(Disk {
+        name,
+        requests: reads + writes,
+        bytes_read: read * SECTOR,
+        bytes_written: written * SECTOR,
+        busy_ms,
+        weighted_ms,
+        request_ms: read_ms + write_ms,
+    })
+}
+
+/// The kernel counts in these, whatever the disk's block is.
+const SECTOR: u64 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_and_new_kernels_are_read() {
+        let text = "   7       0 loop0 156537 211 100369309 310349935 34452 185498 50087160 \
+            1804503 0 3774984 312307484 0 0 0 0 2114 153045\n   8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n\
+            8 1 sda1 1 2 3 4\n";
+        let all = diskstats(text);
+        assert_eq!(all.len(), 2, "partitions of very old kernels have four fields");
+        assert_eq!(
+            all[0],
+            Disk {
+                name: "loop0".into(),
+                requests: 156_537 + 34_452,
+                bytes_read: 100_369_309 * 512,
+                bytes_written: 50_087_160 * 512,
+                busy_ms: 3_774_984,
+                weighted_ms: 312_307_484,
+                request_ms: 310_349_935 + 1_804_503,
+            }
+        );
+        assert_eq!((all[1].busy_ms, all[1].weighted_ms), (10, 11));
+    }
+}

@@ -1,0 +1,15 @@
+//! One parser for each of the kernel's files, tested on recorded text. None of them reads.
+
+mod diskstats;
+mod mountstats;
+mod net_dev;
+mod schedstat;
+mod snmp;
+mod stat;
+
+pub(super) use diskstats::{Disk, diskstats};
+pub(super) use mountstats::{NfsMount, mountstats};
+pub(super) use net_dev::{Interface, net_dev};
+pub(super) use schedstat::{Waiting, schedstat};
+pub(super) use snmp::{Tcp, tcp};
+pub(super) use stat::{Ticks, stat};

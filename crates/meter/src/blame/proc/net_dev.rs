@@ -1,0 +1,48 @@
+//! `/proc/net/dev`: what went through network interfaces since they were there.
+
+/// Of one interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::blame) struct Interface {
+    pub(in crate::blame) name: String,
+    pub(in crate::blame) received: u64,
+    pub(in crate::blame) sent: u64,
+    /// Packets thrown away, either way.
+    pub(in crate::blame) dropped: u64,
+}
+
+pub(in crate::blame) fn net_dev(text: &str) -> Vec<Interface> {
+    text.lines().filter_map(interface).collect()
+}
+
+fn interface(line: &str) -> Option<Interface> {
+    // The name may touch the first number: `eth0:123`.
+    let (name, rest) = line.split_once(':')?;
+    let numbers: Option<Vec<u64>> =
+        rest.split_whitespace().map(|field| field.parse().ok()).collect();
+    let numbers = numbers?;
+    let at = |field: usize| numbers.get(field).copied();
+    Some(Interface {
+        name: name.trim().to_owned(),
+        received: at(0)?,
+        sent: at(8)?,
+        dropped: at(3)? + at(11)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_lines_of_head_are_no_interfaces() {
+        let text = "\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo
+    lo: 213 106 0 0 0 0 0 0 213 106 0 0 0 0 0 0
+  eth0:900 6 0 2 0 0 0 0 800 5 0 3 0 0 0 0
+";
+        let eth0 = Interface { name: "eth0".into(), received: 900, sent: 800, dropped: 5 };
+        let all = net_dev(text);
+        assert_eq!((all.len(), &all[0].name[..], &all[1]), (2, "lo", &eth0));
+    }
+}

@@ -1,0 +1,277 @@
+//! What a machine did between two moments: the difference of two readings of its counters.
+
+use super::Counters;
+use super::proc::{Disk, Interface, Ticks};
+use serde::Serialize;
+use std::time::Duration;
+
+/// A second, or as long as the sampler slept. Times in seconds, shares from 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Sample {
+    /// How long it was.
+    pub seconds: f64,
+    /// Each, in order.
+    pub processors: Vec<Processor>,
+    /// Of the target, from the top down.
+    pub devices: Vec<Device>,
+    /// Those that moved anything, the loopback included.
+    pub links: Vec<Link>,
+    /// TCP segments sent, and of these again.
+    pub tcp_segments: u64,
+    /// See `tcp_segments`.
+    pub tcp_again: u64,
+    /// Times a peer was told to stop sending because nobody here took what had come.
+    pub tcp_windows_closed: u64,
+    /// Connections that heard nothing for too long.
+    pub tcp_timeouts: u64,
+    /// Of the target, if it is mounted by NFS.
+    pub nfs: Option<Nfs>,
+    /// Processor time of this process.
+    pub own_cpu: f64,
+    /// The longest that one of its threads waited for a processor, all told.
+    pub own_wait: f64,
+    /// The latest that a thread which only sleeps was woken.
+    pub overslept: f64,
+    /// How far the clock on the wall was set.
+    pub clock_set: f64,
+}
+
+/// A processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Processor {
+    /// Share of time in which it did something.
+    pub busy: f64,
+    /// Handling packets and timers after an interrupt; part of `busy`.
+    pub softirq: f64,
+    /// In which the hypervisor ran something else.
+    pub steal: f64,
+}
+
+/// A block device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Device {
+    /// The kernel's.
+    pub name: String,
+    /// Share of time in which something was under way.
+    pub busy: f64,
+    /// Requests under way, in the mean.
+    pub queue: f64,
+    /// Requests done.
+    pub requests: u64,
+    /// How long each took, in the mean, in seconds.
+    pub request: f64,
+    /// Bytes read in a second.
+    pub read: f64,
+    /// Bytes written in a second.
+    pub written: f64,
+}
+
+/// A network interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Link {
+    /// The kernel's.
+    pub name: String,
+    /// Bytes in a second.
+    pub received: f64,
+    /// Bytes in a second.
+    pub sent: f64,
+    /// Packets thrown away.
+    pub dropped: u64,
+}
+
+/// Reads and writes of an NFS mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Nfs {
+    /// Done.
+    pub requests: u64,
+    /// Sent again.
+    pub again: u64,
+    /// How long each waited here before it was sent, in the mean, in seconds.
+    pub queue: f64,
+    /// How long each was with the server and on the way, in the mean, in seconds.
+    pub server: f64,
+}
+
+impl Sample {
+    /// What happened from `before` to `after`.
+    pub fn between(before: &Counters, after: &Counters, overslept: Duration) -> Self {
+        let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-6);
+        let tcp = after.tcp.zip(before.tcp);
+        let of_tcp = |count: fn(&super::proc::Tcp) -> u64| {
+            tcp.map_or(0, |(after, before)| count(&after).saturating_sub(count(&before)))
+        };
+        let threads = || {
+            after.threads.iter().map(|(thread, after)| {
+                let before = before.threads.get(thread).copied().unwrap_or_default();
+                (after.ran.saturating_sub(before.ran), after.waited.saturating_sub(before.waited))
+            })
+        };
+        let clock = after.clock_set(before);
+        Self {
+            seconds,
+            processors: pairs(&before.processors, &after.processors, |_, _| true)
+                .map(|(before, after)| processor(before, after))
+                .collect(),
+            devices: pairs(&before.disks, &after.disks, |a, b| a.name == b.name)
+                .map(|(before, after)| device(before, after, seconds))
+                .collect(),
+            links: pairs(&before.interfaces, &after.interfaces, |a, b| a.name == b.name)
+                .map(|(before, after)| link(before, after, seconds))
+                .filter(|link| link.received + link.sent > 0.0)
+                .collect(),
+            tcp_segments: of_tcp(|tcp| tcp.sent),
+            tcp_again: of_tcp(|tcp| tcp.again),
+            tcp_windows_closed: of_tcp(|tcp| tcp.window_closed),
+            tcp_timeouts: of_tcp(|tcp| tcp.timeouts),
+            nfs: after.nfs.zip(before.nfs).map(|(after, before)| {
+                let requests = after.requests.saturating_sub(before.requests);
+                Nfs {
+                    requests,
+                    again: after.again.saturating_sub(before.again),
+                    queue: mean_ms(after.queue_ms.saturating_sub(before.queue_ms), requests),
+                    server: mean_ms(after.server_ms.saturating_sub(before.server_ms), requests),
+                }
+            }),
+            own_cpu: threads().map(|(ran, _)| ran).sum::<Duration>().as_secs_f64(),
+            own_wait: threads().map(|(_, waited)| waited).max().unwrap_or_default().as_secs_f64(),
+            overslept: overslept.as_secs_f64(),
+            clock_set: if clock < UNSTEADY { 0.0 } else { clock.as_secs_f64() },
+        }
+    }
+
+    /// The busiest processor's share.
+    pub fn busiest_processor(&self) -> f64 {
+        self.processors.iter().map(|each| each.busy + each.steal).fold(0.0, f64::max)
+    }
+
+    /// Of all processors together.
+    pub fn processors_busy(&self) -> f64 {
+        let count = u32::try_from(self.processors.len()).unwrap_or(u32::MAX).max(1);
+        self.processors.iter().map(|each| each.busy + each.steal).sum::<f64>() / f64::from(count)
+    }
+}
+
+/// Two clocks read one after the other, and slewed against each other (by 0.5 ms a second at most),
+/// differ by less: it is no step.
+const UNSTEADY: Duration = Duration::from_millis(5);
+
+/// What is in both readings.
+fn pairs<'a, T>(
+    before: &'a [T],
+    after: &'a [T],
+    same: fn(&T, &T) -> bool,
+) -> impl Iterator<Item = (&'a T, &'a T)> {
+    before.iter().zip(after).filter(move |(before, after)| same(before, after))
+}
+
+fn processor(before: &Ticks, after: &Ticks) -> Processor {
+    let all = after.all.saturating_sub(before.all);
+    let share = |count: fn(&Ticks) -> u64| {
+        number(count(after).saturating_sub(count(before))) / number(all.max(1))
+    };
+    Processor {
+        busy: share(|ticks| ticks.busy),
+        softirq: share(|ticks| ticks.softirq),
+        steal: share(|ticks| ticks.steal),
+    }
+}
+
+fn device(before: &Disk, after: &Disk, seconds: f64) -> Device {
+    let more = |count: fn(&Disk) -> u64| count(after).saturating_sub(count(before));
+    let requests = more(|disk| disk.requests);
+    Device {
+        name: after.name.clone(),
+        busy: (number(more(|disk| disk.busy_ms)) / 1e3 / seconds).min(1.0),
+        queue: number(more(|disk| disk.weighted_ms)) / 1e3 / seconds,
+        requests,
+        request: mean_ms(more(|disk| disk.request_ms), requests),
+        read: number(more(|disk| disk.bytes_read)) / seconds,
+        written: number(more(|disk| disk.bytes_written)) / seconds,
+    }
+}
+
+fn link(before: &Interface, after: &Interface, seconds: f64) -> Link {
+    let more = |count: fn(&Interface) -> u64| count(after).saturating_sub(count(before));
+    Link {
+        name: after.name.clone(),
+        received: number(more(|link| link.received)) / seconds,
+        sent: number(more(|link| link.sent)) / seconds,
+        dropped: more(|link| link.dropped),
+    }
+}
+
+/// In seconds.
+fn mean_ms(sum_ms: u64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { number(sum_ms) / number(count) / 1e3 }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a second")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::proc::{Tcp, Waiting};
+    use super::*;
+    use std::time::{Instant, SystemTime};
+
+    fn counters(at: Instant, wall: SystemTime, scale: u64) -> Counters {
+        let ticks =
+            Ticks { busy: 30 * scale, softirq: 10 * scale, steal: 20 * scale, all: 100 * scale };
+        let disk = Disk {
+            name: "sda".into(),
+            requests: 50 * scale,
+            bytes_read: 1000 * scale,
+            bytes_written: 0,
+            busy_ms: 900 * scale,
+            weighted_ms: 4000 * scale,
+            request_ms: 2500 * scale,
+        };
+        let waited = |ms| Waiting {
+            ran: Duration::from_millis(100 * scale),
+            waited: Duration::from_millis(ms * scale),
+        };
+        Counters {
+            at,
+            wall,
+            processors: vec![ticks],
+            disks: vec![disk],
+            interfaces: vec![Interface::default()],
+            tcp: Some(Tcp { sent: 100 * scale, again: 2 * scale, window_closed: 0, timeouts: 0 }),
+            nfs: None,
+            threads: [(1, waited(5)), (2, waited(40))].into(),
+        }
+    }
+
+    #[test]
+    fn counts_of_a_second_become_shares_rates_and_means() {
+        let (at, wall) = (Instant::now(), SystemTime::now());
+        let second = Duration::from_secs(1);
+        let after = counters(at + second, wall + second, 2);
+        let sample = Sample::between(&counters(at, wall, 1), &after, Duration::ZERO);
+        let processor = Processor { busy: 0.3, softirq: 0.1, steal: 0.2 };
+        assert_eq!(sample.processors, [processor]);
+        let sda = &sample.devices[0];
+        assert_eq!((sda.busy, sda.queue, sda.requests, sda.request), (0.9, 4.0, 50, 0.05));
+        assert_eq!((sample.tcp_segments, sample.tcp_again), (100, 2));
+        assert_eq!((sample.own_cpu, sample.own_wait, sample.clock_set), (0.2, 0.04, 0.0));
+        assert_eq!(sample.links, [], "an interface that moves nothing says nothing");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_is_seen_either_way() {
+        let (at, wall) = (Instant::now(), SystemTime::now());
+        let second = Duration::from_secs(1);
+        for shift in [1.5, -2.5] {
+            let moved = if shift > 0.0 {
+                wall + Duration::from_secs_f64(shift)
+            } else {
+                wall - Duration::from_secs_f64(-shift)
+            };
+            let after = counters(at + second, moved + second, 1);
+            let sample = Sample::between(&counters(at, wall, 1), &after, Duration::ZERO);
+            assert!((sample.clock_set - f64::abs(shift)).abs() < 1e-9, "{}", sample.clock_set);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A thread that reads the counters once a second while streams run, and otherwise sleeps.
+
+use super::stack::Stack;
+use super::{Counters, Sample, beneath};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+use units::BitRate;
+
+/// What was seen from start to end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Watched {
+    /// What the target stands on.
+    pub stack: Stack,
+    /// One for each second, and one for what was left over.
+    pub samples: Vec<Sample>,
+    /// Of network interfaces, where a driver says it.
+    pub speeds: BTreeMap<String, BitRate>,
+}
+
+/// Samples until it is asked to end. Dropped, it ends without an answer.
+#[derive(Debug)]
+pub struct Sampler {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Watched>>,
+}
+
+impl Sampler {
+    /// Begins now, with the machine and what lies beneath `target`.
+    ///
+    /// # Errors
+    /// When there can be no more threads.
+    pub fn start(target: &Path) -> io::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let (stack, ends) = (beneath(target), Arc::clone(&over));
+        let begun = Instant::now();
+        let work = move || watch(stack, begun, &ends);
+        let thread = Builder::new().name("sampler".into()).spawn(work)?;
+        Ok(Self { over, thread: Some(thread) })
+    }
+
+    /// What it saw.
+    pub fn end(mut self) -> Watched {
+        self.over.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("it ends once");
+        thread.join().unwrap_or_default()
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
+    let mut samples = Vec::new();
+    let mut before = Counters::now(&stack);
+    let mut overslept = Duration::ZERO;
+    let mut next = begun + SECOND;
+    loop {
+        let asleep = Instant::now();
+        std::thread::sleep(NAP);
+        overslept = overslept.max(asleep.elapsed().saturating_sub(NAP));
+        let ends = over.load(Ordering::Relaxed);
+        if !ends && Instant::now() < next {
+            continue;
+        }
+        let now = Counters::now(&stack);
+        samples.push(Sample::between(&before, &now, overslept));
+        (before, overslept) = (now, Duration::ZERO);
+        // A machine that stood still for seconds gets an equal sample for each of them, so that the
+        // seconds of the streams and those of the machine stay the same.
+        while next + SECOND <= Instant::now() && samples.len() < MOST {
+            samples.push(samples.last().expect("one was just pushed").clone());
+            next += SECOND;
+        }
+        next += SECOND;
+        if ends || samples.len() >= MOST {
+            return Watched { stack, samples, speeds: speeds() };
+        }
+    }
+}
+
+/// Loopbacks and most virtual interfaces have none, or -1.
+fn speeds() -> BTreeMap<String, BitRate> {
+    let links = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let speed = |link: fs::DirEntry| {
+        let text = fs::read_to_string(link.path().join("speed")).ok()?;
+        let megabits: u64 = text.trim().parse().ok().filter(|megabits| *megabits > 0)?;
+        Some((link.file_name().into_string().ok()?, BitRate(megabits * 1_000_000)))
+    };
+    links.filter_map(speed).collect()
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Often enough to notice a machine that stands still, and a run that is over.
+const NAP: Duration = Duration::from_millis(20);
+
+/// A day of seconds: a bound for memory.
+const MOST: usize = 86_400;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_sees_this_process_at_work() {
+        let sampler = Sampler::start(Path::new("/")).unwrap();
+        // Work until the kernel has counted some, however slow the machine.
+        let stack = Stack::default();
+        let ran = || Counters::now(&stack).threads.values().map(|each| each.ran).sum::<Duration>();
+        let before = ran();
+        while ran() < before + Duration::from_millis(20) && !ran().is_zero() {}
+        let seen = sampler.end();
+        assert!(!seen.samples.is_empty());
+        let all: f64 = seen.samples.iter().map(|sample| sample.own_cpu).sum();
+        assert!(all > 0.01 || ran().is_zero(), "{all}");
+        assert!(seen.samples.iter().all(|sample| !sample.processors.is_empty()));
+    }
+}

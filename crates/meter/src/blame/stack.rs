@@ -1,0 +1,104 @@
+//! What lies beneath a path: its file system, and the block devices that this stands on.
+//!
+//! ```text
+//!   /mnt/films ─▶ mount /mnt/films ─▶ loop0 ─▶ (its file lies on) vda1 ─▶ vda
+//!                                     dm-0  ─▶ (slaves) sda, sdb
+//! ```
+
+use rustix::fs::{major, minor};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// See the head of this file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Block devices by the kernel's names, from the top down; those that partitions are part of
+    /// instead of the partitions. Empty on network file systems and in memory.
+    pub devices: Vec<String>,
+    /// Where the file system is mounted; `None` for a block device.
+    pub mount: Option<String>,
+    /// Its kind: `ext4`, `nfs4`, `fuse.sshfs`.
+    pub file_system: Option<String>,
+}
+
+/// What a file, a directory or a block device stands on. What cannot be found out is left out.
+pub fn beneath(path: &Path) -> Stack {
+    let mut stack = Stack::default();
+    let Ok(about) = fs::metadata(path) else { return stack };
+    let is_device = about.file_type().is_block_device();
+    let number = if is_device { about.rdev() } else { about.dev() };
+    let number = format!("{}:{}", major(number), minor(number));
+    if !is_device {
+        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if let Some((mount, kind)) = mount_of(&table, &number, &path) {
+            (stack.mount, stack.file_system) = (Some(mount), Some(kind));
+        }
+    }
+    follow(&PathBuf::from("/sys/dev/block").join(number), DEEPEST, &mut stack.devices);
+    stack
+}
+
+/// Adds the device that `link` leads to, and those beneath it.
+fn follow(link: &Path, deeper: u32, devices: &mut Vec<String>) {
+    let Ok(own) = fs::canonicalize(link) else { return };
+    let partition = own.join("partition").exists();
+    let Some(whole) = (if partition { own.parent() } else { Some(own.as_path()) }) else { return };
+    let Some(name) = whole.file_name().map(|name| name.to_string_lossy().into_owned()) else {
+        return;
+    };
+    if devices.contains(&name) || deeper == 0 {
+        return;
+    }
+    devices.push(name);
+    if let Ok(file) = fs::read_to_string(whole.join("loop/backing_file")) {
+        let below = beneath(Path::new(file.trim_end())).devices;
+        let new: Vec<String> = below.into_iter().filter(|name| !devices.contains(name)).collect();
+        devices.extend(new);
+    }
+    for slave in fs::read_dir(whole.join("slaves")).into_iter().flatten().flatten() {
+        follow(&slave.path(), deeper - 1, devices);
+    }
+}
+
+/// Layers of device mapper on RAID on partitions are fewer.
+const DEEPEST: u32 = 8;
+
+/// The mount point and kind of the file system with this number that `path` lies in: the longest.
+fn mount_of(table: &str, number: &str, path: &Path) -> Option<(String, String)> {
+    let mounts = table.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let fields: Vec<&str> = before.split(' ').collect();
+        let at = *fields.get(4)?;
+        let ours = *fields.get(2)? == number && path.starts_with(at.replace("\\040", " "));
+        ours.then(|| (at.to_owned(), after.split(' ').next().unwrap_or_default().to_owned()))
+    });
+    mounts.max_by_key(|(at, _)| at.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_mount_with_the_number_is_it() {
+        let table = "\
+22 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw
+30 22 0:51 / /mnt/films rw shared:9 - nfs4 filer:/films rw,vers=4.2
+31 22 0:51 /a /mnt/films/a rw - nfs4 filer:/films rw,vers=4.2
+32 22 8:2 /b /mnt/films/b rw - ext4 /dev/sda2 rw
+";
+        let at = |number: &str, path: &str| mount_of(table, number, Path::new(path));
+        let found = |at: &str, kind: &str| Some((at.to_owned(), kind.to_owned()));
+        assert_eq!(at("0:51", "/mnt/films/x"), found("/mnt/films", "nfs4"));
+        assert_eq!(at("0:51", "/mnt/films/a/x"), found("/mnt/films/a", "nfs4"));
+        assert_eq!(at("8:2", "/home/x"), found("/", "ext4"));
+        assert_eq!(at("8:3", "/home/x"), None);
+    }
+
+    #[test]
+    fn what_is_not_there_stands_on_nothing() {
+        assert_eq!(beneath(Path::new("/nowhere/at/all")), Stack::default());
+    }
+}
