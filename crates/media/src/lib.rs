@@ -19,7 +19,7 @@ mod title;
 
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
-pub use packaging::{Body, NotPackaged, Packaging, PackagingOptions, Slice};
+pub use packaging::{Body, Excerpt, NoExcerpt, NotPackaged, Packaging, PackagingOptions, Slice};
 pub use title::{
     CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,
     TrackKind,

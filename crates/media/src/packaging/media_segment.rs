@@ -3,13 +3,14 @@
 //! ```text
 //! init      ftyp | moov: mvhd, trak with empty tables, mvex, udta for sound with priming
 //! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice
+//!           (once for each part: of an excerpt that leaves something out, there are several)
 //! ```
 //! A wait at the start of a track goes into its decode times, not into its edit list: players
 //! on Media Source Extensions pass over empty edits. What is decoded but not shown stays in the
 //! edit list, which they apply.
 
 use super::body::{Body, Slice};
-use super::segments::data;
+use super::segments::{Part, data};
 use super::timeline::{Timeline, ticks};
 use super::track_boxes::{self, TrackHeader};
 use crate::boxes::{write_atom, write_box};
@@ -60,30 +61,33 @@ pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
     out
 }
 
-/// One media segment: the LDUs `ldus` of track number `number` in its title.
+/// One media segment: these parts of track number `number` in its title, each as a fragment. The
+/// first one has `sequence_number`.
 pub(super) fn segment(
     track: &TrackIndex,
     line: &Timeline,
     number: u16,
-    ldus: Range<usize>,
+    parts: &[Part],
     sequence_number: u32,
 ) -> Body {
-    let bytes = data(&track.ldus, ldus.clone());
-    let payload = bytes.end - bytes.start;
-    let mut head = write_fragment(track, line, ldus.clone(), sequence_number, 0);
-    let mut mdat = Vec::new();
-    write_mdat_header(&mut mdat, payload);
-    // The payload's place counts from the `moof`'s start, and does not change its size.
-    let offset = i32::try_from(head.len() + mdat.len()).expect("a moof stays below 2 GiB");
-    head = write_fragment(track, line, ldus, sequence_number, offset);
-    head.extend_from_slice(&mdat);
     let mut body = Body::default();
-    body.push_generated(head);
-    body.push(Slice::Stored { track: number, bytes });
+    for (part, sequence_number) in parts.iter().zip(sequence_number..) {
+        let bytes = data(&track.ldus, part.ldus.clone());
+        let payload = bytes.end - bytes.start;
+        let mut head = write_fragment(track, line, part, sequence_number, 0);
+        let mut mdat = Vec::new();
+        write_mdat_header(&mut mdat, payload);
+        // The payload's place counts from the `moof`'s start, and does not change its size.
+        let offset = i32::try_from(head.len() + mdat.len()).expect("a moof stays below 2 GiB");
+        head = write_fragment(track, line, part, sequence_number, offset);
+        head.extend_from_slice(&mdat);
+        body.push_generated(head);
+        body.push(Slice::Stored { track: number, bytes });
+    }
     body
 }
 
-/// No more than this many bytes of a segment of `ldus` LDUs are not payload.
+/// No more than this many bytes of a part of `ldus` LDUs are not payload.
 pub(super) fn overhead(ldus: usize) -> u64 {
     FRAGMENT_BYTES + LDU_BYTES * ldus as u64
 }
@@ -103,12 +107,14 @@ pub(super) fn write_mdat_header(out: &mut Vec<u8>, payload: u64) {
 fn write_fragment(
     track: &TrackIndex,
     line: &Timeline,
-    ldus: Range<usize>,
+    part: &Part,
     sequence_number: u32,
     data_offset: i32,
 ) -> Vec<u8> {
+    let ldus = part.ldus.clone();
     let first = track.ldus.get(ldus.start);
-    let decode_time = ticks(first.decode_time).saturating_add(line.wait);
+    let decode_time =
+        ticks(first.decode_time).saturating_add(line.wait).saturating_sub(part.earlier);
     let shape = Shape::of(&track.ldus, ldus.clone());
     let mut out = Vec::new();
     write_box(&mut out, b"moof", |out| {

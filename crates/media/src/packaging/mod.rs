@@ -15,6 +15,7 @@
 //! which players can take a codec is theirs to say.
 
 mod body;
+mod excerpt;
 mod media_segment;
 mod playlist;
 mod progressive;
@@ -23,9 +24,11 @@ mod timeline;
 mod track_boxes;
 
 pub use body::{Body, Slice};
+pub use excerpt::{Excerpt, NoExcerpt};
 
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
 use segments::Segments;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use timeline::Timeline;
@@ -65,6 +68,9 @@ pub struct Packaging {
     /// Media Source Extensions cannot decode pictures without showing them.
     segment_lines: Vec<Timeline>,
     tracks: Vec<PackagedTrack>,
+    /// Segments last at least this long where the key frames allow it.
+    target: Duration,
+    duration: Duration,
 }
 
 /// What is computed once per track.
@@ -88,8 +94,11 @@ impl Packaging {
         let preroll = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
         let preroll = preroll.max().unwrap_or_default();
         let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
-        let mut packaging = Self { index, lines, segment_lines, tracks: Vec::new() };
-        packaging.tracks = packaging.package_tracks(options.segment);
+        let end = lines.iter().map(|line| line.time(line.end)).max();
+        let duration = end.unwrap_or_default().since_start();
+        let (tracks, target) = (Vec::new(), options.segment);
+        let mut packaging = Self { index, lines, segment_lines, tracks, target, duration };
+        packaging.tracks = packaging.package_tracks();
         if packaging.playable(None).next().is_none() {
             return Err(NotPackaged::NoTracks);
         }
@@ -101,10 +110,9 @@ impl Packaging {
         &self.index
     }
 
-    /// How long the title plays: until its longest track ends.
+    /// How long the title, or this part of it, plays: until its longest track ends.
     pub fn duration(&self) -> Duration {
-        let end = self.lines.iter().map(|line| line.time(line.end)).max();
-        end.unwrap_or_default().since_start()
+        self.duration
     }
 
     /// Sets of tracks that a viewer can take, best first: each video track with the default
@@ -158,12 +166,35 @@ impl Packaging {
     }
 
     /// One media segment: `moof` and `mdat` header, then one stored slice (none if all its LDUs
-    /// are empty).
+    /// are empty); of an excerpt that leaves something out, several times over.
     pub fn segment(&self, track: u16, number: u32) -> Option<Body> {
-        let ldus = self.track(track)?.segments.ldus(usize::try_from(number).ok()?)?;
+        let segments = &self.track(track)?.segments;
+        let number = usize::try_from(number).ok()?;
+        let (parts, first) = (segments.parts(number)?, segments.first_of(number));
         let i = usize::from(track);
         let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
-        Some(media_segment::segment(stored, line, track, ldus, number + 1))
+        Some(media_segment::segment(stored, line, track, parts, first + 1))
+    }
+
+    /// The bytes of a track's data that are shown, in order, each run with the time in ms of
+    /// what is shown at which the segment that it belongs to begins.
+    pub fn runs_shown(&self, track: u16) -> Vec<(Range<u64>, u32)> {
+        let Some(packaged) = self.track(track) else { return Vec::new() };
+        let (ldus, segments) = (&self.index.tracks[usize::from(track)].ldus, &packaged.segments);
+        let mut runs: Vec<(Range<u64>, u32)> = Vec::new();
+        for number in 0..segments.count() {
+            let due = millis(segments.time(number).start);
+            for part in segments.parts(number).unwrap_or_default() {
+                let bytes = segments::data(ldus, part.ldus.clone());
+                match runs.last_mut() {
+                    Some((last, at)) if last.end == bytes.start && *at == due => {
+                        last.end = bytes.end;
+                    }
+                    _ => runs.push((bytes, due)),
+                }
+            }
+        }
+        runs
     }
 
     /// These tracks as one file with the header in front: MP4, or QuickTime where a codec needs
@@ -182,7 +213,7 @@ impl Packaging {
         let stored = &self.index.tracks[usize::from(track)];
         let segments = &packaged.segments;
         let starts = (0..segments.count()).filter_map(|k| {
-            let bytes = segments::data(&stored.ldus, segments.ldus(k)?);
+            let bytes = segments::data(&stored.ldus, segments.parts(k)?.first()?.ldus.clone());
             Some((bytes.start, segments.time(k).start))
         });
         due_by_piece(starts, stored.data_len, piece)
@@ -202,17 +233,17 @@ impl Packaging {
         due_by_piece(starts, stored.data_len, piece)
     }
 
-    fn package_tracks(&self, target: Duration) -> Vec<PackagedTrack> {
+    fn package_tracks(&self) -> Vec<PackagedTrack> {
         let pairs = || self.index.tracks.iter().zip(&self.segment_lines);
         // All sound follows the first pictures; aligned renditions cut at the same times anyway.
         let pictures = pairs()
             .find(|(track, _)| track.description.kind == TrackKind::Video && !track.ldus.is_empty())
-            .map(|(track, line)| segments::cut_video(track, line, target));
+            .map(|(track, line)| segments::cut_video(track, line, self.target));
         pairs()
             .map(|(track, line)| {
                 let segments = match track.description.kind {
-                    TrackKind::Video => segments::cut_video(track, line, target),
-                    _ => segments::cut_audio(track, line, pictures.as_ref(), target),
+                    TrackKind::Video => segments::cut_video(track, line, self.target),
+                    _ => segments::cut_audio(track, line, pictures.as_ref(), self.target),
                 };
                 PackagedTrack {
                     peak: peak_rate(&track.ldus, &segments),
@@ -236,8 +267,8 @@ impl Packaging {
     fn track(&self, number: u16) -> Option<&PackagedTrack> {
         let i = usize::from(number);
         let stored = self.index.tracks.get(i)?;
-        let playable = stored.description.kind != TrackKind::File && !stored.ldus.is_empty();
-        self.tracks.get(i).filter(|_| playable)
+        let playable = stored.description.kind != TrackKind::File;
+        self.tracks.get(i).filter(|track| playable && track.segments.count() > 0)
     }
 
     /// Of a track that there is.
@@ -284,12 +315,14 @@ impl Packaging {
 /// do not count against the whole: a second is assumed at least.
 fn peak_rate(index: &crate::LduIndex, segments: &Segments) -> BitRate {
     let rate = |k: usize| {
-        let ldus = segments.ldus(k)?;
-        let overhead = media_segment::overhead(ldus.len());
-        let bytes = segments::data(index, ldus);
+        let of_part = |part: &segments::Part| {
+            let bytes = segments::data(index, part.ldus.clone());
+            bytes.end - bytes.start + media_segment::overhead(part.ldus.len())
+        };
+        let bytes = segments.parts(k)?.iter().map(of_part).sum();
         let time = segments.time(k);
         let length = (time.end - time.start).since_start().max(SHORTEST_PEAK);
-        Some(BitRate::of(ByteCount(bytes.end - bytes.start + overhead), length))
+        Some(BitRate::of(ByteCount(bytes), length))
     };
     (0..segments.count()).filter_map(rate).max().unwrap_or_default()
 }
@@ -307,12 +340,16 @@ fn due_by_piece(
         .map(|number| {
             // The last that begins at or before the piece's first byte is the first to touch it.
             while let Some((_, time)) = starts.next_if(|&(at, _)| at <= number * u64::from(piece)) {
-                let millis = time.since_start().as_millis();
-                due = due.max(u32::try_from(millis).unwrap_or(u32::MAX));
+                due = due.max(millis(time));
             }
             due
         })
         .collect()
+}
+
+/// Whole milliseconds since the start.
+fn millis(time: MediaTime) -> u32 {
+    u32::try_from(time.since_start().as_millis()).unwrap_or(u32::MAX)
 }
 
 /// Long enough that few requests are made, short enough that a player starts soon: what Apple's

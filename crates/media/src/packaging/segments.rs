@@ -5,30 +5,95 @@
 //! between tracks finds the same boundaries. Sound alone, and sound that goes on after the
 //! pictures, is cut by time.
 
-use super::timeline::{Timeline, ticks};
+use super::timeline::{Timeline, nearest, ticks};
 use crate::{LduIndex, TrackIndex, TrackKind};
 use std::ops::Range;
 use std::time::Duration;
 use units::MediaTime;
 
-/// A track's segments: which LDUs, and where they lie on the title's time line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A track's segments: which LDUs, and where they lie on the time line of what is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segments {
-    /// Number of the first LDU of each segment, then the number of LDUs.
+    /// One after the other.
+    parts: Vec<Part>,
+    /// Number of the first part of each segment, then the number of parts.
     cuts: Vec<usize>,
-    /// Where each segment begins on the title's time line, then where the last one ends. Begins
-    /// with zero, never decreases.
+    /// Where each segment begins, then where the last one ends. Begins with zero, never
+    /// decreases.
     times: Vec<MediaTime>,
 }
 
+/// LDUs that follow each other in the track and in what is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) ldus: Range<usize>,
+    /// Shown so many ticks earlier than in the whole title (or later, if negative).
+    pub(super) earlier: i64,
+}
+
 impl Segments {
+    /// Segments of one part each: `firsts` are their first LDUs, `end` comes after the last, which
+    /// ends at `ends`; what is shown begins `from` in the title.
+    pub(super) fn new(
+        firsts: &[usize],
+        (end, ends): (usize, MediaTime),
+        track: &TrackIndex,
+        line: &Timeline,
+        from: MediaTime,
+    ) -> Self {
+        let earlier = nearest(from, line.scale);
+        let after = firsts.iter().copied().skip(1).chain([end]);
+        let parts: Vec<Part> =
+            firsts.iter().zip(after).map(|(&a, b)| Part { ldus: a..b, earlier }).collect();
+        let mut times: Vec<MediaTime> = Vec::with_capacity(firsts.len() + 1);
+        for (number, &first) in firsts.iter().enumerate() {
+            // What comes before the first picture or sound belongs to the first segment.
+            let begins = line.begins(track, first) - from;
+            let time = if number == 0 { MediaTime::ZERO } else { begins };
+            times.push(time.max(times.last().copied().unwrap_or_default()));
+        }
+        if let Some(&last) = times.last() {
+            times.push((ends - from).max(last));
+        }
+        let cuts = if parts.is_empty() { Vec::new() } else { (0..=parts.len()).collect() };
+        Self { parts, cuts, times }
+    }
+
+    /// These parts, each with the time for which it is shown, in segments not shorter than
+    /// `target` but for the last.
+    pub(super) fn of_parts(parts: Vec<(Part, MediaTime)>, target: MediaTime) -> Self {
+        let (mut cuts, mut times) = (Vec::new(), Vec::new());
+        let mut at = MediaTime::ZERO;
+        for (number, (_, length)) in parts.iter().enumerate() {
+            if times.last().is_none_or(|begun| at - *begun >= target) {
+                cuts.push(number);
+                times.push(at);
+            }
+            at = at + *length;
+        }
+        if !parts.is_empty() {
+            cuts.push(parts.len());
+            times.push(at);
+        }
+        Self { parts: parts.into_iter().map(|(part, _)| part).collect(), cuts, times }
+    }
+
     pub(super) fn count(&self) -> usize {
         self.cuts.len().saturating_sub(1)
     }
 
-    /// The LDUs of a segment, if there is such a segment.
-    pub(super) fn ldus(&self, number: usize) -> Option<Range<usize>> {
-        Some(*self.cuts.get(number)?..*self.cuts.get(number + 1)?)
+    /// The parts of a segment, if there is such a segment.
+    pub(super) fn parts(&self, number: usize) -> Option<&[Part]> {
+        self.parts.get(*self.cuts.get(number)?..*self.cuts.get(number + 1)?)
+    }
+
+    /// The number of a segment's first part, of all.
+    pub(super) fn first_of(&self, number: usize) -> u32 {
+        u32::try_from(self.cuts[number]).expect("fewer parts than LDUs")
+    }
+
+    pub(super) fn first_part(&self) -> Option<&Part> {
+        self.parts.first()
     }
 
     /// Beginning and end of a segment.
@@ -45,36 +110,32 @@ impl Segments {
     pub(super) fn end(&self) -> MediaTime {
         self.times.last().copied().unwrap_or_default()
     }
-
-    /// `firsts`: the first LDU of each segment.
-    fn new(mut firsts: Vec<usize>, track: &TrackIndex, line: &Timeline) -> Self {
-        let mut times: Vec<MediaTime> = Vec::with_capacity(firsts.len() + 1);
-        for (number, &first) in firsts.iter().enumerate() {
-            // What comes before the first picture or sound belongs to the first segment.
-            let time = if number == 0 { MediaTime::ZERO } else { line.begins(track, first) };
-            times.push(time.max(times.last().copied().unwrap_or_default()));
-        }
-        if let Some(&last) = times.last() {
-            times.push(line.time(line.end).max(last));
-            firsts.push(track.ldus.len());
-        }
-        Self { cuts: firsts, times }
-    }
 }
 
 /// Cuts a video track at its sync LDUs.
 pub(super) fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -> Segments {
+    let firsts = video_firsts(track, line, target, 0..track.ldus.len());
+    Segments::new(&firsts, (track.ldus.len(), line.time(line.end)), track, line, MediaTime::ZERO)
+}
+
+/// Where segments of these LDUs of a video track begin.
+pub(super) fn video_firsts(
+    track: &TrackIndex,
+    line: &Timeline,
+    target: Duration,
+    ldus: Range<usize>,
+) -> Vec<usize> {
     let target = target_ticks(line, target);
     let mut firsts = Vec::new();
     let mut started = 0;
-    for (i, ldu) in track.ldus.iter().enumerate() {
+    for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
         let at = ticks(ldu.decode_time);
-        if i == 0 || (ldu.sync && at - started >= target) {
+        if i == ldus.start || (ldu.sync && at - started >= target) {
             firsts.push(i);
             started = at;
         }
     }
-    Segments::new(firsts, track, line)
+    firsts
 }
 
 /// Cuts a track of sound by `video`'s boundaries if there is one, and by time.
@@ -84,21 +145,35 @@ pub(super) fn cut_audio(
     video: Option<&Segments>,
     target: Duration,
 ) -> Segments {
+    let all = 0..track.ldus.len();
+    let firsts = audio_firsts(track, line, (video, MediaTime::ZERO), target, all);
+    Segments::new(&firsts, (track.ldus.len(), line.time(line.end)), track, line, MediaTime::ZERO)
+}
+
+/// Where segments of these LDUs of a track of sound begin, beside the segments of pictures that
+/// begin at a time of the title.
+pub(super) fn audio_firsts(
+    track: &TrackIndex,
+    line: &Timeline,
+    (video, from): (Option<&Segments>, MediaTime),
+    target: Duration,
+    ldus: Range<usize>,
+) -> Vec<usize> {
     let target = MediaTime(i64::try_from(target.as_nanos()).unwrap_or(i64::MAX).max(1));
     let mut given = video.map_or(&[][..], |video| video.starts()).iter().skip(1).copied();
     // Beyond the pictures: the first cut of its own would make a segment of the wanted length.
     let beyond = video.map_or(MediaTime::ZERO, Segments::end) + target;
     let mut next = given.next().unwrap_or(beyond);
     let mut firsts = Vec::new();
-    for (i, ldu) in track.ldus.iter().enumerate() {
-        let at = line.time(line.place(ticks(ldu.decode_time)));
-        if i == 0 {
+    for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
+        let at = line.time(line.place(ticks(ldu.decode_time))) - from;
+        if i == ldus.start {
             firsts.push(i);
         }
         if at < next {
             continue;
         }
-        if i > 0 {
+        if i > ldus.start {
             firsts.push(i);
         }
         // Several boundaries may lie in one pause: one cut does for all.
@@ -106,13 +181,13 @@ pub(super) fn cut_audio(
             next = given.next().unwrap_or(next.max(beyond - target) + target);
         }
     }
-    Segments::new(firsts, track, line)
+    firsts
 }
 
 /// Whether decoding can start at every segment.
 pub(super) fn are_independent(segments: &Segments, track: &TrackIndex) -> bool {
-    let firsts = &segments.cuts[..segments.count()];
-    track.description.kind == TrackKind::Audio || firsts.iter().all(|&i| track.ldus.get(i).sync)
+    let mut firsts = segments.parts.iter().map(|part| part.ldus.start);
+    track.description.kind == TrackKind::Audio || firsts.all(|i| track.ldus.get(i).sync)
 }
 
 /// Which bytes of the track's data a run of LDUs takes.
@@ -166,7 +241,10 @@ mod tests {
     /// Segments as text: first LDU of each, and the boundaries in ms.
     fn shown(segments: &Segments) -> String {
         let times: Vec<i64> = segments.times.iter().map(|time| time.0 / 1_000_000).collect();
-        format!("{:?} {times:?}", segments.cuts)
+        let firsts: Vec<usize> = segments.parts.iter().map(|part| part.ldus.start).collect();
+        let end = segments.parts.last().map(|part| part.ldus.end);
+        let cuts: Vec<usize> = firsts.into_iter().chain(end).collect();
+        format!("{cuts:?} {times:?}")
     }
 
     const TARGET: Duration = Duration::from_secs(2);

@@ -65,6 +65,12 @@ impl Timeline {
         }
     }
 
+    /// The same places for an excerpt that begins in the middle: nothing is hidden by an edit list.
+    pub(super) fn uncovered(&self) -> Self {
+        let wait = self.wait.saturating_sub(self.media_start);
+        Self { media_start: 0, wait, ..*self }
+    }
+
     /// Where a time of the track, in ticks, lies on the title's time line.
     pub(super) fn place(&self, ticks: i64) -> i64 {
         ticks.saturating_sub(self.media_start).saturating_add(self.wait)

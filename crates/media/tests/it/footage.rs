@@ -167,8 +167,10 @@ impl Title {
         let videos: Vec<u16> = packaging.offers().iter().map(|offer| offer[0]).collect();
         for track in 0..u16::try_from(self.index.tracks.len()).unwrap() {
             let place = folder.file(&track.to_string());
+            // An excerpt may leave a track out.
+            let Some(init) = packaging.init_segment(track) else { continue };
             std::fs::create_dir_all(&place).unwrap();
-            std::fs::write(place.join("init.mp4"), packaging.init_segment(track).unwrap()).unwrap();
+            std::fs::write(place.join("init.mp4"), init).unwrap();
             for k in 0..packaging.segment_count(track) {
                 let segment = self.bytes(&packaging.segment(track, k).unwrap());
                 std::fs::write(place.join(format!("{k}.m4s")), segment).unwrap();

@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A decoded frame: seconds, MD5 of its samples.
-type Frame = (f64, String);
+pub(crate) type Frame = (f64, String);
 
 /// Decodes all streams of a source, pictures first. Times from the earliest frame.
-fn decode(path: &Path) -> Vec<Vec<Frame>> {
+pub(crate) fn decode(path: &Path) -> Vec<Vec<Frame>> {
     frames(ffmpeg(DECODE, &[path]))
 }
 
 /// As [`decode`], of what we made: nothing to warn of.
-fn decode_ours(path: &Path) -> Vec<Vec<Frame>> {
+pub(crate) fn decode_ours(path: &Path) -> Vec<Vec<Frame>> {
     frames(ffmpeg_strict(DECODE, &[path]))
 }
 

@@ -1,0 +1,288 @@
+//! Parts of a title as titles of their own: from one key frame to another, each n-th group of
+//! pictures, last group first. Nothing is stored for it; the same bytes are shown at other times.
+//!
+//! ```text
+//!   groups of the title   g0    g1    g2    g3    g4    g5         start in g1, stop in g5
+//!   skip 0                      g1 ── g2 ── g3 ── g4 ── g5         with its sound
+//!   skip 1                      g1 ──────── g3 ──────── g5         pictures only; shown one after
+//!   skip 1, backwards           g5 ──────── g3 ──────── g1         the other, each in its own time
+//! ```
+//!
+//! What is shown begins at zero, so that a player finds a title like any other. Starts and stops
+//! move outwards to key frames; a group is always shown whole, and forwards within itself, as
+//! nothing else can be decoded. Speed is not known here: players play faster by themselves.
+
+use super::segments::{self, Part, Segments};
+use super::timeline::{Timeline, nearest, ticks};
+use super::{PackagedTrack, Packaging, media_segment, peak_rate};
+use crate::{TrackIndex, TrackKind};
+use std::ops::Range;
+use std::time::Duration;
+use units::MediaTime;
+
+/// Which part of a title.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Excerpt {
+    /// From the key frame at or before this time.
+    pub start: Duration,
+    /// To the key frame at or after this time; `None`: to the end.
+    pub stop: Option<Duration>,
+    /// Groups of pictures left out after each that is shown.
+    pub skip: u32,
+    /// The last group first.
+    pub backwards: bool,
+}
+
+/// Why a title has no such part.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum NoExcerpt {
+    /// It ends before.
+    #[error("the title is {:.3} s long; start and stop must lie within that", .0.as_secs_f64())]
+    BeyondTheEnd(Duration),
+    /// Nothing lies between start and stop.
+    #[error("stop must be later than start")]
+    Empty,
+    /// Sound alone.
+    #[error("only pictures can be skipped or played backwards, and this title has none")]
+    NoPictures,
+    /// Nothing would be left to skip to.
+    #[error("{0} groups of pictures lie between start and stop; skip must be less than that")]
+    SkipsAll(usize),
+    /// Groups cannot be decoded by themselves.
+    #[error(
+        "this title's groups of pictures depend on each other (open groups), so none can be left \
+         out; use start and stop alone, or encode it with closed groups"
+    )]
+    OpenGroups,
+}
+
+impl Packaging {
+    /// The part of a title, packaged as a title of its own; in time proportional to its LDUs.
+    pub fn excerpt(&self, wanted: &Excerpt) -> Result<Self, NoExcerpt> {
+        let whole = self.duration();
+        if wanted.start >= whole || wanted.stop.is_some_and(|stop| stop > whole) {
+            return Err(NoExcerpt::BeyondTheEnd(whole));
+        }
+        if wanted.stop.is_some_and(|stop| stop <= wanted.start) {
+            return Err(NoExcerpt::Empty);
+        }
+        let all_segments = if wanted.skip > 0 || wanted.backwards {
+            self.skipping(wanted)?
+        } else {
+            self.cut(wanted)
+        };
+        let (mut lines, mut tracks) = (Vec::new(), Vec::new());
+        for ((track, line), segments) in
+            self.index.tracks.iter().zip(&self.segment_lines).zip(all_segments)
+        {
+            let mid = segments.first_part().is_some_and(|part| part.ldus.start > 0);
+            let sound = track.description.kind == TrackKind::Audio;
+            // What is decoded before the first sound that is shown is cut off at the title's start.
+            let line = if mid && sound { line.uncovered() } else { *line };
+            tracks.push(PackagedTrack {
+                peak: peak_rate(&track.ldus, &segments),
+                independent: segments::are_independent(&segments, track),
+                init: media_segment::init(track, &line).into(),
+                segments,
+            });
+            lines.push(line);
+        }
+        let end = tracks.iter().map(|track| track.segments.end()).max();
+        Ok(Self {
+            index: self.index.clone(),
+            lines: self.lines.clone(),
+            segment_lines: lines,
+            tracks,
+            target: self.target,
+            duration: end.unwrap_or_default().since_start(),
+        })
+    }
+
+    fn cut(&self, wanted: &Excerpt) -> Vec<Segments> {
+        let pictures = self.playable(Some(TrackKind::Video)).next().map(usize::from);
+        let lead = pictures.or_else(|| self.default_audio().map(usize::from)).unwrap_or(0);
+        let groups = self.groups(lead);
+        let shown = groups.shown(wanted);
+        let to = (shown.end < groups.count()).then(|| groups.begins[shown.end]);
+        let first = groups.firsts[shown.start];
+        let (track, line) = (&self.index.tracks[lead], &self.segment_lines[lead]);
+        let from = if shown.start == 0 { MediaTime::ZERO } else { earliest(track, line, first) };
+        let cut_pictures = |i: usize, ldus: Range<usize>| {
+            let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+            let firsts = segments::video_firsts(track, line, self.target, ldus.clone());
+            Segments::new(&firsts, (ldus.end, ends(track, line, ldus.end)), track, line, from)
+        };
+        let lead_segments = pictures.map(|lead| {
+            let ldus = groups.firsts[shown.start]..groups.firsts[shown.end];
+            cut_pictures(lead, ldus)
+        });
+        let segments = |i: usize| {
+            let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+            match track.description.kind {
+                TrackKind::Video if Some(i) == pictures => {
+                    lead_segments.clone().unwrap_or_default()
+                }
+                TrackKind::Video => {
+                    let groups = self.groups(i);
+                    let at = |time| {
+                        groups.begins[..groups.count()].partition_point(|b| *b + NEARLY < time)
+                    };
+                    let ldus =
+                        groups.firsts[at(from)]..groups.firsts[to.map_or(groups.count(), at)];
+                    cut_pictures(i, ldus)
+                }
+                TrackKind::Audio => {
+                    let begins = |j: usize| line.begins(track, j);
+                    let first = if from > MediaTime::ZERO {
+                        partition(track.ldus.len(), |j| begins(j) < from)
+                    } else {
+                        0
+                    };
+                    let end = to.map_or(track.ldus.len(), |to| {
+                        partition(track.ldus.len(), |j| begins(j) < to)
+                    });
+                    let ldus = first..end.max(first);
+                    let video = (lead_segments.as_ref(), from);
+                    let firsts =
+                        segments::audio_firsts(track, line, video, self.target, ldus.clone());
+                    let ends = (ldus.end, ends(track, line, ldus.end));
+                    Segments::new(&firsts, ends, track, line, from)
+                }
+                _ => Segments::default(),
+            }
+        };
+        (0..self.index.tracks.len()).map(segments).collect()
+    }
+
+    fn skipping(&self, wanted: &Excerpt) -> Result<Vec<Segments>, NoExcerpt> {
+        if self.playable(Some(TrackKind::Video)).next().is_none() {
+            return Err(NoExcerpt::NoPictures);
+        }
+        let videos: Vec<u16> = self.playable(Some(TrackKind::Video)).collect();
+        let mut all = vec![Segments::default(); self.index.tracks.len()];
+        for i in videos.into_iter().map(usize::from) {
+            let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+            let groups = self.groups(i);
+            let shown = groups.shown(wanted);
+            let step = usize::try_from(wanted.skip).unwrap_or(usize::MAX).saturating_add(1);
+            if step > shown.len() {
+                return Err(NoExcerpt::SkipsAll(shown.len()));
+            }
+            let mut chosen: Vec<usize> = shown.step_by(step).collect();
+            if wanted.backwards {
+                chosen.reverse();
+            }
+            if chosen.iter().any(|&group| groups.is_open(group, track, line)) {
+                return Err(NoExcerpt::OpenGroups);
+            }
+            let mut at = MediaTime::ZERO;
+            let parts = chosen.into_iter().map(|group| {
+                let ldus = groups.firsts[group]..groups.firsts[group + 1];
+                let begins =
+                    if group == 0 { MediaTime::ZERO } else { earliest(track, line, ldus.start) };
+                let earlier = nearest(begins, line.scale) - nearest(at, line.scale);
+                let length = groups.begins[group + 1] - groups.begins[group];
+                at = at + length;
+                (Part { ldus, earlier }, length)
+            });
+            all[i] = Segments::of_parts(parts.collect(), self.target_time());
+        }
+        Ok(all)
+    }
+
+    fn target_time(&self) -> MediaTime {
+        MediaTime(i64::try_from(self.target.as_nanos()).unwrap_or(i64::MAX))
+    }
+
+    fn groups(&self, i: usize) -> Groups {
+        Groups::of(&self.index.tracks[i], &self.segment_lines[i])
+    }
+}
+
+/// Where a track can be entered: LDUs, and their times in the title. Of both, the end comes last.
+struct Groups {
+    firsts: Vec<usize>,
+    begins: Vec<MediaTime>,
+}
+
+impl Groups {
+    fn of(track: &TrackIndex, line: &Timeline) -> Self {
+        let mut groups = Self { firsts: Vec::new(), begins: Vec::new() };
+        for (i, ldu) in track.ldus.iter().enumerate() {
+            if i > 0 && !ldu.sync {
+                continue;
+            }
+            let shown = match track.description.kind {
+                TrackKind::Video => i64::from(ldu.composition_offset),
+                _ => 0,
+            };
+            let at = line.time(line.place(ticks(ldu.decode_time).saturating_add(shown)));
+            // What comes before the first belongs to it.
+            let at = if i == 0 { MediaTime::ZERO } else { at };
+            groups.push(i, at);
+        }
+        groups.push(track.ldus.len(), line.time(line.end));
+        groups
+    }
+
+    fn push(&mut self, first: usize, begins: MediaTime) {
+        let last = self.begins.last().copied().unwrap_or_default();
+        self.firsts.push(first);
+        self.begins.push(begins.max(last));
+    }
+
+    fn count(&self) -> usize {
+        self.firsts.len() - 1
+    }
+
+    /// The groups from the one that is on at the start to the last that begins before the stop.
+    fn shown(&self, wanted: &Excerpt) -> Range<usize> {
+        let begins = &self.begins[..self.count()];
+        let time = |at: Duration| MediaTime(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX));
+        let start = time(wanted.start);
+        let first = begins.partition_point(|at| *at <= start).saturating_sub(1);
+        let end = wanted.stop.map_or(begins.len(), |stop| {
+            let stop = time(stop);
+            begins.partition_point(|at| *at < stop)
+        });
+        first..end.max(first + 1).min(begins.len())
+    }
+
+    /// Whether any picture of a group is shown before the one that can be decoded by itself.
+    fn is_open(&self, group: usize, track: &TrackIndex, line: &Timeline) -> bool {
+        let shown = |ldu: crate::Ldu| {
+            line.place(ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset)))
+        };
+        let ldus = self.firsts[group]..self.firsts[group + 1];
+        let key = shown(track.ldus.get(ldus.start));
+        group > 0 && track.ldus.range(ldus).any(|ldu| shown(ldu) < key)
+    }
+}
+
+/// When an LDU is shown, or decoded if that is earlier: nothing of a segment is before zero.
+fn earliest(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
+    let decoded = ticks(track.ldus.get(i).decode_time).saturating_add(line.wait);
+    line.begins(track, i).min(line.time(decoded))
+}
+
+/// When the LDUs before the `i`th end.
+fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
+    if i < track.ldus.len() { line.begins(track, i) } else { line.time(line.end) }
+}
+
+/// The first of `count` of which `before` does not hold; it holds for none behind that.
+fn partition(count: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// Tracks count in ticks of their own: the same moment may be this much apart in two of them.
+const NEARLY: MediaTime = MediaTime(1_000_000);
