@@ -398,8 +398,11 @@ impl World<'_> {
         self.stall_is_over(number);
         self.viewers[number].sought = self.viewers[number].all_rows();
         for id in self.viewers[number].requests.clone() {
-            let awaited = self.requests[&id].awaited();
+            // What was said about it when the one before was dropped may have been its end.
+            let Some(request) = self.requests.get(&id) else { continue };
+            let awaited = request.awaited();
             self.cancel(id);
+            self.hear_answers();
             let viewer = &mut self.viewers[number];
             let awaited = awaited.filter(|fetch| !viewer.waiting.contains(fetch));
             if let (Some(player), Some(fetch)) = (viewer.player.as_mut(), awaited) {
@@ -464,10 +467,11 @@ impl World<'_> {
             return;
         }
         let polite = self.viewers[number].temper.polite && !self.viewers[number].stuck;
+        self.leave_without_a_word(number);
         for id in self.viewers[number].requests.clone() {
             self.cancel(id);
+            self.hear_answers();
         }
-        self.leave_without_a_word(number);
         if let (true, Some(session)) = (polite, self.viewers[number].session) {
             self.note("closes: session", [session.0, 0, 0, 0]);
             self.engine.close(self.now, session);
