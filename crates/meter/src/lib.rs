@@ -10,6 +10,7 @@
 
 pub mod blame;
 pub mod capacity;
+pub mod compare;
 pub mod log;
 pub mod profiles;
 pub mod report;

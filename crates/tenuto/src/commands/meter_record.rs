@@ -8,6 +8,7 @@
 //!   DIR/report.html        all that for people; needs nothing beside it
 //! ```
 
+use super::meter_blame::Blame;
 use super::meter_streams::{self, Asked, Probe, late, purpose, time};
 use crate::cli::Args;
 use crate::failure::Failure;
@@ -26,7 +27,12 @@ pub(super) fn prepare(args: &Args<'_>) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// What `meter run --json` prints.
-pub(super) fn summary(asked: &Asked, plan: &Plan, outcome: &Outcome) -> Value {
+pub(super) fn summary(
+    asked: &Asked,
+    plan: &Plan,
+    outcome: &Outcome,
+    blame: Option<&Blame>,
+) -> Value {
     let streams = outcome.streams.iter().map(|stream| {
         json!({
             "frames": stream.frames,
@@ -39,7 +45,9 @@ pub(super) fn summary(asked: &Asked, plan: &Plan, outcome: &Outcome) -> Value {
     let seconds = outcome.seconds.iter().map(|second| {
         json!({
             "frames": second.frames,
-            "late": second.late,
+        "late": second.late,
+            "late_by_meter": second.late_by_meter,
+            "longest_own": second.longest_own.as_secs_f64(),
             "longest_response": second.longest_response.as_secs_f64(),
         })
     });
@@ -49,6 +57,7 @@ pub(super) fn summary(asked: &Asked, plan: &Plan, outcome: &Outcome) -> Value {
     all["demand_bits_per_s"] = json!(plan.rate().0);
     all["seconds"] = seconds.collect();
     all["each_stream"] = streams.collect();
+    all["blame"] = json!(blame.map(Blame::json));
     all
 }
 
@@ -122,6 +131,7 @@ pub(super) fn capacity(
         let mut run = short(&probe.outcome);
         run["why"] = json!(purpose(probe.step.purpose));
         run["held"] = json!(probe.held);
+        run["blame"] = json!(probe.blame.as_ref().map(Blame::json));
         run
     });
     json!({
@@ -131,6 +141,7 @@ pub(super) fn capacity(
         "confirmed": verdict.confirmed,
         "at_limit": verdict.at_limit,
         "too_many": verdict.too_many,
+    "broke_first": meter_streams::broke_first(probes),
         "late_share_at_most": confirming.map(|probe| rule.certainty(&probe.outcome)),
         "runs": runs.collect::<Vec<_>>(),
     })
@@ -141,12 +152,17 @@ pub(super) fn write_run(
     asked: &Asked,
     plan: &Plan,
     outcome: &Outcome,
+    blame: Option<&Blame>,
     summary: &Value,
 ) -> Result<(), Failure> {
+    let mut blocks = run_blocks(plan, outcome)?;
+    if let Some(blame) = blame {
+        blocks.extend(blame.blocks()?);
+    }
     let page = Page {
         title: format!("{} streams of {}", plan.streams, asked.profile.name),
         summary: format!("{} on {}: {} frames.", asked.profile.title, asked.target, late(outcome)),
-        blocks: run_blocks(plan, outcome)?,
+        blocks,
     };
     save_all(dir, asked, summary, &page)?;
     let path = dir.join("operations.csv");
@@ -167,8 +183,8 @@ pub(super) fn write_capacity(
     summary: &Value,
 ) -> Result<(), Failure> {
     let confirming = meter_streams::confirming(probes, verdict);
-    let said = meter_streams::conclusion(asked, rule, verdict, confirming);
-    let rows = probes.iter().map(|Probe { step, held, outcome }| {
+    let said = meter_streams::conclusion(asked, rule, verdict, probes, confirming);
+    let rows = probes.iter().map(|Probe { step, held, outcome, .. }| {
         let answer = if *held { "held" } else { "not held" };
         vec![
             step.streams.to_string(),
@@ -210,6 +226,10 @@ pub(super) fn write_capacity(
     if let Some(probe) = confirming {
         blocks.push(Block::Heading("The confirming run".into()));
         blocks.extend(plots(&probe.outcome, None)?);
+    }
+    let failed = probes.iter().rev().filter(|probe| !probe.held);
+    if let Some(blame) = failed.chain(probes.last()).find_map(|probe| probe.blame.as_ref()) {
+        blocks.extend(blame.blocks()?);
     }
     let page = Page {
         title: format!("Streams of {} on {}", asked.profile.name, asked.target),
@@ -283,13 +303,13 @@ fn plots(outcome: &Outcome, plan: Option<&Plan>) -> Result<Vec<Block>, Failure> 
     ])
 }
 
-fn plot(plot: &Plot, explanation: &str) -> Result<Block, Failure> {
+pub(super) fn plot(plot: &Plot, explanation: &str) -> Result<Block, Failure> {
     let failed = |error: PlotError| Failure::new(error.to_string());
     Ok(Block::Plot { svg: plot.svg().map_err(failed)?, explanation: explanation.to_owned() })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for a plot")]
-fn number(count: u64) -> f64 {
+pub(super) fn number(count: u64) -> f64 {
     count as f64
 }
 

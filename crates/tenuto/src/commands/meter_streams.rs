@@ -2,12 +2,14 @@
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
+use crate::commands::meter_blame::{self, Blame, believable};
 use crate::commands::{meter_profiles, meter_record};
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table, facts};
 use crate::show;
 use device::{BlockDevice, DeviceError, Method, SimulatedDisk};
 use disk::DiskModel;
+use meter::blame::{First, Sampler};
 use meter::capacity::{Found, Purpose, Rule, Search, Step, Verdict};
 use meter::profiles::Profile;
 use meter::rounds::{DevicePort, SimulatedPort};
@@ -38,6 +40,8 @@ pub(super) struct Probe {
     pub(super) step: Step,
     pub(super) held: bool,
     pub(super) outcome: Outcome,
+    /// Of real storage.
+    pub(super) blame: Option<Blame>,
 }
 
 /// What stands before a model's name.
@@ -55,41 +59,24 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
         bar.say(&format!("{}, {} late", time(progress.elapsed), progress.late));
         !stop.load(Ordering::Relaxed)
     };
+    let sampler = asked.watch()?;
     let outcome = target.attempt(&plan, dir.is_some(), &mut show)?;
+    let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     drop(bar);
-    let summary = meter_record::summary(&asked, &plan, &outcome);
+    let summary = meter_record::summary(&asked, &plan, &outcome, blame.as_ref());
     if let Some(dir) = &dir {
-        meter_record::write_run(dir, &asked, &plan, &outcome, &summary)?;
+        meter_record::write_run(dir, &asked, &plan, &outcome, blame.as_ref(), &summary)?;
     }
     if args.has("json") {
         out::print_json(&summary);
     } else {
-        out::print(&page(&asked, &plan, &outcome));
+        out::print(&page(&asked, &plan, &outcome, blame.as_ref()));
     }
     if !outcome.complete {
         out::note("interrupted: this is what there was until then");
         return Err(Failure::reported(Code::Invalid));
     }
-    believable(&outcome)
-}
-
-/// Whether what a run says can be relied on.
-fn believable(outcome: &Outcome) -> Result<(), Failure> {
-    if !outcome.valid() {
-        let sentence = format!(
-            "not valid: {} of {} frames were late because of this machine, not of the storage",
-            outcome.late_by_meter, outcome.frames
-        );
-        return Err(Failure::new(sentence)
-            .hint("let nothing else run here, or measure fewer streams")
-            .code(Code::Invalid));
-    }
-    if outcome.failed > 0 {
-        return Err(Failure::new(format!("{} frames could not be read", outcome.failed))
-            .hint("the kernel's log says what the disk complained of")
-            .code(Code::Invalid));
-    }
-    Ok(())
+    believable(&outcome, blame.as_ref())
 }
 
 pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
@@ -115,7 +102,8 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
         }
         // A machine that is too slow for the streams says nothing of the storage. What was found
         // until then is kept.
-        let probe = match made.and_then(|probe| believable(&probe.outcome).map(|()| probe)) {
+        let sound = |probe: Probe| believable(&probe.outcome, probe.blame.as_ref()).map(|()| probe);
+        let probe = match made.and_then(sound) {
             Ok(probe) => probe,
             Err(failure) => {
                 trouble = Some(failure);
@@ -200,12 +188,14 @@ fn probe(
         };
         !over && !stop.load(Ordering::Relaxed)
     };
+    let sampler = asked.watch()?;
     let outcome = target.attempt(&plan, false, &mut go_on)?;
+    let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     let held = match decided {
         Some(held) if !outcome.complete => held,
         _ => rule.holds(&outcome),
     };
-    Ok(Probe { step, held, outcome })
+    Ok(Probe { step, held, outcome, blame })
 }
 
 impl Asked {
@@ -226,6 +216,14 @@ impl Asked {
             buffered: args.has("buffered"),
             method: args.text("method"),
         })
+    }
+
+    /// Watches this machine, unless the storage is not on it.
+    fn watch(&self) -> Result<Option<Sampler>, Failure> {
+        if self.target.starts_with(SIMULATED) {
+            return Ok(None);
+        }
+        meter_blame::watch(Path::new(&self.target)).map(Some)
     }
 
     fn plan(&self, streams: u32, length: Duration, target: &Target) -> Result<Plan, Failure> {
@@ -315,7 +313,7 @@ impl Target {
     }
 }
 
-fn page(asked: &Asked, plan: &Plan, outcome: &Outcome) -> String {
+fn page(asked: &Asked, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) -> String {
     let worst = outcome.streams.iter().max_by_key(|stream| stream.aggregate_drift);
     let worst = worst.copied().unwrap_or_default();
     let mut lines = vec![
@@ -345,6 +343,7 @@ fn page(asked: &Asked, plan: &Plan, outcome: &Outcome) -> String {
     if outcome.failed > 0 {
         lines.push(("failed", format!("{} reads", outcome.failed)));
     }
+    lines.extend(blame.map(|blame| ("broke first", blame.first.sentence.clone())));
     facts(&lines)
 }
 
@@ -372,7 +371,7 @@ fn found(
 ) -> String {
     let mut table =
         Table::new(&[">streams", "why", "answer", ">took", ">frames", ">late", ">rate"]);
-    for Probe { step, held, outcome } in probes {
+    for Probe { step, held, outcome, .. } in probes {
         table.row(vec![
             step.streams.to_string(),
             purpose(step.purpose).to_owned(),
@@ -383,7 +382,7 @@ fn found(
             outcome.rate().to_string(),
         ]);
     }
-    format!("{}\n{}", table.show(), facts(&conclusion(asked, rule, verdict, confirming)))
+    format!("{}\n{}", table.show(), facts(&conclusion(asked, rule, verdict, probes, confirming)))
 }
 
 /// What was found, in words.
@@ -391,6 +390,7 @@ pub(super) fn conclusion(
     asked: &Asked,
     rule: Rule,
     verdict: Verdict,
+    probes: &[Probe],
     confirming: Option<&Probe>,
 ) -> Vec<(&'static str, String)> {
     let count = verdict.streams;
@@ -419,7 +419,17 @@ pub(super) fn conclusion(
         ));
         lines.push(("read by", outcome.method.clone()));
     }
+    if let Some(first) = broke_first(probes) {
+        lines.push(("broke first", first.sentence.clone()));
+    }
     lines
+}
+
+/// What was full in the last run that was too much; what was nearest to it where none was.
+pub(super) fn broke_first(probes: &[Probe]) -> Option<&First> {
+    let failed = probes.iter().rev().filter(|probe| !probe.held);
+    let blame = failed.chain(probes.last()).find_map(|probe| probe.blame.as_ref());
+    blame.map(|blame| &blame.first)
 }
 
 pub(super) fn purpose(purpose: Purpose) -> &'static str {

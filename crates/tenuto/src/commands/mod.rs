@@ -4,6 +4,7 @@ mod calibrate;
 mod disk_show;
 mod emulation;
 mod meter;
+mod meter_blame;
 mod meter_profiles;
 mod meter_record;
 mod meter_streams;

@@ -1,0 +1,255 @@
+//! The figures that are compared, and what is said of each.
+
+use super::Interval;
+use super::blocks::{Point, total};
+use super::interval::difference;
+use crate::log::{LogError, NONE, Reader};
+use crate::streams::Second;
+use serde::Serialize;
+use std::time::Duration;
+
+/// A figure of a run: a series of seconds.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    name: &'static str,
+    about: &'static str,
+    higher_is_better: bool,
+    /// Whether its difference is relative to A's.
+    relative: bool,
+    series: Vec<Point>,
+}
+
+/// What is said of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is, by more than chance.
+    Better,
+    /// B is, by more than chance.
+    Worse,
+    /// They do not differ by more than chance would make them.
+    NoDifferenceShown,
+}
+
+/// A figure of both runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Short.
+    pub name: &'static str,
+    /// What it is, with its unit.
+    pub about: &'static str,
+    /// Of the first run.
+    pub a: f64,
+    /// Of the second.
+    pub b: f64,
+    /// Of the difference. Relative (0.05: B is 5 % more) unless `absolute`.
+    pub difference: Interval,
+    /// Whether the difference is in the figure's own unit.
+    pub absolute: bool,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The chance that any of these is called different without being so.
+    pub false_alarm: f64,
+    /// Seconds of each run that count.
+    pub seconds: (usize, usize),
+    /// Figure by figure.
+    pub figures: Vec<Difference>,
+}
+
+/// A run is too short to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{got} seconds are too short to tell a change from chance; make runs of {FEWEST} s or more"
+)]
+pub struct TooShort {
+    got: usize,
+}
+
+/// Eight blocks of two seconds, and a little.
+const FEWEST: usize = 20;
+
+/// Compares the figures that both have. `false_alarm` is the chance of any false alarm.
+pub fn compare(
+    a: &[Figure],
+    b: &[Figure],
+    false_alarm: f64,
+    seed: u64,
+) -> Result<Comparison, TooShort> {
+    let both: Vec<(&Figure, &Figure)> =
+        a.iter().filter_map(|a| Some((a, b.iter().find(|b| b.name == a.name)?))).collect();
+    let shortest = both.iter().map(|(a, b)| a.series.len().min(b.series.len())).min();
+    let got = shortest.unwrap_or_default();
+    if got < FEWEST {
+        return Err(TooShort { got });
+    }
+    let count = f64::from(u32::try_from(both.len()).unwrap_or(u32::MAX));
+    let figures = (seed..).zip(&both).map(|(seed, (a, b))| a.against(b, false_alarm / count, seed));
+    let (first_a, first_b) = both[0];
+    Ok(Comparison {
+        false_alarm,
+        seconds: (first_a.series.len(), first_b.series.len()),
+        figures: figures.collect(),
+    })
+}
+
+impl Figure {
+    fn against(&self, b: &Self, outside: f64, seed: u64) -> Difference {
+        let ratio = |series: &[Point]| {
+            let all = total(series);
+            if all.of == 0.0 { 0.0 } else { all.sum / all.of }
+        };
+        let (of_a, of_b) = (ratio(&self.series), ratio(&b.series));
+        // Nothing is so many per cent of nothing.
+        let relative = self.relative && of_a > 0.0 && of_b > 0.0;
+        let mut interval = difference(&self.series, &b.series, relative, outside, seed);
+        if relative {
+            let percent = |log: f64| log.exp_m1();
+            interval = Interval {
+                estimate: percent(interval.estimate),
+                low: percent(interval.low),
+                high: percent(interval.high),
+            };
+        }
+        let verdict = if interval.low > 0.0 {
+            if self.higher_is_better { Verdict::Better } else { Verdict::Worse }
+        } else if interval.high < 0.0 {
+            if self.higher_is_better { Verdict::Worse } else { Verdict::Better }
+        } else {
+            Verdict::NoDifferenceShown
+        };
+        Difference {
+            name: self.name,
+            about: self.about,
+            a: of_a,
+            b: of_b,
+            difference: interval,
+            absolute: !relative,
+            verdict,
+        }
+    }
+
+    /// The share of late frames, and the longest response of each second in the mean, from the
+    /// seconds of a run of streams.
+    pub fn of_seconds(seconds: &[Second]) -> Vec<Self> {
+        // What is due in the last second has not all been judged where a run was stopped.
+        let whole = &seconds[..seconds.len().saturating_sub(1)];
+        let series = |point: fn(&Second) -> Point| whole.iter().map(point).collect();
+        vec![
+            Self::late(series(|s| Point { sum: number(s.late), of: number(s.frames) })),
+            Self::slowest(series(|s| Point {
+                sum: s.longest_response.as_secs_f64(),
+                of: f64::from(u8::from(s.frames > 0)),
+            })),
+        ]
+    }
+
+    /// All there is, from a run's log: those of [`Figure::of_seconds`], and the mean response and
+    /// the rate.
+    pub fn of_log(log: Reader) -> Result<Vec<Self>, LogError> {
+        let mut seconds: Vec<Logged> = Vec::new();
+        for group in log {
+            for record in group? {
+                let came = record.errno == 0 && record.end != NONE;
+                let when = if came { record.end } else { record.deadline };
+                if when == NONE {
+                    continue;
+                }
+                let at = usize::try_from(when / SECOND).unwrap_or(usize::MAX);
+                if at >= MOST_SECONDS {
+                    continue;
+                }
+                if seconds.len() <= at {
+                    seconds.resize(at + 1, Logged::default());
+                }
+                let second = &mut seconds[at];
+                second.frames += u64::from(record.deadline != NONE);
+                second.late += u64::from(record.is_late());
+                if came {
+                    let response = Duration::from_nanos(record.end.saturating_sub(record.intended));
+                    second.came += 1;
+                    second.bytes += u64::from(record.bytes);
+                    second.response += response.as_secs_f64();
+                    second.slowest = second.slowest.max(response.as_secs_f64());
+                }
+            }
+        }
+        seconds.pop();
+        let series = |point: fn(&Logged) -> Point| seconds.iter().map(point).collect();
+        let mut all = vec![
+            Self::slowest(series(|s| Point {
+                sum: s.slowest,
+                of: f64::from(u8::from(s.came > 0)),
+            })),
+            Self {
+                name: "response",
+                about: "from when a read or write was to be asked for, in the mean, seconds",
+                higher_is_better: false,
+                relative: true,
+                series: series(|s| Point { sum: s.response, of: number(s.came) }),
+            },
+            Self {
+                name: "rate",
+                about: "bytes that came in a second",
+                higher_is_better: true,
+                relative: true,
+                series: series(|s| Point { sum: number(s.bytes), of: 1.0 }),
+            },
+        ];
+        if seconds.iter().any(|second| second.frames > 0) {
+            let late = series(|s| Point { sum: number(s.late), of: number(s.frames) });
+            all.insert(0, Self::late(late));
+        }
+        Ok(all)
+    }
+
+    fn late(series: Vec<Point>) -> Self {
+        Self {
+            name: "late",
+            about: "share of frames that were late",
+            higher_is_better: false,
+            relative: false,
+            series,
+        }
+    }
+
+    fn slowest(series: Vec<Point>) -> Self {
+        Self {
+            name: "slowest",
+            about: "the longest response of each second, in the mean, seconds",
+            higher_is_better: false,
+            relative: true,
+            series,
+        }
+    }
+
+    /// A figure of the caller's own, for simulations: its value in each second.
+    #[cfg(test)]
+    pub(super) fn of_values(values: &[f64]) -> Self {
+        Self::slowest(values.iter().map(|value| Point { sum: *value, of: 1.0 }).collect())
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Logged {
+    frames: u64,
+    late: u64,
+    came: u64,
+    bytes: u64,
+    response: f64,
+    slowest: f64,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A week: a damaged log does not ask for all of memory.
+const MOST_SECONDS: usize = 7 * 86_400;
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a second")]
+fn number(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,29 @@
+//! Two runs compared: which figures differ by more than chance, and by how much.
+//!
+//! ```text
+//!   run A ─▶ a series of seconds ─┐          ┌─▶ interval of the difference ─▶ better, worse,
+//!                                 ├─ blocks ─┤                                 or not shown, and
+//!   run B ─▶ a series of seconds ─┘ drawn    └─▶ 2,000 replicates              what would have been
+//! ```
+//!
+//! Seconds of a run are not independent of each other: a slow one is followed by slow ones. So whole
+//! blocks of seconds are drawn, as long as the series remembers (Künsch, "The jackknife and the
+//! bootstrap for general stationary observations", Annals of Statistics 17, 1989), and each
+//! replicate is measured in its own standard errors (bootstrap-t: Efron and Tibshirani, "An
+//! Introduction to the Bootstrap", chapter 12), which keeps the stated level with few blocks, too.
+//! With several figures the level is shared out among them (Bonferroni), so that it is the
+//! chance of *any* false alarm.
+//!
+//! The same two runs give the same verdicts: the draws come from a seed. What differs between two
+//! runs because the storage was different that day is a difference to this arithmetic: repeat runs,
+//! interleaved, before blaming a change.
+
+mod blocks;
+mod figures;
+mod interval;
+
+pub use figures::{Comparison, Difference, Figure, TooShort, Verdict, compare};
+pub use interval::Interval;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Runs whose true difference is known, told from chance or not.
+
+use super::*;
+use crate::streams::Second;
+use std::time::Duration;
+
+/// Five minutes of a storage whose response times vary by a fifth from second to second and
+/// remember a third of the second before. Long tails: their logarithms are normal.
+fn run(mean: f64, chance: &mut fastrand::Rng) -> Vec<f64> {
+    const MEMORY: f64 = 0.35;
+    const SPREAD: f64 = 0.1;
+    let mut normal = || {
+        let (u, v) = (1.0 - chance.f64(), chance.f64());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    };
+    let mut level = normal();
+    (0..300)
+        .map(|_| {
+            level = MEMORY * level + (1.0 - MEMORY * MEMORY).sqrt() * normal();
+            mean * (SPREAD * level - SPREAD * SPREAD / 2.0).exp()
+        })
+        .collect()
+}
+
+/// Of 200 pairs, how many are called better and worse.
+fn pairs(factor: f64) -> (u32, u32) {
+    let (mut better, mut worse) = (0, 0);
+    for seed in 0..200 {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let a = Figure::of_values(&run(0.020, &mut chance));
+        let b = Figure::of_values(&run(0.020 * factor, &mut chance));
+        let said = compare(&[a], &[b], 0.05, seed).unwrap();
+        match said.figures[0].verdict {
+            Verdict::Better => better += 1,
+            Verdict::Worse => worse += 1,
+            Verdict::NoDifferenceShown => {}
+        }
+    }
+    (better, worse)
+}
+
+#[test]
+fn false_alarms_are_as_rare_as_stated() {
+    let (better, worse) = pairs(1.0);
+    // Of 200 at 5 %, more than 17 come with a chance of 1.3 % (binomial).
+    assert!(better + worse <= 17, "{better} better, {worse} worse");
+}
+
+#[test]
+fn a_change_of_five_percent_is_found() {
+    let (better, worse) = pairs(1.05);
+    assert!(worse >= 190 && better == 0, "{better} better, {worse} worse");
+    let (better, worse) = pairs(0.95);
+    assert!(better >= 190 && worse == 0, "{better} better, {worse} worse");
+}
+
+#[test]
+fn the_same_runs_always_give_the_same_verdict() {
+    let mut chance = fastrand::Rng::with_seed(1);
+    let a = [Figure::of_values(&run(1.0, &mut chance))];
+    let b = [Figure::of_values(&run(1.0, &mut chance))];
+    assert_eq!(compare(&a, &b, 0.05, 7), compare(&a, &b, 0.05, 7));
+}
+
+fn seconds(count: u64, late: fn(u64) -> u64) -> Vec<Figure> {
+    let second = |at| Second {
+        frames: 100,
+        late: late(at),
+        longest_response: Duration::from_millis(20 + at % 3),
+        ..Second::default()
+    };
+    Figure::of_seconds(&(0..count).map(second).collect::<Vec<_>>())
+}
+
+#[test]
+fn late_frames_are_told_apart_in_their_own_unit() {
+    let (none, some) = (seconds(61, |_| 0), seconds(61, |at| at % 2 * 4));
+    let said = compare(&none, &some, 0.05, 1).unwrap();
+    let late = &said.figures[0];
+    assert_eq!((late.name, late.absolute, late.verdict), ("late", true, Verdict::Worse));
+    assert_eq!((late.a, late.b), (0.0, 0.02));
+    assert_eq!(said.figures[1].verdict, Verdict::NoDifferenceShown);
+    let same = compare(&none, &none, 0.05, 1).unwrap();
+    assert!(same.figures.iter().all(|f| f.verdict == Verdict::NoDifferenceShown));
+}
+
+#[test]
+fn one_bad_second_is_no_difference() {
+    // 60 frames late in one second of a minute: it may never happen again.
+    let (none, once) = (seconds(61, |_| 0), seconds(61, |at| if at == 30 { 60 } else { 0 }));
+    let said = compare(&none, &once, 0.05, 1).unwrap();
+    assert_eq!(said.figures[0].verdict, Verdict::NoDifferenceShown, "{:?}", said.figures[0]);
+}
+
+#[test]
+fn short_runs_are_refused() {
+    let few = seconds(12, |_| 0);
+    let error = compare(&few, &few, 0.05, 1).unwrap_err().to_string();
+    assert!(error.starts_with("11 seconds are too short"), "{error}");
+}
