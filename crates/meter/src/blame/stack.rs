@@ -93,8 +93,8 @@ mod tests {
         let found = |at: &str, kind: &str| Some((at.to_owned(), kind.to_owned()));
         assert_eq!(at("0:51", "/mnt/films/x"), found("/mnt/films", "nfs4"));
         assert_eq!(at("0:51", "/mnt/films/a/x"), found("/mnt/films/a", "nfs4"));
-        assert_eq!(at("8:2", "/home/x"), found("/", "ext4"));
-        assert_eq!(at("8:3", "/home/x"), None);
+        assert_eq!(at("8:2", "/srv/x"), found("/", "ext4"));
+        assert_eq!(at("8:3", "/srv/x"), None);
     }
 
     #[test]

@@ -115,6 +115,11 @@ impl Figure {
                 high: percent(interval.high),
             };
         }
+        if !self.relative {
+            // Shares cannot differ by more than all.
+            interval.low = interval.low.max(-1.0);
+            interval.high = interval.high.min(1.0);
+        }
         let verdict = if interval.low > 0.0 {
             if self.higher_is_better { Verdict::Better } else { Verdict::Worse }
         } else if interval.high < 0.0 {

@@ -5,6 +5,7 @@ mod disk_show;
 mod emulation;
 mod meter;
 mod meter_blame;
+mod meter_compare;
 mod meter_profiles;
 mod meter_record;
 mod meter_streams;
@@ -50,6 +51,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("rounds", inner) => meter::rounds(&Args(inner)),
             ("run", inner) => meter_streams::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
+            ("compare", inner) => meter_compare::run(&Args(inner)),
             ("profiles", inner) => meter_profiles::profiles(&Args(inner)),
             (other, _) => unreachable!("the table has no command meter {other}"),
         },

@@ -1,5 +1,6 @@
 //! Measuring disks from outside.
 
+use super::analysis::COMPARE;
 use super::{Command, Row, Value, json};
 
 pub(super) const COMMANDS: &[Command] = &[METER];
@@ -9,7 +10,7 @@ const METER: Command = Command {
     about: "Measure what disks, files and file systems hold",
     long: "",
     rows: &[],
-    inner: &[CAPACITY, RUN, PROFILES, ROUNDS],
+    inner: &[CAPACITY, RUN, PROFILES, ROUNDS, COMPARE],
 };
 
 const ROUNDS: Command = Command {

@@ -7,6 +7,7 @@
 //!
 //! No behaviour here: what a command does is in `commands`.
 
+mod analysis;
 mod disks;
 mod emulation;
 mod metering;

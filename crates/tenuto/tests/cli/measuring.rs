@@ -77,3 +77,33 @@ fn reproductions_are_listed_made_and_never_overwritten_unasked() {
     room.write("file", "");
     room.fails("reproduce alderman-bounds --out file", 1, "cannot make file");
 }
+
+#[test]
+fn a_run_says_what_the_machine_did_and_two_runs_are_compared() {
+    let room = Room::new();
+    room.write("film.bin", vec![7; 8 << 20]);
+    let line = "meter run --profile dvcpro50 --target film.bin --streams 1 --duration 2s --out real";
+    let real = room.run(&format!("{line} --json"));
+    let real: serde_json::Value = serde_json::from_str(&real.out).unwrap();
+    assert!(!real["blame"]["broke_first"]["sentence"].as_str().unwrap().is_empty());
+    assert!(!real["blame"]["seconds"].as_array().unwrap().is_empty());
+    let page = String::from_utf8(room.read("real/report.html")).unwrap();
+    assert!(page.contains("What broke first"));
+    for (out, streams) in [("a", 20), ("b", 20), ("c", 110)] {
+        room.run(&format!(
+            "meter run --profile xdcam422 --target sim:ssd-sata --streams {streams} --duration 30s --out {out}"
+        ));
+    }
+    let same = room.json("meter compare a b");
+    assert_eq!(same["scenarios_differ_in"], serde_json::json!([]));
+    let verdicts = |said: &serde_json::Value| -> Vec<String> {
+        let figures = said["comparison"]["figures"].as_array().unwrap().clone();
+        figures.iter().map(|figure| figure["verdict"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(verdicts(&same).iter().all(|verdict| verdict == "no-difference-shown"), "{same}");
+    let worse = room.json("meter compare a c");
+    assert_eq!(verdicts(&worse)[0], "worse", "{worse}");
+    assert_eq!(room.json("meter compare a b"), same, "the same two, the same verdict");
+    room.fails("meter compare a nowhere", 1, "cannot read nowhere/summary.json");
+    room.fails("meter compare a real", 1, "too short to tell");
+}
