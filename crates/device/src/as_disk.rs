@@ -1,14 +1,14 @@
-//! A device that takes the time of a modelled disk: real reads, handed out when that disk would
-//! have had them, its seeks, turns and zones included. Needs no privileges.
+//! A device that takes the time of a modelled disk: real reads and writes, handed out when that disk
+//! would have had them, its seeks, turns, zones and write cache included. Needs no privileges.
 //!
 //! The modelled disk serves one request after another in the order in which they are asked for,
 //! whoever asks. Its first and last byte are those of the device below, however small that is
 //! ([`DiskModel::scaled_to`]). The device below must be faster than the model; what it delivers
-//! late comes late, and [`BlockDevice::lateness`] says how late. The model's moments come from the clock, so two runs differ by where the
-//! platter was.
+//! late comes late, and [`BlockDevice::lateness`] says how late. The model's moments come from the
+//! clock, so two runs differ by where the platter was.
 
 use crate::paced::{Paced, Timing};
-use crate::{BlockDevice, DeviceError, Geometry, Lateness, Pool, Queue};
+use crate::{BlockDevice, DeviceError, Direction, Geometry, Lateness, Pool, Queue};
 use disk::{DiskModel, Head};
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ impl AsDisk {
         &self.model
     }
 
-    /// While set, blocking reads and writes go to the device below at its own speed, unseen by the
-    /// model: for filling a store. Queues keep the model's time.
+    /// While set, blocking reads, writes and flushes go to the device below at its own speed,
+    /// unseen by the model: for filling a store. Queues keep the model's time.
     pub fn set_pass_through(&self, on: bool) {
         self.pass_through.store(on, Ordering::Relaxed);
     }
@@ -66,8 +66,12 @@ impl BlockDevice for AsDisk {
         self.paced.write_at(offset, from)
     }
 
+    /// Takes the time that the modelled disk needs to empty its write-back cache, if it has one.
     fn flush(&self) -> Result<(), DeviceError> {
-        self.paced.inner.flush()
+        if self.passes_through() {
+            return self.paced.inner.flush();
+        }
+        self.paced.flush()
     }
 
     /// Everywhere: the model's time does not depend on what was written.
@@ -86,7 +90,11 @@ impl BlockDevice for AsDisk {
 }
 
 impl Timing for Head {
-    fn finish(&mut self, now: Moment, offset: u64, len: u64, write: bool) -> Moment {
-        self.serve(now, offset, len, write).finish
+    fn finish(&mut self, now: Moment, (offset, len): (u64, u64), direction: Direction) -> Moment {
+        self.serve(now, offset, len, direction == Direction::Write).finish
+    }
+
+    fn flush(&mut self, now: Moment) -> Moment {
+        Head::flush(self, now)
     }
 }

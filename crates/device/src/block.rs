@@ -1,4 +1,16 @@
-//! The two faces of a device.
+//! The two faces of a device: [`BlockDevice`], positional and blocking, and [`Queue`], which reads
+//! and writes many places at once.
+//!
+//! ```text
+//!   submit(tag, offset, buffer)        read  ─┐
+//!   submit_write(tag, offset, buffer)  write ─┴▶ start(Transfer) ──▶ device
+//!   wait(at most) ◀── Completion { tag, buffer, result } ◀──────────────┘
+//! ```
+//!
+//! A write takes its buffer along and brings it back, as a read does; it is durable after the next
+//! [`BlockDevice::flush`]. Transfers of one queue end in any order: who reads what is being written
+//! gets the old or the new. What must not happen (a write to a device that was opened for reading,
+//! a place beyond the end) is the result of that transfer, not of the queue.
 
 use crate::{Buffer, Lateness, Pool};
 use std::fmt::Debug;
@@ -30,6 +42,50 @@ pub struct Geometry {
     pub rotational: bool,
     /// See [`DeviceKind`].
     pub kind: DeviceKind,
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the device.
+    Read,
+    /// To the device.
+    Write,
+}
+
+impl Direction {
+    /// For errors.
+    pub(crate) fn action(self) -> &'static str {
+        match self {
+            Self::Read => "reading",
+            Self::Write => "writing",
+        }
+    }
+}
+
+/// What a [`Queue`] is asked for.
+#[derive(Debug)]
+pub struct Transfer {
+    /// The caller's name for it, see [`Completion::tag`].
+    pub tag: u64,
+    /// See [`Direction`].
+    pub direction: Direction,
+    /// On the device, a multiple of [`Geometry::block`].
+    pub offset: u64,
+    /// Room for what is read, or what is to be written; all of it.
+    pub buffer: Buffer,
+}
+
+impl Transfer {
+    /// Offset and length.
+    pub(crate) fn place(&self) -> (u64, usize) {
+        (self.offset, self.buffer.len())
+    }
+
+    /// It is over.
+    pub(crate) fn ended(self, result: Result<(), DeviceError>) -> Completion {
+        Completion { tag: self.tag, direction: self.direction, buffer: self.buffer, result }
+    }
 }
 
 /// A transfer that did not happen.
@@ -100,8 +156,8 @@ impl DeviceError {
     }
 
     /// It was called off before it began ([`Queue::cancel`]).
-    pub(crate) fn cancelled(path: &Path, place: (u64, usize)) -> Self {
-        Self::io("reading", path, place, rustix::io::Errno::CANCELED.into())
+    pub(crate) fn cancelled(direction: Direction, path: &Path, place: (u64, usize)) -> Self {
+        Self::io(direction.action(), path, place, rustix::io::Errno::CANCELED.into())
     }
 
     /// Whether it was called off before it began ([`Queue::cancel`]).
@@ -110,10 +166,16 @@ impl DeviceError {
         rustix::io::Errno::from_io_error(source) == Some(rustix::io::Errno::CANCELED)
     }
 
-    /// What was read ends before it should.
-    pub(crate) fn ends_early(path: &Path, place: (u64, usize), got: usize) -> Self {
+    /// The device ends before it should.
+    pub(crate) fn ends_early(
+        direction: Direction,
+        path: &Path,
+        place: (u64, usize),
+        got: usize,
+    ) -> Self {
         let said = format!("it ends after {got} of them; has it been cut short?");
-        Self::io("reading", path, place, io::Error::new(io::ErrorKind::UnexpectedEof, said))
+        let source = io::Error::new(io::ErrorKind::UnexpectedEof, said);
+        Self::io(direction.action(), path, place, source)
     }
 }
 
@@ -122,12 +184,17 @@ impl Geometry {
     /// that what works on one works on all.
     pub(crate) fn check(
         &self,
-        action: &'static str,
+        direction: Direction,
         path: &Path,
         (offset, length): (u64, usize),
     ) -> Result<(), DeviceError> {
         let refuse = |kind, said: String| {
-            Err(DeviceError::io(action, path, (offset, length), io::Error::new(kind, said)))
+            Err(DeviceError::io(
+                direction.action(),
+                path,
+                (offset, length),
+                io::Error::new(kind, said),
+            ))
         };
         let block = u64::from(self.block);
         if !offset.is_multiple_of(block) || !(length as u64).is_multiple_of(block) {
@@ -168,30 +235,43 @@ pub trait BlockDevice: Send + Sync + Debug {
         None
     }
 
-    /// A queue of reads on this device that takes its buffers from `pool`.
+    /// A queue of reads and writes on this device that takes its buffers from `pool`.
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError>;
 }
 
-/// A finished read.
+/// A finished transfer.
 #[derive(Debug)]
 pub struct Completion {
     /// As given to [`Queue::submit`].
     pub tag: u64,
-    /// The bytes, if `result` is good.
+    /// What it was.
+    pub direction: Direction,
+    /// The bytes: what was read, if `result` is good; what was to be written.
     pub buffer: Buffer,
-    /// How it went.
+    /// How it went. Of a write that failed any part may have been written.
     pub result: Result<(), DeviceError>,
 }
 
-/// Reads under way on one device, owned by one thread.
+/// Transfers under way on one device, owned by one thread.
 pub trait Queue: Send {
-    /// Starts reading `buffer.len()` bytes at `offset`; a queue may hold the read back until the
-    /// next [`Queue::wait`] (of any time, zero as well), to hand several to the kernel at once.
-    /// Never blocks for the device. The caller keeps at most `depth` reads in flight.
-    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError>;
+    /// Starts a transfer of all of its buffer; a queue may hold it back until the next
+    /// [`Queue::wait`] (of any time, zero as well), to hand several to the kernel at once. Never
+    /// blocks for the device. The caller keeps at most `depth` transfers in flight.
+    fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError>;
 
-    /// Waits until at least one read is finished, or `at_most` has passed, or none is in flight,
-    /// and appends what is finished to `done`.
+    /// [`Queue::start`]s reading `buffer.len()` bytes at `offset`.
+    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
+        self.start(Transfer { tag, direction: Direction::Read, offset, buffer })
+    }
+
+    /// [`Queue::start`]s writing the buffer at `offset`. What is flushed after it has ended
+    /// ([`BlockDevice::flush`]) is durable. Of a device that was opened for reading it is refused.
+    fn submit_write(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
+        self.start(Transfer { tag, direction: Direction::Write, offset, buffer })
+    }
+
+    /// Waits until at least one transfer is finished, or `at_most` has passed, or none is in
+    /// flight, and appends what is finished to `done`.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError>;
 
     /// Calls off what has not begun: `wait` hands each back with an error that
@@ -201,9 +281,9 @@ pub trait Queue: Send {
         Ok(())
     }
 
-    /// Reads submitted and not yet handed out by `wait`.
+    /// Transfers submitted and not yet handed out by `wait`.
     fn in_flight(&self) -> u32;
 
-    /// How the reads are made, for reports: `io_uring, direct, registered buffers`.
+    /// How the transfers are made, for reports: `io_uring, direct, registered buffers`.
     fn method(&self) -> String;
 }

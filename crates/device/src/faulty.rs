@@ -1,9 +1,10 @@
 //! A device that fails as told: for tests of everything that stands on one.
 //!
 //! Faults are scripted by place and kind of access, each a number of times; the first that fits is
-//! used. There is no chance in it: a latency tail counts. Reads of a queue meet the same script as blocking reads.
+//! used. There is no chance in it: a latency tail counts. Transfers of a queue meet the same script as
+//! blocking ones; a torn write, the reading of what it leaves included, is made when it is submitted.
 
-use crate::{BlockDevice, Buffer, Completion, DeviceError, Geometry, Pool, Queue};
+use crate::{BlockDevice, Completion, DeviceError, Direction, Geometry, Pool, Queue, Transfer};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -49,10 +50,30 @@ pub enum Fault {
 pub enum Access {
     /// Reads, blocking or of a queue.
     Read,
-    /// Writes.
+    /// Writes, blocking or of a queue.
     Write,
     /// Flushes, of any place.
     Flush,
+}
+
+impl From<Direction> for Access {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Read => Self::Read,
+            Direction::Write => Self::Write,
+        }
+    }
+}
+
+impl Access {
+    /// For errors.
+    pub(crate) fn action(self) -> &'static str {
+        match self {
+            Self::Read => Direction::Read.action(),
+            Self::Write => Direction::Write.action(),
+            Self::Flush => "flushing",
+        }
+    }
 }
 
 /// A line of the script.
@@ -101,7 +122,7 @@ impl BlockDevice for Faulty {
         let place = (offset, into.len());
         let fault = self.script.next(Access::Read, place);
         match fault {
-            Some(Fault::Errno(errno)) => return Err(failed(Access::Read, place, errno)),
+            Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Read, place, errno)),
             Some(Fault::Stall(time)) => std::thread::sleep(time),
             _ => {}
         }
@@ -112,10 +133,9 @@ impl BlockDevice for Faulty {
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
         let place = (offset, from.len());
         match self.script.next(Access::Write, place) {
-            Some(Fault::Errno(errno)) => return Err(failed(Access::Write, place, errno)),
+            Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Write, place, errno)),
             Some(Fault::Torn { kept }) => {
-                self.tear(offset, &from[..kept.min(from.len())])?;
-                return Err(failed(Access::Write, place, libc::EIO));
+                return tear(&*self.inner, offset, from, kept);
             }
             Some(Fault::Stall(time)) => std::thread::sleep(time),
             _ => {}
@@ -125,7 +145,7 @@ impl BlockDevice for Faulty {
 
     fn flush(&self) -> Result<(), DeviceError> {
         match self.script.next(Access::Flush, (0, 0)) {
-            Some(Fault::Errno(errno)) => return Err(failed(Access::Flush, (0, 0), errno)),
+            Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Flush, (0, 0), errno)),
             Some(Fault::Stall(time)) => std::thread::sleep(time),
             _ => {}
         }
@@ -138,6 +158,7 @@ impl BlockDevice for Faulty {
 
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
         Ok(Box::new(FaultyQueue {
+            device: Arc::clone(&self.inner),
             inner: self.inner.queue(depth, pool)?,
             script: Arc::clone(&self.script),
             under_way: Vec::new(),
@@ -147,20 +168,24 @@ impl BlockDevice for Faulty {
     }
 }
 
-impl Faulty {
-    /// Writes these bytes and leaves the rest of their last block as it was.
-    fn tear(&self, offset: u64, kept: &[u8]) -> Result<(), DeviceError> {
-        let block = usize::try_from(self.geometry().block).expect("blocks are small");
-        let (whole, rest) = kept.split_at(kept.len() - kept.len() % block);
-        self.inner.write_at(offset, whole)?;
-        if rest.is_empty() {
-            return Ok(());
-        }
+/// Writes the first `kept` bytes, leaves the rest of their last block as it was, and fails.
+fn tear(
+    device: &dyn BlockDevice,
+    offset: u64,
+    from: &[u8],
+    kept: usize,
+) -> Result<(), DeviceError> {
+    let kept = &from[..kept.min(from.len())];
+    let block = usize::try_from(device.geometry().block).expect("blocks are small");
+    let (whole, rest) = kept.split_at(kept.len() - kept.len() % block);
+    device.write_at(offset, whole)?;
+    if !rest.is_empty() {
         let (at, mut last) = (offset + whole.len() as u64, vec![0; block]);
-        self.inner.read_at(at, &mut last)?;
+        device.read_at(at, &mut last)?;
         last[..rest.len()].copy_from_slice(rest);
-        self.inner.write_at(at, &last)
+        device.write_at(at, &last)?;
     }
+    Err(failed(NAME, Access::Write, (offset, from.len()), libc::EIO))
 }
 
 #[derive(Debug, Default)]
@@ -207,6 +232,7 @@ impl Script {
 }
 
 struct FaultyQueue {
+    device: Arc<dyn BlockDevice>,
     inner: Box<dyn Queue>,
     script: Arc<Script>,
     /// Those in the device below that a fault waits for: tag, offset, fault, handed out when.
@@ -223,8 +249,8 @@ impl FaultyQueue {
             let mut due = Instant::now();
             if let Some(i) = marked {
                 let (_, offset, fault, until) = self.under_way.swap_remove(i);
-                let Completion { buffer, result, .. } = &mut completion;
-                if result.is_ok() {
+                let Completion { direction, buffer, result, .. } = &mut completion;
+                if result.is_ok() && *direction == Direction::Read {
                     *result = spoil(Some(fault), Path::new(NAME), offset, buffer);
                 }
                 due = until;
@@ -236,21 +262,26 @@ impl FaultyQueue {
 }
 
 impl Queue for FaultyQueue {
-    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
-        let (place, now) = ((offset, buffer.len()), Instant::now());
-        match self.script.next(Access::Read, place) {
-            Some(Fault::Errno(errno)) => {
-                let result = Err(failed(Access::Read, place, errno));
-                self.held.push((now, Completion { tag, buffer, result }));
-                return Ok(());
+    fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
+        let (access, place, now) =
+            (Access::from(transfer.direction), transfer.place(), Instant::now());
+        let failed = match self.script.next(access, place) {
+            Some(Fault::Errno(errno)) => Err(failed(NAME, access, place, errno)),
+            Some(Fault::Torn { kept }) if access == Access::Write => {
+                tear(&*self.device, place.0, &transfer.buffer, kept)
             }
             Some(fault) => {
                 let longer = if let Fault::Stall(time) = fault { time } else { Duration::ZERO };
-                self.under_way.push((tag, offset, fault, now + longer));
+                self.under_way.push((transfer.tag, place.0, fault, now + longer));
+                Ok(())
             }
-            None => {}
+            None => Ok(()),
+        };
+        if failed.is_err() {
+            self.held.push((now, transfer.ended(failed)));
+            return Ok(());
         }
-        self.inner.submit(tag, offset, buffer)
+        self.inner.start(transfer)
     }
 
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
@@ -289,13 +320,9 @@ impl Queue for FaultyQueue {
     }
 }
 
-fn failed(access: Access, place: (u64, usize), errno: i32) -> DeviceError {
-    let action = match access {
-        Access::Read => "reading",
-        Access::Write => "writing",
-        Access::Flush => "flushing",
-    };
-    DeviceError::io(action, Path::new(NAME), place, io::Error::from_raw_os_error(errno))
+/// What the kernel would have said of a transfer.
+pub(crate) fn failed(name: &str, access: Access, place: (u64, usize), errno: i32) -> DeviceError {
+    DeviceError::io(access.action(), Path::new(name), place, io::Error::from_raw_os_error(errno))
 }
 
 /// What a fault makes of a read that went well.
@@ -307,7 +334,7 @@ pub(crate) fn spoil(
 ) -> Result<(), DeviceError> {
     match fault {
         Some(Fault::Short { kept }) if kept < read.len() => {
-            Err(DeviceError::ends_early(path, (offset, read.len()), kept))
+            Err(DeviceError::ends_early(Direction::Read, path, (offset, read.len()), kept))
         }
         Some(Fault::BitRot { at, bits }) => {
             let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());

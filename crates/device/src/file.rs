@@ -9,7 +9,7 @@
 use crate::bounce::Bounce;
 use crate::method::Method;
 use crate::sysfs::Disk;
-use crate::{BlockDevice, DeviceError, DeviceKind, Geometry, Pool, Queue};
+use crate::{BlockDevice, DeviceError, DeviceKind, Direction, Geometry, Pool, Queue, Transfer};
 use rustix::fs::{AtFlags, FileType, OFlags, SeekFrom, StatxFlags, ioctl_blksszget, statx};
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};
@@ -54,6 +54,8 @@ pub(crate) struct OpenFile {
     pub(crate) path: PathBuf,
     pub(crate) geometry: Geometry,
     pub(crate) direct: bool,
+    /// Opened for writing, too.
+    pub(crate) writable: bool,
     /// Of the disk that it is or lies on: major, minor.
     pub(crate) number: (u32, u32),
 }
@@ -77,7 +79,14 @@ impl FileDevice {
             lock(path, &file)?;
         }
         let (geometry, number) = geometry(path, &file, kind, direct)?;
-        let mut file = OpenFile { geometry, file, path: path.to_owned(), direct, number };
+        let mut file = OpenFile {
+            geometry,
+            file,
+            path: path.to_owned(),
+            direct,
+            writable: options.write,
+            number,
+        };
         if direct && !reads_direct(&file) {
             through_the_cache(&mut file)?;
         }
@@ -119,7 +128,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.file.geometry.check("reading", &self.file.path, (offset, into.len()))?;
+        self.file.check(Direction::Read, (offset, into.len()))?;
         if !self.file.direct || is_aligned(into) {
             return self.file.read(offset, into);
         }
@@ -132,7 +141,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.file.geometry.check("writing", &self.file.path, (offset, from.len()))?;
+        self.file.check(Direction::Write, (offset, from.len()))?;
         if !self.file.direct || is_aligned(from) {
             return self.file.write(offset, from);
         }
@@ -162,29 +171,83 @@ impl BlockDevice for FileDevice {
 }
 
 impl OpenFile {
+    /// Whether a transfer is one that this file can do. Of a write it is asked whether the file is
+    /// still as long as it was: a write beyond its end would make it longer, with a hole in it.
+    pub(crate) fn check(
+        &self,
+        direction: Direction,
+        place: (u64, usize),
+    ) -> Result<(), DeviceError> {
+        self.geometry.check(direction, &self.path, place)?;
+        if direction == Direction::Read {
+            return Ok(());
+        }
+        if !self.writable {
+            let source =
+                io::Error::new(io::ErrorKind::PermissionDenied, "it is open for reading only");
+            return Err(DeviceError::io(direction.action(), &self.path, place, source));
+        }
+        self.check_end(direction, place)
+    }
+
+    /// Whether it still reaches to the end of this place.
+    pub(crate) fn check_end(
+        &self,
+        direction: Direction,
+        place: (u64, usize),
+    ) -> Result<(), DeviceError> {
+        let end = self.end().map_err(|e| self.failed(direction, place, e))?;
+        let there = usize::try_from(end.saturating_sub(place.0)).unwrap_or(usize::MAX);
+        if there < place.1 {
+            return Err(DeviceError::ends_early(direction, &self.path, place, there));
+        }
+        Ok(())
+    }
+
+    /// Reads into or writes from the transfer's buffer, wholly or not at all.
+    pub(crate) fn transfer(&self, transfer: &mut Transfer) -> Result<(), DeviceError> {
+        match transfer.direction {
+            Direction::Read => self.read(transfer.offset, &mut transfer.buffer),
+            Direction::Write => self.write(transfer.offset, &transfer.buffer),
+        }
+    }
+
     /// Fills `into`, which is aligned if the file is direct.
-    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let place = (offset, into.len());
         let mut got = 0;
         while got < into.len() {
             match self.file.read_at(&mut into[got..], offset + got as u64) {
-                Ok(0) => return Err(DeviceError::ends_early(&self.path, place, got)),
+                Ok(0) => {
+                    return Err(DeviceError::ends_early(Direction::Read, &self.path, place, got));
+                }
                 Ok(n) => got += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(DeviceError::io("reading", &self.path, place, e)),
+                Err(e) => return Err(self.failed(Direction::Read, place, e)),
             }
         }
         Ok(())
     }
 
     /// Where it ends now; it may have been cut short since it was opened.
-    pub(crate) fn end(&self) -> io::Result<u64> {
+    fn end(&self) -> io::Result<u64> {
         end_of(&self.file, self.geometry.kind)
     }
 
+    /// Writes `from`, which is aligned if the file is direct.
     fn write(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
         let done = self.file.write_all_at(from, offset);
-        done.map_err(|e| DeviceError::io("writing", &self.path, (offset, from.len()), e))
+        done.map_err(|e| self.failed(Direction::Write, (offset, from.len()), e))
+    }
+
+    /// What the kernel said of a transfer.
+    pub(crate) fn failed(
+        &self,
+        direction: Direction,
+        place: (u64, usize),
+        source: io::Error,
+    ) -> DeviceError {
+        DeviceError::io(direction.action(), &self.path, place, source)
     }
 }
 

@@ -2,7 +2,7 @@
 //! the kernel about bytes, and the only room with `unsafe`.
 //!
 //! Two faces. [`BlockDevice`] is positional and blocking: the store's catalogue, ingest and tools
-//! use it. [`Queue`] submits and completes: the schedule's reads use it. Wrappers (throttle, disk
+//! use it. [`Queue`] submits and completes, reads and writes: the schedule's reads use it. Wrappers (throttle, disk
 //! model in real time, faults) stand in front of either. It knows nothing of titles or streams.
 
 #![warn(missing_docs)]
@@ -28,7 +28,10 @@ mod sysfs;
 mod throttled;
 
 pub use as_disk::AsDisk;
-pub use block::{BlockDevice, Completion, DeviceError, DeviceKind, Geometry, Queue, room_hint};
+pub use block::{
+    BlockDevice, Completion, DeviceError, DeviceKind, Direction, Geometry, Queue, Transfer,
+    room_hint,
+};
 pub use calibrate::{CalibrateOptions, CalibrateProgress, Turns, calibrate};
 pub use describe::{Description, DiskFacts, QueueLimits, Use, describe};
 pub use emulated::{DiskStatistics, EmulateOptions, EmulatedDisk};

@@ -1,6 +1,8 @@
-//! A device in memory, for tests. Its queue reads at once.
+//! A device in memory, for tests. Its queue reads and writes at once.
 
-use crate::{BlockDevice, Buffer, Completion, DeviceError, DeviceKind, Geometry, Pool, Queue};
+use crate::{
+    BlockDevice, Completion, DeviceError, DeviceKind, Direction, Geometry, Pool, Queue, Transfer,
+};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -31,14 +33,6 @@ impl MemoryDevice {
     pub fn snapshot(&self) -> Vec<u8> {
         self.bytes.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.geometry.check("reading", Path::new(NAME), (offset, into.len()))?;
-        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
-        let start = usize::try_from(offset).expect("checked against the length");
-        into.copy_from_slice(&bytes[start..start + into.len()]);
-        Ok(())
-    }
 }
 
 impl std::fmt::Debug for MemoryDevice {
@@ -53,11 +47,15 @@ impl BlockDevice for MemoryDevice {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.read(offset, into)
+        self.geometry.check(Direction::Read, Path::new(NAME), (offset, into.len()))?;
+        let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
+        let start = usize::try_from(offset).expect("checked against the length");
+        into.copy_from_slice(&bytes[start..start + into.len()]);
+        Ok(())
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.geometry.check("writing", Path::new(NAME), (offset, from.len()))?;
+        self.geometry.check(Direction::Write, Path::new(NAME), (offset, from.len()))?;
         let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
         let start = usize::try_from(offset).expect("checked against the length");
         bytes[start..start + from.len()].copy_from_slice(from);
@@ -79,9 +77,12 @@ struct MemoryQueue {
 }
 
 impl Queue for MemoryQueue {
-    fn submit(&mut self, tag: u64, offset: u64, mut buffer: Buffer) -> Result<(), DeviceError> {
-        let result = self.device.read(offset, &mut buffer);
-        self.ready.push(Completion { tag, buffer, result });
+    fn start(&mut self, mut transfer: Transfer) -> Result<(), DeviceError> {
+        let result = match transfer.direction {
+            Direction::Read => self.device.read_at(transfer.offset, &mut transfer.buffer),
+            Direction::Write => self.device.write_at(transfer.offset, &transfer.buffer),
+        };
+        self.ready.push(transfer.ended(result));
         Ok(())
     }
 

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //!   asked ─┬─▶ timing: when would it be done? ──────────────┐
-//!          └─▶ the device below reads at once ──▶ done ──▶ held until then ──▶ handed out
+//!          └─▶ the device below does it at once ──▶ done ──▶ held until then ──▶ handed out
 //! ```
 //!
 //! Nothing is handed out early. What the device below delivers late comes late, but the timing goes
-//! on from its own moments, so lateness is not passed on to the next read.
+//! on from its own moments, so lateness is not passed on to the next transfer.
 
 use crate::lateness::{Lateness, LatenessCounter};
-use crate::{BlockDevice, Buffer, Completion, DeviceError, Geometry, Pool, Queue};
+use crate::{BlockDevice, Completion, DeviceError, Direction, Geometry, Pool, Queue, Transfer};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +22,11 @@ use units::Moment;
 
 /// When requests are done, in the order in which they are asked for.
 pub(crate) trait Timing: Send + fmt::Debug {
-    /// When `len` bytes at `offset`, asked for now, are done. `now` never decreases.
-    fn finish(&mut self, now: Moment, offset: u64, len: u64, write: bool) -> Moment;
+    /// When a transfer of this place (offset and length), asked for now, is done. `now` never decreases.
+    fn finish(&mut self, now: Moment, place: (u64, u64), direction: Direction) -> Moment;
+
+    /// When everything written is safe from a power cut, if that is asked for now.
+    fn flush(&mut self, now: Moment) -> Moment;
 }
 
 /// A device below, a timing, and the clock that both go by.
@@ -54,7 +57,7 @@ impl Paced {
     }
 
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let due = self.ask(offset, into.len(), false);
+        let due = self.ask(Direction::Read, (offset, into.len()));
         self.inner.read_at(offset, into)?;
         self.pace.sleep_until(due);
         self.pace.handed_out(due);
@@ -62,10 +65,17 @@ impl Paced {
     }
 
     pub(crate) fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        let due = self.ask(offset, from.len(), true);
+        let due = self.ask(Direction::Write, (offset, from.len()));
         self.inner.write_at(offset, from)?;
         self.pace.sleep_until(due);
         self.pace.handed_out(due);
+        Ok(())
+    }
+
+    pub(crate) fn flush(&self) -> Result<(), DeviceError> {
+        let due = self.pace.flush();
+        self.inner.flush()?;
+        self.pace.sleep_until(due);
         Ok(())
     }
 
@@ -88,8 +98,8 @@ impl Paced {
         }))
     }
 
-    fn ask(&self, offset: u64, len: usize, write: bool) -> Moment {
-        self.pace.ask(&self.inner.geometry(), offset, len, write)
+    fn ask(&self, direction: Direction, place: (u64, usize)) -> Moment {
+        self.pace.ask(&self.inner.geometry(), direction, place)
     }
 }
 
@@ -105,15 +115,20 @@ impl Pace {
         Moment::ZERO + self.origin.elapsed()
     }
 
-    fn ask(&self, geometry: &Geometry, offset: u64, len: usize, write: bool) -> Moment {
+    fn ask(&self, geometry: &Geometry, direction: Direction, place: (u64, usize)) -> Moment {
         let mut timing = self.timing.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock, so that moments come in order.
         let now = self.now();
-        if geometry.check("", Path::new(""), (offset, len)).is_err() {
+        if geometry.check(direction, Path::new(""), place).is_err() {
             // The device below will refuse it.
             return now;
         }
-        timing.finish(now, offset, len as u64, write)
+        timing.finish(now, (place.0, place.1 as u64), direction)
+    }
+
+    fn flush(&self) -> Moment {
+        let mut timing = self.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        timing.flush(self.now())
     }
 
     fn handed_out(&self, due: Moment) {
@@ -132,7 +147,7 @@ impl Pace {
     }
 }
 
-/// A queue whose reads are handed out when the timing says so.
+/// A queue whose transfers are handed out when the timing says so.
 struct PacedQueue {
     inner: Box<dyn Queue>,
     geometry: Geometry,
@@ -141,7 +156,7 @@ struct PacedQueue {
     submitted: u64,
     /// In the device below, by the number it was submitted as: the caller's tag, when it is due.
     under_way: BTreeMap<u64, (u64, Moment)>,
-    /// Read, not yet due.
+    /// Done, not yet due.
     held: Vec<(Moment, Completion)>,
     /// Scratch of `collect`.
     fresh: Vec<Completion>,
@@ -177,9 +192,10 @@ impl PacedQueue {
 }
 
 impl Queue for PacedQueue {
-    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
-        let due = self.pace.ask(&self.geometry, offset, buffer.len(), false);
-        self.inner.submit(self.submitted, offset, buffer)?;
+    fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
+        let due = self.pace.ask(&self.geometry, transfer.direction, transfer.place());
+        let tag = transfer.tag;
+        self.inner.start(Transfer { tag: self.submitted, ..transfer })?;
         self.under_way.insert(self.submitted, (tag, due));
         self.submitted += 1;
         Ok(())

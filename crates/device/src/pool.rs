@@ -1,4 +1,4 @@
-//! A bounded pool of aligned read buffers whose ownership the compiler checks.
+//! A bounded pool of aligned buffers for reads and writes, whose ownership the compiler checks.
 //!
 //! ```text
 //!   Pool ──take──▶ Buffer (one owner, writable) ──freeze──▶ SharedBuffer (many owners, read-only)
@@ -8,8 +8,8 @@
 //!
 //! All buffers lie in one stretch of memory, reserved when the pool is made and touched only when
 //! used; huge pages where the kernel has them, because a read into scattered small pages is split
-//! by the block layer. Buffers are not cleared between users: they are for device reads, which
-//! overwrite them or fail.
+//! by the block layer. Buffers are not cleared between users: a device read overwrites them or
+//! fails, and who writes fills them first.
 #![expect(unsafe_code, reason = "memory that the kernel writes to is mapped by hand")]
 
 use crate::frames::{Frames, Place, index};
@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::ByteCount;
 
-/// Where read buffers come from. Clones share the same memory.
+/// Where buffers come from. Clones share the same memory.
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -129,9 +129,12 @@ impl Buffer {
         SharedBuffer { buffer: Arc::new(self) }
     }
 
-    /// Where the kernel writes. Whoever hands this on keeps the buffer until the kernel is done.
-    pub(crate) fn start(&self) -> NonNull<u8> {
-        self.start
+    /// Where its bytes from this one on lie, for the kernel to read or write. Whoever hands this on
+    /// keeps the buffer until the kernel is done.
+    pub(crate) fn place(&self, from: usize) -> NonNull<u8> {
+        assert!(from <= self.len, "byte {from} of {}", self.len);
+        // SAFETY: within the buffer, or just behind it, asserted above.
+        unsafe { self.start.add(from) }
     }
 }
 

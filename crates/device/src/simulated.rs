@@ -7,25 +7,28 @@
 //!   wait, read_at ◀── the clock is put there, bytes from memory ┘
 //! ```
 //!
+//! A write-back cache, where the model has one, takes writes at once and is emptied while nobody asks
+//! or by a flush, in the model's time. Nothing here loses what is in it: there is no power to cut.
+//!
 //! Requests are served in the order in which they are asked for; there is no reordering in the
 //! drive. Time passes only when somebody waits: a blocking read or write puts the clock to its end,
 //! [`Queue::wait`] to the next end or as far as it is willing to wait,
-//! [`SimulatedDisk::advance_to`] to wherever one likes. Whoever wants the time of a read and not
-//! its bytes calls [`SimulatedDisk::ask`], which touches no memory.
+//! [`SimulatedDisk::advance_to`] to wherever one likes. Whoever wants the time of a transfer and not
+//! its bytes calls [`SimulatedDisk::ask`] or [`SimulatedDisk::ask_write`], which touch no memory.
 //!
 //! Faults come from the same scripts as those of [`Faulty`](crate::Faulty), but time lost is
 //! virtual and is lost for whoever queues behind, as with a drive that tries a sector again. It
 //! holds written pages in memory; places never written read as zeros. It is one disk for all its
 //! clones; threads that share it share its clock, so only one thread gives the same times always.
 
-use crate::faulty::{Rule, Script, spoil};
+use crate::faulty::{Rule, Script, failed, spoil};
 use crate::{
-    Access, BlockDevice, Buffer, Completion, DeviceError, DeviceKind, Fault, Geometry, Pool, Queue,
+    Access, BlockDevice, Completion, DeviceError, DeviceKind, Direction, Fault, Geometry, Pool,
+    Queue, Transfer,
 };
 use disk::{DiskModel, Head};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -101,15 +104,28 @@ impl SimulatedDisk {
     /// Asks now for a read of which only the time matters: when it is done. The place need not be
     /// whole blocks.
     pub fn ask(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
-        let whole = usize::try_from(len).unwrap_or(usize::MAX);
+        self.ask_for(Direction::Read, offset, len)
+    }
+
+    /// As [`SimulatedDisk::ask`], for a write, of which nothing is kept.
+    pub fn ask_write(&self, offset: u64, len: u64) -> Result<Moment, DeviceError> {
+        self.ask_for(Direction::Write, offset, len)
+    }
+
+    fn ask_for(&self, direction: Direction, offset: u64, len: u64) -> Result<Moment, DeviceError> {
+        let access = Access::from(direction);
+        let place = (offset, usize::try_from(len).unwrap_or(usize::MAX));
         if offset.checked_add(len).is_none_or(|end| end > self.shared.geometry.size.0) {
-            return Err(self.failed(Access::Read, (offset, whole), libc::EINVAL));
+            return Err(failed(NAME, access, place, libc::EINVAL));
         }
-        let answer = self.begin(Access::Read, (offset, whole));
-        match answer.fault {
-            Some(Fault::Errno(errno)) => Err(self.failed(Access::Read, (offset, whole), errno)),
-            Some(Fault::Short { kept }) if kept < whole => {
-                Err(DeviceError::ends_early(Path::new(NAME), (offset, whole), kept))
+        let answer = self.begin(access, place);
+        match (answer.fault, direction) {
+            (Some(Fault::Errno(errno)), _) => Err(failed(NAME, access, place, errno)),
+            (Some(Fault::Torn { .. }), Direction::Write) => {
+                Err(failed(NAME, access, place, libc::EIO))
+            }
+            (Some(Fault::Short { kept }), Direction::Read) if kept < place.1 => {
+                Err(DeviceError::ends_early(direction, Path::new(NAME), place, kept))
             }
             _ => Ok(answer.done),
         }
@@ -119,7 +135,7 @@ impl SimulatedDisk {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves a request that lies within the disk, asked for now.
+    /// Serves a request that lies within the disk (of a flush: no place), asked for now.
     fn begin(&self, access: Access, place: (u64, usize)) -> Answer {
         let fault = self.shared.script.next(access, place);
         let mut state = self.state();
@@ -128,7 +144,10 @@ impl SimulatedDisk {
             return Answer { done: *clock, fault };
         }
         let asked = (*clock).max(*held_until);
-        let mut done = head.serve(asked, place.0, place.1 as u64, access == Access::Write).finish;
+        let mut done = match access {
+            Access::Flush => head.flush(asked),
+            _ => head.serve(asked, place.0, place.1 as u64, access == Access::Write).finish,
+        };
         if let Some(Fault::Stall(time)) = fault {
             done = done + time;
             *held_until = done;
@@ -136,13 +155,32 @@ impl SimulatedDisk {
         Answer { done, fault }
     }
 
-    fn check(&self, access: Access, place: (u64, usize)) -> Result<(), DeviceError> {
-        self.shared.geometry.check(action(access), Path::new(NAME), place)
+    fn check(&self, direction: Direction, place: (u64, usize)) -> Result<(), DeviceError> {
+        self.shared.geometry.check(direction, Path::new(NAME), place)
     }
 
-    fn failed(&self, access: Access, place: (u64, usize), errno: i32) -> DeviceError {
-        let source = io::Error::from_raw_os_error(errno);
-        DeviceError::io(action(access), Path::new(NAME), place, source)
+    /// The bytes of a read that met this fault.
+    fn read(&self, fault: Option<Fault>, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        if let Some(Fault::Errno(errno)) = fault {
+            return Err(failed(NAME, Access::Read, (offset, into.len()), errno));
+        }
+        self.state().read(offset, into);
+        spoil(fault, Path::new(NAME), offset, into)
+    }
+
+    /// The bytes of a write that met this fault.
+    fn write(&self, fault: Option<Fault>, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let (kept, errno) = match fault {
+            Some(Fault::Errno(errno)) => (0, errno),
+            Some(Fault::Torn { kept }) => (kept.min(from.len()), libc::EIO),
+            _ => (from.len(), 0),
+        };
+        self.state().write(offset, &from[..kept]);
+        if errno == 0 {
+            Ok(())
+        } else {
+            Err(failed(NAME, Access::Write, (offset, from.len()), errno))
+        }
     }
 }
 
@@ -178,39 +216,28 @@ impl BlockDevice for SimulatedDisk {
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         let place = (offset, into.len());
-        self.check(Access::Read, place)?;
+        self.check(Direction::Read, place)?;
         let answer = self.begin(Access::Read, place);
         self.advance_to(answer.done);
-        if let Some(Fault::Errno(errno)) = answer.fault {
-            return Err(self.failed(Access::Read, place, errno));
-        }
-        self.state().read(offset, into);
-        spoil(answer.fault, Path::new(NAME), offset, into)
+        self.read(answer.fault, offset, into)
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
         let place = (offset, from.len());
-        self.check(Access::Write, place)?;
+        self.check(Direction::Write, place)?;
         let answer = self.begin(Access::Write, place);
         self.advance_to(answer.done);
-        let (kept, errno) = match answer.fault {
-            Some(Fault::Errno(errno)) => (0, errno),
-            Some(Fault::Torn { kept }) => (kept.min(from.len()), libc::EIO),
-            _ => (from.len(), 0),
-        };
-        self.state().write(offset, &from[..kept]);
-        if errno == 0 { Ok(()) } else { Err(self.failed(Access::Write, place, errno)) }
+        self.write(answer.fault, offset, from)
     }
 
-    /// Takes no time: a write is on the platter when it is done.
+    /// Takes the time that the model's write-back cache needs to empty itself, if it has one.
     fn flush(&self) -> Result<(), DeviceError> {
-        let fault = self.shared.script.next(Access::Flush, (0, 0));
-        match fault {
-            Some(Fault::Errno(errno)) => return Err(self.failed(Access::Flush, (0, 0), errno)),
-            Some(Fault::Stall(time)) => self.advance_to(self.now() + time),
-            _ => {}
+        let answer = self.begin(Access::Flush, (0, 0));
+        self.advance_to(answer.done);
+        match answer.fault {
+            Some(Fault::Errno(errno)) => Err(failed(NAME, Access::Flush, (0, 0), errno)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn queue(&self, _depth: u32, _pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
@@ -218,7 +245,7 @@ impl BlockDevice for SimulatedDisk {
     }
 }
 
-/// Reads under way, by when they are done and in which order they were asked for.
+/// Transfers under way, by when they are done and in which order they were asked for.
 struct SimulatedQueue {
     disk: SimulatedDisk,
     asked: u64,
@@ -226,19 +253,19 @@ struct SimulatedQueue {
 }
 
 impl Queue for SimulatedQueue {
-    fn submit(&mut self, tag: u64, offset: u64, mut buffer: Buffer) -> Result<(), DeviceError> {
-        let (disk, place) = (&self.disk, (offset, buffer.len()));
+    /// Bytes are moved now, and time passes later.
+    fn start(&mut self, mut transfer: Transfer) -> Result<(), DeviceError> {
+        let (disk, place) = (&self.disk, transfer.place());
         let mut done = disk.now();
-        let result = disk.check(Access::Read, place).and_then(|()| {
-            let answer = disk.begin(Access::Read, place);
+        let result = disk.check(transfer.direction, place).and_then(|()| {
+            let answer = disk.begin(transfer.direction.into(), place);
             done = answer.done;
-            if let Some(Fault::Errno(errno)) = answer.fault {
-                return Err(disk.failed(Access::Read, place, errno));
+            match transfer.direction {
+                Direction::Read => disk.read(answer.fault, place.0, &mut transfer.buffer),
+                Direction::Write => disk.write(answer.fault, place.0, &transfer.buffer),
             }
-            disk.state().read(offset, &mut buffer);
-            spoil(answer.fault, Path::new(NAME), offset, &mut buffer)
         });
-        self.under_way.insert((done, self.asked), Completion { tag, buffer, result });
+        self.under_way.insert((done, self.asked), transfer.ended(result));
         self.asked += 1;
         Ok(())
     }
@@ -263,14 +290,6 @@ impl Queue for SimulatedQueue {
 
     fn method(&self) -> String {
         format!("simulated {}", self.disk.model().name())
-    }
-}
-
-fn action(access: Access) -> &'static str {
-    match access {
-        Access::Read => "reading",
-        Access::Write => "writing",
-        Access::Flush => "flushing",
     }
 }
 

@@ -2,7 +2,7 @@
 //! carries so many bits per second. No seeks; [`AsDisk`](crate::AsDisk) has those.
 
 use crate::paced::{Paced, Timing};
-use crate::{BlockDevice, DeviceError, Geometry, Lateness, Pool, Queue};
+use crate::{BlockDevice, DeviceError, Direction, Geometry, Lateness, Pool, Queue};
 use std::ops::Range;
 use std::sync::Arc;
 use units::{BitRate, ByteCount, Moment};
@@ -37,7 +37,7 @@ impl BlockDevice for Throttled {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        self.paced.inner.flush()
+        self.paced.flush()
     }
 
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
@@ -62,8 +62,13 @@ struct Pipe {
 }
 
 impl Timing for Pipe {
-    fn finish(&mut self, now: Moment, _offset: u64, len: u64, _write: bool) -> Moment {
+    fn finish(&mut self, now: Moment, (_, len): (u64, u64), _direction: Direction) -> Moment {
         self.free = self.free.max(now) + ByteCount(len).time_at(self.rate);
         self.free
+    }
+
+    /// What is written is through the pipe already.
+    fn flush(&mut self, now: Moment) -> Moment {
+        now
     }
 }

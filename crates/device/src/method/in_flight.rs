@@ -1,28 +1,42 @@
-//! The reads that an asynchronous method has in the kernel: where each stands and what the kernel's
-//! answer means. Shared by io_uring, libaio and POSIX aio, so that an end of file, an error and a
-//! short read are the same by each. Talks to nobody.
+//! The transfers that an asynchronous method has in the kernel: where each stands and what the
+//! kernel's answer means. Shared by io_uring, libaio and POSIX aio, so that an end of file, an error
+//! and a short transfer are the same by each. Talks to nobody.
+//!
+//! ```text
+//!   submit ──▶ fresh ──taken──▶ in the kernel ──answered──▶ done
+//!                ▲                                 │
+//!                └────────── short of its end ─────┘
+//! ```
 
 use crate::file::OpenFile;
 use crate::frames::index;
-use crate::{Buffer, Completion, DeviceError};
+use crate::{Completion, DeviceError, Direction, Transfer};
 use rustix::io::Errno;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A read under way.
-pub(super) struct Read {
-    pub(super) tag: u64,
-    pub(super) offset: u64,
-    pub(super) buffer: Buffer,
-    /// Bytes that have arrived.
-    pub(super) got: usize,
+/// A transfer under way.
+struct UnderWay {
+    transfer: Transfer,
+    /// Bytes that have been moved.
+    moved: usize,
 }
 
-/// See the head of this file. A read's slot is its name in the kernel.
+/// What is still to do of a transfer, as kernels want it. The memory stays where it is until the
+/// transfer has been answered.
+pub(super) struct Rest {
+    pub(super) direction: Direction,
+    pub(super) memory: NonNull<u8>,
+    pub(super) len: usize,
+    pub(super) offset: u64,
+}
+
+/// See the head of this file. A transfer's slot is its name in the kernel.
 pub(super) struct InFlight {
     file: Arc<OpenFile>,
-    reads: Vec<Option<Read>>,
+    slots: Vec<Option<UnderWay>>,
     free: Vec<usize>,
-    /// Finished without the kernel: not within the device, or called off before it began.
+    /// Finished without the kernel: refused, or called off before it began.
     finished: Vec<Completion>,
     /// Not yet handed to the kernel, in order.
     fresh: Vec<usize>,
@@ -33,41 +47,54 @@ impl InFlight {
         let slots = index(depth);
         Self {
             file: Arc::clone(file),
-            reads: (0..slots).map(|_| None).collect(),
+            slots: (0..slots).map(|_| None).collect(),
             free: (0..slots).rev().collect(),
             finished: Vec::new(),
             fresh: Vec::new(),
         }
     }
 
-    /// Takes a read on; it waits among the fresh ones. What is not within the device is finished.
-    pub(super) fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) {
-        let place = (offset, buffer.len());
-        if let Err(error) = self.file.geometry.check("reading", &self.file.path, place) {
-            self.finished.push(Completion { tag, buffer, result: Err(error) });
-            return;
+    /// Takes a transfer on; it waits among the fresh ones. What the file cannot do is finished.
+    pub(super) fn submit(&mut self, transfer: Transfer) {
+        match self.file.check(transfer.direction, transfer.place()) {
+            Ok(()) => self.submit_unchecked(transfer),
+            Err(error) => self.finished.push(transfer.ended(Err(error))),
         }
-        let slot = self.free.pop().expect("no more reads in flight than the queue's depth");
-        self.reads[slot] = Some(Read { tag, offset, buffer, got: 0 });
+    }
+
+    /// As [`InFlight::submit`], whatever the file is: for probes.
+    pub(super) fn submit_unchecked(&mut self, transfer: Transfer) {
+        let slot = self.free.pop().expect("no more transfers in flight than the queue's depth");
+        self.slots[slot] = Some(UnderWay { transfer, moved: 0 });
         self.fresh.push(slot);
     }
 
-    /// Reads to hand to the kernel, oldest first.
-    pub(super) fn take_fresh(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.fresh)
+    /// Transfers to hand to the kernel, oldest first.
+    pub(super) fn fresh(&self) -> &[usize] {
+        &self.fresh
     }
 
-    /// They could not be handed over; they come first next time.
-    pub(super) fn put_back(&mut self, slots: &[usize]) {
-        self.fresh.splice(0..0, slots.iter().copied());
+    /// The kernel has the first so many of the fresh ones.
+    pub(super) fn taken(&mut self, count: usize) {
+        self.fresh.drain(..count);
     }
 
-    pub(super) fn read(&self, slot: usize) -> &Read {
-        self.reads[slot].as_ref().expect("a read in flight")
+    pub(super) fn transfer(&self, slot: usize) -> &Transfer {
+        &self.under_way(slot).transfer
     }
 
-    /// What the kernel says of a read: bytes, or a negated error number. Short of its end it goes
-    /// on, and is among the fresh ones again.
+    pub(super) fn rest(&self, slot: usize) -> Rest {
+        let UnderWay { transfer, moved } = self.under_way(slot);
+        Rest {
+            direction: transfer.direction,
+            memory: transfer.buffer.place(*moved),
+            len: transfer.buffer.len() - moved,
+            offset: transfer.offset + *moved as u64,
+        }
+    }
+
+    /// What the kernel says of a transfer: bytes, or a negated error number. Short of its end it
+    /// goes on, and is among the fresh ones again.
     pub(super) fn answered(&mut self, slot: usize, answer: i64, done: &mut Vec<Completion>) {
         match self.settle(slot, answer) {
             None => self.fresh.push(slot),
@@ -82,9 +109,10 @@ impl InFlight {
 
     /// Calls off what the kernel has not seen.
     pub(super) fn cancel_fresh(&mut self) {
-        for slot in self.take_fresh() {
-            let Read { offset, ref buffer, .. } = *self.read(slot);
-            let called_off = DeviceError::cancelled(&self.file.path, (offset, buffer.len()));
+        for slot in std::mem::take(&mut self.fresh) {
+            let transfer = self.transfer(slot);
+            let (direction, place) = (transfer.direction, transfer.place());
+            let called_off = DeviceError::cancelled(direction, &self.file.path, place);
             let ended = self.end(slot, Err(called_off));
             self.finished.push(ended);
         }
@@ -92,48 +120,52 @@ impl InFlight {
 
     /// Submitted and not handed out.
     pub(super) fn count(&self) -> u32 {
-        let count = self.reads.len() - self.free.len() + self.finished.len();
+        let count = self.slots.len() - self.free.len() + self.finished.len();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// In the kernel now.
     pub(super) fn in_kernel(&self) -> usize {
-        self.reads.len() - self.free.len() - self.fresh.len()
+        self.slots.len() - self.free.len() - self.fresh.len()
     }
 
-    /// Gives the buffers that the kernel may still write to up for good.
+    /// Gives the buffers that the kernel may still use up for good.
     pub(super) fn abandon(&mut self) {
-        for read in self.reads.drain(..).flatten() {
-            std::mem::forget(read.buffer);
+        for under_way in self.slots.drain(..).flatten() {
+            std::mem::forget(under_way.transfer.buffer);
         }
+    }
+
+    fn under_way(&self, slot: usize) -> &UnderWay {
+        self.slots[slot].as_ref().expect("a transfer in flight")
     }
 
     fn end(&mut self, slot: usize, result: Result<(), DeviceError>) -> Completion {
-        let read = self.reads[slot].take().expect("a read in flight");
+        let under_way = self.slots[slot].take().expect("a transfer in flight");
         self.free.push(slot);
-        Completion { tag: read.tag, buffer: read.buffer, result }
+        under_way.transfer.ended(result)
     }
 
-    /// How the read of this slot ended; `None`: it must go on.
+    /// How the transfer of this slot ended; `None`: it must go on.
     fn settle(&mut self, slot: usize, answer: i64) -> Option<Result<(), DeviceError>> {
         let file = &self.file;
-        let read = self.reads[slot].as_mut().expect("a read in flight");
-        let place = (read.offset, read.buffer.len());
-        let Ok(arrived) = usize::try_from(answer) else {
+        let UnderWay { transfer, moved } = self.slots[slot].as_mut().expect("a transfer in flight");
+        let (direction, place) = (transfer.direction, transfer.place());
+        let Ok(now) = usize::try_from(answer) else {
             let errno = i32::try_from(-answer).map_or(Errno::IO, Errno::from_raw_os_error);
             return match errno {
                 Errno::INTR | Errno::AGAIN => None,
-                Errno::CANCELED => Some(Err(DeviceError::cancelled(&file.path, place))),
-                _ => Some(Err(DeviceError::io("reading", &file.path, place, errno.into()))),
+                Errno::CANCELED => Some(Err(DeviceError::cancelled(direction, &file.path, place))),
+                _ => Some(Err(file.failed(direction, place, errno.into()))),
             };
         };
-        read.got += arrived;
-        if read.got == read.buffer.len() {
+        *moved += now;
+        if *moved == place.1 {
             return Some(Ok(()));
         }
-        let whole_blocks = read.got.is_multiple_of(index(file.geometry.block));
-        if arrived == 0 || (file.direct && !whole_blocks) {
-            return Some(Err(DeviceError::ends_early(&file.path, place, read.got)));
+        let whole_blocks = moved.is_multiple_of(index(file.geometry.block));
+        if now == 0 || (file.direct && !whole_blocks) {
+            return Some(Err(DeviceError::ends_early(direction, &file.path, place, *moved)));
         }
         None
     }

@@ -1,159 +1,81 @@
-//! Reads by the kernel's older asynchronous interface (`io_setup`, `io_submit`, `io_getevents`),
-//! called directly: no C library has to be there.
+//! The kernel's older asynchronous interface (`io_setup`, `io_submit`, `io_getevents`), called
+//! directly: no C library has to be there.
 //!
-//! ```text
-//!   submit ──▶ list (no system call)
-//!   wait   ──▶ io_submit: all of the list   ──▶ io_getevents: the first completion and more
-//! ```
-//!
-//! Asynchronous for direct files only: a buffered read is made within `io_submit`, which then waits
-//! for the disk. Reads in the kernel cannot be called off.
-#![expect(unsafe_code, reason = "system calls that no crate wraps; the kernel writes to buffers")]
+//! Asynchronous for direct files only: a buffered transfer is made within `io_submit`, which then
+//! waits for the disk. What is in the kernel cannot be called off.
+#![expect(unsafe_code, reason = "system calls that no crate wraps; the kernel uses buffers")]
 
-use super::cached;
-use super::in_flight::{InFlight, Read, refuses_method};
+use super::asynchronous::{Answer, Asynchronous, Kernel, probe};
+use super::in_flight::{InFlight, Rest};
+use super::{cached, probe_buffer};
 use crate::file::OpenFile;
 use crate::frames::index;
-use crate::{Buffer, Completion, DeviceError, Pool, Queue};
+use crate::{Direction, Pool};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use units::ByteCount;
+use std::time::Duration;
 
 /// See the head of this file.
-pub(super) struct LibaioQueue {
-    file: Arc<OpenFile>,
+pub(super) struct Libaio {
     context: Context,
-    reads: InFlight,
     events: Vec<Event>,
 }
 
-impl LibaioQueue {
+impl Libaio {
     /// Fails with the kernel's reason if no read can be made this way.
-    pub(super) fn new(file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Self> {
-        let in_kernel = depth.clamp(1, MOST_IN_FLIGHT);
-        probe(file, pool)?;
-        Ok(Self {
-            file: Arc::clone(file),
-            context: Context::new(in_kernel)?,
-            reads: InFlight::new(file, depth),
-            events: vec![Event::default(); index(in_kernel)],
-        })
+    pub(super) fn queue(
+        file: &Arc<OpenFile>,
+        depth: u32,
+        pool: &Pool,
+    ) -> io::Result<Asynchronous<Self>> {
+        probe(file, Self::new(1)?, probe_buffer(pool).1)?;
+        Ok(Asynchronous::new(file, depth, Self::new(depth.clamp(1, MOST_IN_FLIGHT))?))
     }
 
-    /// Hands over all fresh reads, or as many as the kernel takes now.
-    fn hand_over(&mut self) -> Result<(), DeviceError> {
-        let fresh = self.reads.take_fresh();
-        let fd = self.file.file.as_raw_fd();
-        let mut blocks: Vec<Control> =
-            fresh.iter().map(|slot| Control::read(fd, *slot, self.reads.read(*slot))).collect();
+    fn new(in_kernel: u32) -> io::Result<Self> {
+        let events = vec![Event::default(); index(in_kernel)];
+        Ok(Self { context: Context::new(in_kernel)?, events })
+    }
+}
+
+impl Kernel for Libaio {
+    fn hand_over(&mut self, file: &OpenFile, transfers: &InFlight) -> io::Result<usize> {
+        let fd = file.file.as_raw_fd();
+        let control = |slot: &usize| Control::new(fd, *slot, &transfers.rest(*slot));
+        let mut blocks: Vec<Control> = transfers.fresh().iter().map(control).collect();
         let mut taken = 0;
         while taken < blocks.len() {
             match self.context.submit(&mut blocks[taken..]) {
                 Ok(count) => taken += count,
                 Err(Errno::INTR) => {}
-                // Full: the rest goes when something has come back.
-                Err(Errno::AGAIN) if self.reads.in_kernel() > fresh.len() - taken => break,
-                Err(Errno::AGAIN) => std::thread::sleep(WHILE_FULL),
-                Err(errno) => {
-                    self.reads.put_back(&fresh[taken..]);
-                    return Err(self.failed("handing over reads of", errno));
-                }
+                Err(Errno::AGAIN) => break,
+                // Asked again, it says so of the first.
+                Err(_) if taken > 0 => break,
+                Err(errno) => return Err(errno.into()),
             }
         }
-        self.reads.put_back(&fresh[taken..]);
+        Ok(taken)
+    }
+
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<()> {
+        let count = match self.context.collect(&mut self.events, at_most) {
+            Ok(count) => count,
+            Err(Errno::INTR) => 0,
+            Err(errno) => return Err(errno.into()),
+        };
+        let answer = |event: &Event| (usize::try_from(event.data).expect("a slot"), event.result);
+        answers.extend(self.events[..count].iter().map(answer));
         Ok(())
     }
 
-    fn failed(&self, action: &'static str, errno: Errno) -> DeviceError {
-        DeviceError::io(action, &self.file.path, (0, 0), errno.into())
+    fn method(&self, file: &OpenFile) -> String {
+        format!("libaio, {}", cached(file))
     }
 }
 
-impl Queue for LibaioQueue {
-    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
-        self.reads.submit(tag, offset, buffer);
-        Ok(())
-    }
-
-    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
-        let (start, before) = (Instant::now(), done.len());
-        self.reads.drain(done);
-        while self.reads.count() > 0 {
-            self.hand_over()?;
-            let left = at_most.saturating_sub(start.elapsed());
-            let wait = if done.len() > before { Duration::ZERO } else { left };
-            match self.context.collect(&mut self.events, wait) {
-                Ok(count) => {
-                    for event in &self.events[..count] {
-                        let slot = usize::try_from(event.data).expect("a slot");
-                        self.reads.answered(slot, event.result, done);
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.failed("waiting for reads of", errno)),
-            }
-            if done.len() > before || left.is_zero() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn cancel(&mut self) -> Result<(), DeviceError> {
-        self.reads.cancel_fresh();
-        Ok(())
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.reads.count()
-    }
-
-    fn method(&self) -> String {
-        format!("libaio, {}", cached(&self.file))
-    }
-}
-
-impl Drop for LibaioQueue {
-    /// Waits for what is in the kernel; `io_destroy` would, too, but may be interrupted.
-    fn drop(&mut self) {
-        let mut done = Vec::new();
-        self.reads.cancel_fresh();
-        while self.reads.count() > 0 && self.wait(Duration::from_secs(1), &mut done).is_ok() {
-            done.clear();
-        }
-        self.reads.abandon();
-    }
-}
-
-fn probe(file: &Arc<OpenFile>, pool: &Pool) -> io::Result<()> {
-    let spare = Pool::new(ByteCount::mib(2), ByteCount::mib(2));
-    let buffer = pool.take(4096).or_else(|| spare.take(4096)).expect("a pool of its own");
-    let (context, read) = (Context::new(1)?, Read { tag: 0, offset: 0, buffer, got: 0 });
-    context.submit(&mut [Control::read(file.file.as_raw_fd(), 0, &read)])?;
-    let mut event = [Event::default()];
-    let deadline = Instant::now() + PROBE_PATIENCE;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match context.collect(&mut event, left) {
-            Ok(1) => return refuses_method(event[0].result).map_or(Ok(()), |e| Err(e.into())),
-            Err(errno) if errno != Errno::INTR => {
-                std::mem::forget(read.buffer);
-                return Err(errno.into());
-            }
-            _ if left.is_zero() => {
-                // Perhaps it is still under way.
-                std::mem::forget(read.buffer);
-                return Err(Errno::TIMEDOUT.into());
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The kernel's context of reads; destroyed with it, which waits for what is in it.
+/// The kernel's context of transfers; destroyed with it, which waits for what is in it.
 struct Context(u64);
 
 impl Context {
@@ -209,7 +131,7 @@ fn answered(answer: libc::c_long) -> Result<usize, Errno> {
 struct Control {
     data: u64,
     key: u32,
-    flags_of_read: u32,
+    operation_flags: u32,
     opcode: u16,
     priority: i16,
     file: u32,
@@ -222,18 +144,20 @@ struct Control {
 }
 
 impl Control {
-    /// The rest of a read.
-    fn read(file: RawFd, slot: usize, read: &Read) -> Self {
+    fn new(file: RawFd, slot: usize, rest: &Rest) -> Self {
         Self {
             data: slot as u64,
             key: 0,
-            flags_of_read: 0,
-            opcode: PREAD,
+            operation_flags: 0,
+            opcode: match rest.direction {
+                Direction::Read => PREAD,
+                Direction::Write => PWRITE,
+            },
             priority: 0,
             file: file.cast_unsigned(),
-            buffer: read.buffer.start().addr().get() as u64 + read.got as u64,
-            bytes: (read.buffer.len() - read.got) as u64,
-            offset: (read.offset + read.got as u64).cast_signed(),
+            buffer: rest.memory.addr().get() as u64,
+            bytes: rest.len as u64,
+            offset: rest.offset.cast_signed(),
             reserved: 0,
             flags: 0,
             event_file: 0,
@@ -254,11 +178,8 @@ struct Event {
 /// `IOCB_CMD_PREAD`.
 const PREAD: u16 = 0;
 
+/// `IOCB_CMD_PWRITE`.
+const PWRITE: u16 = 1;
+
 /// Of the system's `aio-max-nr`, usually 65,536.
 const MOST_IN_FLIGHT: u32 = 4096;
-
-/// The kernel is short of memory for requests; it will not be for long.
-const WHILE_FULL: Duration = Duration::from_millis(1);
-
-/// A disk that sleeps takes seconds to spin up.
-const PROBE_PATIENCE: Duration = Duration::from_secs(30);

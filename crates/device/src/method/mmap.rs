@@ -1,27 +1,30 @@
-//! Reads by mapping the file and touching the pages, one read after another.
+//! Mapping the file and touching the pages, one transfer after another.
 //!
 //! ```text
-//!   in turn   submit, submit, ...   wait: map ▶ touch and copy ▶ unmap, for one read
-//!   all       submit: map ...       wait: touch and copy ▶ unmap, for one read
+//!   in turn   submit, submit, ...   wait: map ▶ touch and copy ▶ unmap, for one transfer
+//!   all       submit: map ...       wait: touch and copy ▶ unmap, for one transfer
 //! ```
 //!
 //! The two forms of the first paper (Alderman and Diallo, section 5.6: a map and a touch for each
 //! read; it asks what mapping all first would do). There the program touches the pages, and a page
 //! that cannot be had (a bad sector, a file cut short) is a signal that ends the process. Here the
-//! kernel touches and copies them on our behalf (`process_vm_readv` of ourselves): the same page
-//! faults, in the same order, but what goes wrong is an error of one read.
+//! kernel touches and copies them on our behalf (`process_vm_readv` and `process_vm_writev` of
+//! ourselves): the same page faults, in the same order, but what goes wrong is an error of one
+//! transfer.
 //!
 //! Pages come from the page cache always. For a direct file what the cache holds of a read is
 //! thrown out first, so that the disk answers; pages that somebody else has mapped or made dirty
-//! stay.
-#![expect(unsafe_code, reason = "a mapping, read by the kernel")]
+//! stay. What is written goes to the disk before the write is done (`msync`), so that the disk's
+//! time and its errors are the write's; of a buffered file it stays in the cache.
+#![expect(unsafe_code, reason = "a mapping, read and written by the kernel")]
 
-use super::one_by_one::OneRead;
+use super::one_by_one::Blocking;
+use super::probe_buffer;
 use crate::file::OpenFile;
-use crate::{Buffer, DeviceError, Pool};
-use rustix::fs::{Advice, fadvise};
+use crate::{Buffer, DeviceError, DeviceKind, Direction, Pool, Transfer};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use std::io;
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
@@ -42,54 +45,47 @@ impl Mmap {
 
     /// Fails with the kernel's reason if a file cannot be read so.
     fn probed(self, file: &OpenFile, pool: &Pool) -> io::Result<Self> {
-        let spare = Pool::new(units::ByteCount::mib(2), units::ByteCount::mib(2));
-        let mut buffer = pool.take(4096).or_else(|| spare.take(4096)).expect("a pool of its own");
-        let mapping = Mapping::new(file, (0, buffer.len()))?;
-        match mapping.copy(&mut buffer) {
+        let (_, mut buffer) = probe_buffer(pool);
+        let mapping = Mapping::new(file, Direction::Read, (0, buffer.len()))?;
+        match mapping.copy(Direction::Read, &mut buffer) {
             Err(error) if REFUSED.contains(&error) => Err(error.into()),
             _ => Ok(self),
         }
     }
 }
 
-impl OneRead for Mmap {
+impl Blocking for Mmap {
     type Prepared = Option<Mapping>;
 
     fn prepare(
         &mut self,
         file: &OpenFile,
-        place: (u64, usize),
+        transfer: &Transfer,
     ) -> Result<Option<Mapping>, DeviceError> {
-        if !self.all {
-            return Ok(None);
-        }
-        let mapping = Mapping::new(file, place);
-        mapping.map(Some).map_err(|e| DeviceError::io("mapping", &file.path, place, e.into()))
+        self.all.then(|| mapped(file, transfer)).transpose()
     }
 
-    fn read(
+    fn transfer(
         &mut self,
         file: &OpenFile,
-        offset: u64,
-        buffer: &mut Buffer,
+        transfer: &mut Transfer,
         prepared: Option<Mapping>,
     ) -> Result<(), DeviceError> {
-        let place = (offset, buffer.len());
+        let (direction, place) = (transfer.direction, transfer.place());
         let mapping = match prepared {
             Some(mapping) => mapping,
-            None => Mapping::new(file, place)
-                .map_err(|e| DeviceError::io("mapping", &file.path, place, e.into()))?,
+            None => mapped(file, transfer)?,
         };
-        let copied = mapping.copy(buffer);
-        // Behind the end of a file the last page is zeros, which look like what was read.
-        let end = file.end().map_err(|e| DeviceError::io("reading", &file.path, place, e))?;
-        let there = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
-        if there < place.1 {
-            return Err(DeviceError::ends_early(&file.path, place, there));
+        let mut copied = mapping.copy(direction, &mut transfer.buffer);
+        if copied.is_ok() && direction == Direction::Write && file.direct {
+            copied = mapping.write_out();
         }
+        // Behind the end of a file the last page is zeros, which look like what was read, and what
+        // is written there is lost.
+        file.check_end(direction, place)?;
         copied.map_err(|errno| {
-            let errno = if errno == Errno::FAULT { Errno::IO } else { errno };
-            DeviceError::io("reading", &file.path, place, errno.into())
+            let errno = if errno == Errno::FAULT { reason(file, direction, place) } else { errno };
+            file.failed(direction, place, errno.into())
         })
     }
 
@@ -97,6 +93,25 @@ impl OneRead for Mmap {
         let when = if self.all { ", all mapped first" } else { "" };
         let cache = if file.direct { "emptied before each read" } else { "used" };
         format!("mmap{when}, page cache {cache}")
+    }
+}
+
+fn mapped(file: &OpenFile, transfer: &Transfer) -> Result<Mapping, DeviceError> {
+    let place = transfer.place();
+    let mapping = Mapping::new(file, transfer.direction, place);
+    mapping.map_err(|e| DeviceError::io("mapping", &file.path, place, e.into()))
+}
+
+/// Why a page could not be had. The fault does not say; of a place in a file that had none on the
+/// disk, asking for one does.
+fn reason(file: &OpenFile, direction: Direction, (offset, len): (u64, usize)) -> Errno {
+    if direction == Direction::Read || file.geometry.kind == DeviceKind::Block {
+        return Errno::IO;
+    }
+    let asked = fallocate(&file.file, FallocateFlags::KEEP_SIZE, offset, len as u64);
+    match asked {
+        Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => errno,
+        _ => Errno::IO,
     }
 }
 
@@ -112,40 +127,54 @@ pub(super) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    fn new(file: &OpenFile, (offset, len): (u64, usize)) -> Result<Self, Errno> {
+    fn new(
+        file: &OpenFile,
+        direction: Direction,
+        (offset, len): (u64, usize),
+    ) -> Result<Self, Errno> {
         let page = rustix::param::page_size() as u64;
         let begin = units::align_down(offset, page);
         let skip = usize::try_from(offset - begin).expect("below a page");
         let len = len + skip;
-        if file.direct {
+        if file.direct && direction == Direction::Read {
             // Refused: then the cache may answer, as it would have.
             let _ = fadvise(&file.file, begin, NonZeroU64::new(len as u64), Advice::DontNeed);
         }
-        let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
+        let access = match direction {
+            Direction::Read => ProtFlags::READ,
+            Direction::Write => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        let (anywhere, flags) = (std::ptr::null_mut(), MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe { mmap(std::ptr::null_mut(), len, access, flags, &file.file, begin) }?;
+        let start = unsafe { mmap(anywhere, len, access, flags, &file.file, begin) }?;
         let start = NonNull::new(start.cast()).expect("a mapping is not at zero");
         Ok(Self { start, len, skip })
     }
 
-    /// Fills the buffer; `FAULT` where a page cannot be had.
-    fn copy(&self, buffer: &mut Buffer) -> Result<(), Errno> {
+    /// Fills the buffer, or the mapping from it; `FAULT` where a page cannot be had.
+    fn copy(&self, direction: Direction, buffer: &mut Buffer) -> Result<(), Errno> {
         let wanted = buffer.len().min(self.len - self.skip);
-        let mut got = 0;
-        while got < wanted {
-            let into =
-                libc::iovec { iov_base: buffer[got..].as_mut_ptr().cast(), iov_len: wanted - got };
-            // SAFETY: within the mapping: `got` is below its length less `skip`.
-            let from = unsafe { self.start.add(self.skip + got) };
-            let from = libc::iovec { iov_base: from.as_ptr().cast(), iov_len: wanted - got };
+        let mut moved = 0;
+        while moved < wanted {
+            let iov_len = wanted - moved;
+            let ours = libc::iovec { iov_base: buffer[moved..].as_mut_ptr().cast(), iov_len };
+            // SAFETY: within the mapping: `moved` is below its length less `skip`.
+            let there = unsafe { self.start.add(self.skip + moved) };
+            let there = libc::iovec { iov_base: there.as_ptr().cast(), iov_len };
             let us = rustix::process::getpid().as_raw_pid();
-            // SAFETY: writes only to `into`, which is the rest of the buffer, borrowed mutably;
-            // what cannot be read of `from` is an error, not a signal.
-            let copied =
-                unsafe { libc::process_vm_readv(us, &raw const into, 1, &raw const from, 1, 0) };
+            let (ours, there) = (&raw const ours, &raw const there);
+            // SAFETY: `ours` is the rest of the buffer, borrowed mutably, and `there` the rest of
+            // the mapping, which nobody has a reference to; what cannot be touched of it is an
+            // error, not a signal.
+            let copied = unsafe {
+                match direction {
+                    Direction::Read => libc::process_vm_readv(us, ours, 1, there, 1, 0),
+                    Direction::Write => libc::process_vm_writev(us, ours, 1, there, 1, 0),
+                }
+            };
             match usize::try_from(copied) {
                 Ok(0) => return Err(Errno::FAULT),
-                Ok(copied) => got += copied,
+                Ok(copied) => moved += copied,
                 Err(_) => match Errno::from_io_error(&io::Error::last_os_error()) {
                     Some(Errno::INTR) => {}
                     errno => return Err(errno.unwrap_or(Errno::IO)),
@@ -153,6 +182,12 @@ impl Mapping {
             }
         }
         Ok(())
+    }
+
+    /// Returns when the disk has what was written.
+    fn write_out(&self) -> Result<(), Errno> {
+        // SAFETY: the mapping is ours.
+        unsafe { msync(self.start.as_ptr().cast(), self.len, MsyncFlags::SYNC) }
     }
 }
 

@@ -11,6 +11,7 @@
 //! them: a queue by a method that is refused reads by threads instead, and says so in
 //! [`Queue::method`]. Whether a method works is found out with a read.
 
+mod asynchronous;
 mod in_flight;
 mod libaio;
 mod mmap;
@@ -22,13 +23,14 @@ mod threads;
 mod uring;
 
 use crate::file::OpenFile;
-use crate::{DeviceError, Pool, Queue};
+use crate::{Buffer, DeviceError, Pool, Queue};
 use one_by_one::OneByOne;
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use units::ByteCount;
 
 /// How a file's queue reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -118,20 +120,20 @@ impl Method {
 
     /// Whether this method reads this file, and the kernel's reason if not.
     pub(crate) fn probe(self, file: &Arc<OpenFile>) -> io::Result<()> {
-        let pool = Pool::new(units::ByteCount::mib(2), units::ByteCount::mib(2));
+        let pool = Pool::new(ByteCount::mib(2), ByteCount::mib(2));
         self.open(file, 1, &pool).map(drop)
     }
 
     fn open(self, file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Box<dyn Queue>> {
         Ok(match self.wanted() {
-            Self::Best | Self::Uring => Box::new(uring::UringQueue::new(file, depth, pool)?),
+            Self::Best | Self::Uring => Box::new(uring::Uring::queue(file, depth, pool)?),
             Self::Threads => Box::new(threads::ThreadsQueue::new(file, depth, "")?),
             Self::Pread => Box::new(OneByOne::new(file, pread::Pread)),
             Self::Preadv2 => Box::new(OneByOne::new(file, preadv2::Preadv2::new(file)?)),
             Self::Mmap => Box::new(OneByOne::new(file, mmap::Mmap::in_turn(file, pool)?)),
             Self::MmapAll => Box::new(OneByOne::new(file, mmap::Mmap::all(file, pool)?)),
-            Self::Libaio => Box::new(libaio::LibaioQueue::new(file, depth, pool)?),
-            Self::PosixAio => Box::new(posix_aio::PosixAioQueue::new(file, depth)),
+            Self::Libaio => Box::new(libaio::Libaio::queue(file, depth, pool)?),
+            Self::PosixAio => Box::new(posix_aio::PosixAio::queue(file, depth)),
         })
     }
 
@@ -170,6 +172,17 @@ fn all_names() -> String {
 fn cached(file: &OpenFile) -> &'static str {
     if file.direct { "direct" } else { "buffered" }
 }
+
+/// A buffer for a read that only finds out whether it can be made, and the pool that it is of: the
+/// caller's, or one of its own when that is empty.
+fn probe_buffer(pool: &Pool) -> (Pool, Buffer) {
+    let of = |pool: &Pool| pool.take(PROBE).map(|buffer| (pool.clone(), buffer));
+    let spare = || of(&Pool::new(ByteCount::mib(2), ByteCount::mib(2)));
+    of(pool).or_else(spare).expect("a pool of its own")
+}
+
+/// Bytes of a probing read.
+const PROBE: usize = 4096;
 
 /// The environment variable that overrides the choice.
 const VARIABLE: &str = "TENUTO_IO";

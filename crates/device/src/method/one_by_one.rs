@@ -1,30 +1,29 @@
-//! A queue over a blocking way of reading: `wait` makes the next read and returns it. The disk sees
-//! one read at a time, in the order of submission. Reads that have not begun can be called off.
+//! A queue over a blocking way of reading and writing: `wait` makes the next transfer and returns it.
+//! The disk sees one at a time, in the order of submission. What has not begun can be called off.
 
 use crate::file::OpenFile;
-use crate::{Buffer, Completion, DeviceError, Queue};
+use crate::{Completion, DeviceError, Queue, Transfer};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A blocking way of reading.
-pub(super) trait OneRead: Send {
-    /// What is made of a read when it is submitted.
+/// A blocking way of reading and writing.
+pub(super) trait Blocking: Send {
+    /// What is made of a transfer when it is submitted.
     type Prepared: Send;
 
-    /// Called when a read that lies within the device is submitted.
+    /// Called when a transfer that the file can do is submitted.
     fn prepare(
         &mut self,
         file: &OpenFile,
-        place: (u64, usize),
+        transfer: &Transfer,
     ) -> Result<Self::Prepared, DeviceError>;
 
-    /// Fills the buffer, wholly or not at all.
-    fn read(
+    /// Reads into or writes from the buffer, wholly or not at all.
+    fn transfer(
         &mut self,
         file: &OpenFile,
-        offset: u64,
-        buffer: &mut Buffer,
+        transfer: &mut Transfer,
         prepared: Self::Prepared,
     ) -> Result<(), DeviceError>;
 
@@ -33,49 +32,39 @@ pub(super) trait OneRead: Send {
 }
 
 /// See the head of this file.
-pub(super) struct OneByOne<R: OneRead> {
+pub(super) struct OneByOne<B: Blocking> {
     file: Arc<OpenFile>,
-    reader: R,
-    waiting: VecDeque<Waiting<R::Prepared>>,
+    way: B,
+    waiting: VecDeque<(Transfer, Result<B::Prepared, DeviceError>)>,
 }
 
-struct Waiting<P> {
-    tag: u64,
-    offset: u64,
-    buffer: Buffer,
-    prepared: Result<P, DeviceError>,
-}
-
-impl<R: OneRead> OneByOne<R> {
-    pub(super) fn new(file: &Arc<OpenFile>, reader: R) -> Self {
-        Self { file: Arc::clone(file), reader, waiting: VecDeque::new() }
+impl<B: Blocking> OneByOne<B> {
+    pub(super) fn new(file: &Arc<OpenFile>, way: B) -> Self {
+        Self { file: Arc::clone(file), way, waiting: VecDeque::new() }
     }
 }
 
-impl<R: OneRead> Queue for OneByOne<R> {
-    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
-        let (file, place) = (&self.file, (offset, buffer.len()));
-        let prepared = file
-            .geometry
-            .check("reading", &file.path, place)
-            .and_then(|()| self.reader.prepare(file, place));
-        self.waiting.push_back(Waiting { tag, offset, buffer, prepared });
+impl<B: Blocking> Queue for OneByOne<B> {
+    fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
+        let checked = self.file.check(transfer.direction, transfer.place());
+        let prepared = checked.and_then(|()| self.way.prepare(&self.file, &transfer));
+        self.waiting.push_back((transfer, prepared));
         Ok(())
     }
 
     fn wait(&mut self, _at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
-        if let Some(Waiting { tag, offset, mut buffer, prepared }) = self.waiting.pop_front() {
+        if let Some((mut transfer, prepared)) = self.waiting.pop_front() {
             let result = prepared
-                .and_then(|prepared| self.reader.read(&self.file, offset, &mut buffer, prepared));
-            done.push(Completion { tag, buffer, result });
+                .and_then(|prepared| self.way.transfer(&self.file, &mut transfer, prepared));
+            done.push(transfer.ended(result));
         }
         Ok(())
     }
 
     fn cancel(&mut self) -> Result<(), DeviceError> {
-        for waiting in &mut self.waiting {
-            let place = (waiting.offset, waiting.buffer.len());
-            waiting.prepared = Err(DeviceError::cancelled(&self.file.path, place));
+        for (transfer, prepared) in &mut self.waiting {
+            let (direction, place) = (transfer.direction, transfer.place());
+            *prepared = Err(DeviceError::cancelled(direction, &self.file.path, place));
         }
         Ok(())
     }
@@ -85,6 +74,6 @@ impl<R: OneRead> Queue for OneByOne<R> {
     }
 
     fn method(&self) -> String {
-        self.reader.method(&self.file)
+        self.way.method(&self.file)
     }
 }

@@ -1,28 +1,27 @@
-//! Reads by `pread`, one after another: the plainest way, and the first paper's `read`.
+//! `pread` and `pwrite`, one after another: the plainest way, and the first paper's `read`.
 
 use super::cached;
-use super::one_by_one::OneRead;
+use super::one_by_one::Blocking;
 use crate::file::OpenFile;
-use crate::{Buffer, DeviceError};
+use crate::{DeviceError, Transfer};
 
 /// See the head of this file.
 pub(super) struct Pread;
 
-impl OneRead for Pread {
+impl Blocking for Pread {
     type Prepared = ();
 
-    fn prepare(&mut self, _file: &OpenFile, _place: (u64, usize)) -> Result<(), DeviceError> {
+    fn prepare(&mut self, _file: &OpenFile, _transfer: &Transfer) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    fn read(
+    fn transfer(
         &mut self,
         file: &OpenFile,
-        offset: u64,
-        buffer: &mut Buffer,
+        transfer: &mut Transfer,
         (): (),
     ) -> Result<(), DeviceError> {
-        file.read(offset, buffer)
+        file.transfer(transfer)
     }
 
     fn method(&self, file: &OpenFile) -> String {

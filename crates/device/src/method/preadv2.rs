@@ -1,21 +1,22 @@
-//! Reads by `preadv2`, one after another, with the flag that means something for the file:
+//! `preadv2` and `pwritev2`, one after another, with the flag that means something for the file:
 //!
-//! - buffered: `RWF_NOWAIT` first, which takes what the page cache holds and never waits for the
+//! - buffered: `RWF_NOWAIT` first, when reading, which takes what the page cache holds and never waits for the
 //!   disk; the rest, if any, by a second call that does. So it is known how many reads the page
 //!   cache answered, and reports say it.
 //! - direct: `RWF_HIPRI`, which polls for the completion instead of sleeping, on disks with queues
 //!   for it (`queue/io_poll`). On all others the kernel takes the flag without a word and does
-//!   nothing of the sort, so it is left out there.
+//!   nothing of the sort, so it is left out there, and [`Queue::method`](crate::Queue::method) does
+//!   not speak of polling.
 
 use super::cached;
 use super::in_flight::refuses_method;
-use super::one_by_one::OneRead;
+use super::one_by_one::Blocking;
 use crate::bounce::Bounce;
 use crate::file::OpenFile;
 use crate::sysfs::Disk;
-use crate::{Buffer, DeviceError};
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use std::io::{self, IoSliceMut};
+use crate::{DeviceError, Direction, Transfer};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use std::io::{self, IoSlice, IoSliceMut};
 
 /// See the head of this file.
 pub(super) struct Preadv2 {
@@ -62,37 +63,46 @@ impl Preadv2 {
     }
 }
 
-impl OneRead for Preadv2 {
+impl Blocking for Preadv2 {
     type Prepared = ();
 
-    fn prepare(&mut self, _file: &OpenFile, _place: (u64, usize)) -> Result<(), DeviceError> {
+    fn prepare(&mut self, _file: &OpenFile, _transfer: &Transfer) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    fn read(
+    fn transfer(
         &mut self,
         file: &OpenFile,
-        offset: u64,
-        buffer: &mut Buffer,
+        transfer: &mut Transfer,
         (): (),
     ) -> Result<(), DeviceError> {
-        let place = (offset, buffer.len());
-        let (mut got, mut calls, mut flags) = (0, 0, self.first);
-        while got < place.1 {
-            let rest = &mut [IoSliceMut::new(&mut buffer[got..])];
-            match preadv2(&file.file, rest, offset + got as u64, flags) {
-                Ok(0) => return Err(DeviceError::ends_early(&file.path, place, got)),
-                Ok(n) => got += n,
+        let (direction, place) = (transfer.direction, transfer.place());
+        let reading = direction == Direction::Read;
+        let (mut moved, mut calls) = (0, 0);
+        let mut flags = if reading { self.first } else { self.first - ReadWriteFlags::NOWAIT };
+        while moved < place.1 {
+            let at = place.0 + moved as u64;
+            let rest = &mut transfer.buffer[moved..];
+            let answer = match direction {
+                Direction::Read => preadv2(&file.file, &mut [IoSliceMut::new(rest)], at, flags),
+                Direction::Write => pwritev2(&file.file, &[IoSlice::new(rest)], at, flags),
+            };
+            match answer {
+                Ok(0) => {
+                    return Err(DeviceError::ends_early(direction, &file.path, place, moved));
+                }
+                Ok(n) => moved += n,
                 Err(Errno::INTR) => continue,
                 // Not in the cache: the next call waits.
                 Err(Errno::AGAIN) if flags == ReadWriteFlags::NOWAIT => {}
-                Err(e) => return Err(DeviceError::io("reading", &file.path, place, e.into())),
+                Err(errno) => return Err(file.failed(direction, place, errno.into())),
             }
             calls += 1;
-            flags = flags.difference(ReadWriteFlags::NOWAIT);
+            flags -= ReadWriteFlags::NOWAIT;
         }
-        self.reads += 1;
-        self.from_cache += u64::from(calls == 1 && self.first == ReadWriteFlags::NOWAIT);
+        self.reads += u64::from(reading);
+        let cached = reading && calls == 1 && self.first == ReadWriteFlags::NOWAIT;
+        self.from_cache += u64::from(cached);
         Ok(())
     }
 

@@ -1,9 +1,9 @@
-//! Reads by a pool of threads that call `pread`: works everywhere, costs a thread per read in flight.
-//! What no thread has begun can be called off.
+//! A pool of threads that call `pread` and `pwrite`: works everywhere, costs a thread per transfer in
+//! flight. What no thread has begun can be called off.
 
 use super::cached;
 use crate::file::OpenFile;
-use crate::{Buffer, Completion, DeviceError, Queue};
+use crate::{Completion, DeviceError, Queue, Transfer};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io;
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use std::time::Duration;
 /// See the head of this file.
 pub(super) struct ThreadsQueue {
     /// `None` only while dropped.
-    work: Option<Sender<Read>>,
+    work: Option<Sender<Transfer>>,
     /// The threads' end, to take back what none has begun.
-    todo: Receiver<Read>,
+    todo: Receiver<Transfer>,
     done: Receiver<Completion>,
     /// Taken back.
     called_off: Vec<Completion>,
@@ -24,12 +24,6 @@ pub(super) struct ThreadsQueue {
     threads: Vec<JoinHandle<()>>,
     in_flight: u32,
     method: String,
-}
-
-struct Read {
-    tag: u64,
-    offset: u64,
-    buffer: Buffer,
 }
 
 impl ThreadsQueue {
@@ -50,10 +44,10 @@ impl ThreadsQueue {
             method: format!("{threads}, {}{instead}", cached(file)),
         };
         for _ in 0..count {
-            let (reader, todo, finished) = (Arc::clone(file), todo.clone(), finished.clone());
+            let (file, todo, finished) = (Arc::clone(file), todo.clone(), finished.clone());
             let thread = std::thread::Builder::new()
-                .name("disk-read".to_owned())
-                .spawn(move || read_all(&reader, &todo, &finished));
+                .name("disk-io".to_owned())
+                .spawn(move || transfer_all(&file, &todo, &finished));
             queue.threads.push(thread?);
         }
         Ok(queue)
@@ -61,9 +55,9 @@ impl ThreadsQueue {
 }
 
 impl Queue for ThreadsQueue {
-    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
+    fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
         let work = self.work.as_ref().expect("the queue is not dropped");
-        work.send(Read { tag, offset, buffer }).expect("the threads live as long as the queue");
+        work.send(transfer).expect("the threads live as long as the queue");
         self.in_flight += 1;
         Ok(())
     }
@@ -83,9 +77,10 @@ impl Queue for ThreadsQueue {
     }
 
     fn cancel(&mut self) -> Result<(), DeviceError> {
-        for Read { tag, offset, buffer } in self.todo.try_iter() {
-            let result = Err(DeviceError::cancelled(&self.path, (offset, buffer.len())));
-            self.called_off.push(Completion { tag, buffer, result });
+        for transfer in self.todo.try_iter() {
+            let (direction, place) = (transfer.direction, transfer.place());
+            let error = DeviceError::cancelled(direction, &self.path, place);
+            self.called_off.push(transfer.ended(Err(error)));
         }
         Ok(())
     }
@@ -100,7 +95,7 @@ impl Queue for ThreadsQueue {
 }
 
 impl Drop for ThreadsQueue {
-    /// Waits for what has begun: the threads read into buffers of the pool.
+    /// Waits for what has begun: the threads use buffers of the pool.
     fn drop(&mut self) {
         self.todo.try_iter().for_each(drop);
         self.work = None;
@@ -110,11 +105,11 @@ impl Drop for ThreadsQueue {
     }
 }
 
-fn read_all(file: &OpenFile, todo: &Receiver<Read>, finished: &Sender<Completion>) {
-    for Read { tag, offset, mut buffer } in todo {
-        let checked = file.geometry.check("reading", &file.path, (offset, buffer.len()));
-        let result = checked.and_then(|()| file.read(offset, &mut buffer));
-        if finished.send(Completion { tag, buffer, result }).is_err() {
+fn transfer_all(file: &OpenFile, todo: &Receiver<Transfer>, finished: &Sender<Completion>) {
+    for mut transfer in todo {
+        let checked = file.check(transfer.direction, transfer.place());
+        let result = checked.and_then(|()| file.transfer(&mut transfer));
+        if finished.send(transfer.ended(result)).is_err() {
             return;
         }
     }

@@ -1,8 +1,8 @@
-//! Reads by io_uring: a registered file, registered buffers, one system call for many reads.
+//! io_uring: a registered file, registered buffers, one system call for many transfers.
 //!
 //! ```text
-//!   submit ──▶ list (no system call)
-//!   wait   ──▶ one call: hands over all of the list, waits for the first completion, collects all
+//!   hand over ──▶ entries in the ring (no system call)
+//!   collect   ──▶ one call: starts all of them, waits for the first completion, takes all
 //! ```
 //!
 //! That a ring can be made says little: whether reads work is found out with one. The ring itself
@@ -11,13 +11,14 @@
 //! when a buffer of it first comes by: registering pins memory, and memory not used should stay
 //! untouched. What cannot be registered (a foreign pool, a low limit of locked memory) is read all
 //! the same, only with more work for the kernel.
-#![expect(unsafe_code, reason = "the kernel writes to buffers behind the compiler's back")]
+#![expect(unsafe_code, reason = "the kernel uses buffers behind the compiler's back")]
 
-use super::cached;
-use super::in_flight::{InFlight, Read, refuses_method};
+use super::asynchronous::{Answer, Asynchronous, Kernel, probe};
+use super::in_flight::{InFlight, Rest};
+use super::{cached, probe_buffer};
 use crate::file::OpenFile;
 use crate::frames::index;
-use crate::{Buffer, Completion, DeviceError, Pool, Queue};
+use crate::{Buffer, Direction, Pool};
 use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use rustix::io::Errno;
@@ -26,19 +27,17 @@ use rustix::thread::CapabilitySet;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use units::ByteCount;
 
 /// See the head of this file.
-pub(super) struct UringQueue {
-    file: Arc<OpenFile>,
+pub(super) struct Uring {
     pool: Pool,
-    setup: Setup,
     ring: IoUring,
     /// Switched on, by the thread that submits.
     started: bool,
+    /// Of the pool, in order; none if nothing is registered.
     regions: Vec<Region>,
-    reads: InFlight,
 }
 
 /// What a probe found to work.
@@ -57,37 +56,39 @@ enum Region {
     Refused,
 }
 
-impl UringQueue {
+impl Uring {
     /// Fails with the kernel's reason if no read can be made this way.
-    pub(super) fn new(file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Self> {
+    pub(super) fn queue(
+        file: &Arc<OpenFile>,
+        depth: u32,
+        pool: &Pool,
+    ) -> io::Result<Asynchronous<Self>> {
         let setup = Setup::probe(file, pool)?;
-        let entries = depth.clamp(1, MOST_IN_FLIGHT);
-        Ok(Self {
-            ring: setup.ring(file, entries, setup.registered.then(|| pool.regions()))?,
-            started: false,
-            setup,
-            file: Arc::clone(file),
-            pool: pool.clone(),
-            regions: vec![Region::Unseen; index(pool.regions())],
-            reads: InFlight::new(file, depth),
-        })
+        let kernel = Self::new(setup, file, depth.clamp(1, MOST_IN_FLIGHT), pool)?;
+        Ok(Asynchronous::new(file, depth, kernel))
     }
 
-    fn start(&mut self) -> Result<(), DeviceError> {
+    fn new(setup: Setup, file: &OpenFile, depth: u32, pool: &Pool) -> io::Result<Self> {
+        let regions = if setup.registered { pool.regions() } else { 0 };
+        let ring = setup.ring(file, depth, regions)?;
+        let regions = vec![Region::Unseen; index(regions)];
+        Ok(Self { pool: pool.clone(), ring, started: false, regions })
+    }
+
+    fn start(&mut self) -> io::Result<()> {
         if !self.started {
-            let switched_on = self.ring.submitter().register_enable_rings();
-            switched_on.map_err(|e| self.failed("switching on a ring for", e))?;
+            self.ring.submitter().register_enable_rings()?;
             self.started = true;
         }
         Ok(())
     }
 
-    /// Where the ring knows the memory of this slot's buffer, if it does.
-    fn registered(&mut self, slot: usize) -> Option<u16> {
-        if !self.setup.registered {
+    /// Where the ring knows this buffer's memory, if it does.
+    fn registered(&mut self, buffer: &Buffer) -> Option<u16> {
+        if self.regions.is_empty() {
             return None;
         }
-        let number = self.pool.region_of(&self.reads.read(slot).buffer)?;
+        let number = self.pool.region_of(buffer)?;
         let region = &mut self.regions[index(number)];
         if *region == Region::Unseen {
             *region = match register(&self.ring, number, self.pool.region(number)) {
@@ -97,113 +98,57 @@ impl UringQueue {
         }
         (*region == Region::Registered).then(|| u16::try_from(number).expect("few regions"))
     }
+}
 
-    /// Puts all fresh reads into the ring's queue, or as many as it has entries for.
-    fn push(&mut self) {
-        let fresh = self.reads.take_fresh();
-        for (i, slot) in fresh.iter().enumerate() {
-            let known = self.registered(*slot);
-            let entry = entry(self.reads.read(*slot), known).user_data(*slot as u64);
-            // SAFETY: the entry points into the buffer of this slot of `self.reads`, which stays
-            // there until its completion has been seen (`Drop` waits too), and the buffer keeps its
-            // pool alive.
+impl Kernel for Uring {
+    fn hand_over(&mut self, _file: &OpenFile, transfers: &InFlight) -> io::Result<usize> {
+        self.start()?;
+        for (i, slot) in transfers.fresh().iter().enumerate() {
+            let known = self.registered(&transfers.transfer(*slot).buffer);
+            let entry = entry(&transfers.rest(*slot), known).user_data(*slot as u64);
+            // SAFETY: the entry points into a buffer that stays with the queue until its completion
+            // has been seen, and the buffer keeps its pool alive.
             if unsafe { self.ring.submission().push(&entry) }.is_err() {
-                self.reads.put_back(&fresh[i..]);
-                return;
+                return Ok(i);
             }
         }
+        Ok(transfers.fresh().len())
     }
 
-    /// Collects completions; what came short goes on.
-    fn collect(&mut self, done: &mut Vec<Completion>) {
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<()> {
+        let waiting = self.ring.completion().is_empty() && !at_most.is_zero();
+        let entered = enter(&self.ring, waiting, at_most);
         for completion in self.ring.completion() {
             if completion.user_data() != CALLED_OFF {
                 let slot = usize::try_from(completion.user_data()).expect("a slot");
-                self.reads.answered(slot, completion.result().into(), done);
+                answers.push((slot, completion.result().into()));
             }
         }
+        entered
     }
 
-    fn failed(&self, action: &'static str, error: io::Error) -> DeviceError {
-        DeviceError::io(action, &self.file.path, (0, 0), error)
-    }
-}
-
-impl Queue for UringQueue {
-    fn submit(&mut self, tag: u64, offset: u64, buffer: Buffer) -> Result<(), DeviceError> {
-        self.reads.submit(tag, offset, buffer);
-        Ok(())
+    /// What waits for a worker in the kernel is called off; what the disk has is not.
+    fn cancel(&mut self, _file: &OpenFile) -> io::Result<()> {
+        let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+        // SAFETY: points to nothing.
+        let pushed = unsafe { self.ring.submission().push(&all.user_data(CALLED_OFF)) };
+        // Without room they go on, as those that the disk has.
+        if pushed.is_ok() { enter(&self.ring, false, Duration::ZERO) } else { Ok(()) }
     }
 
-    fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
-        let (start, before) = (Instant::now(), done.len());
-        self.reads.drain(done);
-        while self.reads.count() > 0 {
-            self.start()?;
-            self.push();
-            let left = at_most.saturating_sub(start.elapsed());
-            let ring = &mut self.ring;
-            let waiting = done.len() == before && ring.completion().is_empty() && !left.is_zero();
-            match enter(ring, waiting, left) {
-                Err(e) if !is_passing(&e) => return Err(self.failed("waiting for reads of", e)),
-                _ => self.collect(done),
-            }
-            if done.len() > before || left.is_zero() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// What waits for a worker in the kernel is called off, too; what the disk has is not.
-    fn cancel(&mut self) -> Result<(), DeviceError> {
-        self.reads.cancel_fresh();
-        if self.reads.in_kernel() > 0 {
-            let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
-            // SAFETY: points to nothing.
-            let pushed = unsafe { self.ring.submission().push(&all.user_data(CALLED_OFF)) };
-            // Without room they go on, as those that the disk has.
-            if pushed.is_ok() {
-                match enter(&self.ring, false, Duration::ZERO) {
-                    Err(e) if !is_passing(&e) => return Err(self.failed("calling off reads of", e)),
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.reads.count()
-    }
-
-    fn method(&self) -> String {
-        let refused = self.regions.contains(&Region::Refused);
-        let buffers = match (self.setup.registered, refused) {
-            (true, false) => ", registered buffers",
-            (true, true) => ", some buffers registered (raise the limit of locked memory)",
-            (false, _) => "",
+    fn method(&self, file: &OpenFile) -> String {
+        let buffers = match (self.regions.is_empty(), self.regions.contains(&Region::Refused)) {
+            (true, _) => "",
+            (false, false) => ", registered buffers",
+            (false, true) => ", some buffers registered (raise the limit of locked memory)",
         };
-        format!("io_uring, {}{buffers}", cached(&self.file))
-    }
-}
-
-impl Drop for UringQueue {
-    /// Waits for what is in flight. Where that is not possible (another thread made the ring), the
-    /// buffers are never used again, because the kernel may still write to them.
-    fn drop(&mut self) {
-        let mut done = Vec::new();
-        self.reads.cancel_fresh();
-        while self.reads.count() > 0 && self.wait(Duration::from_secs(1), &mut done).is_ok() {
-            done.clear();
-        }
-        self.reads.abandon();
+        format!("io_uring, {}{buffers}", cached(file))
     }
 }
 
 impl Setup {
     /// The best setup that reads a block.
-    fn probe(file: &OpenFile, pool: &Pool) -> io::Result<Self> {
+    fn probe(file: &Arc<OpenFile>, pool: &Pool) -> io::Result<Self> {
         let mut refused = io::Error::from(Errno::NOSYS);
         let pinning = may_pin(pool.size());
         for (deferred, registered) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -219,34 +164,20 @@ impl Setup {
         Err(refused)
     }
 
-    fn try_one_read(self, file: &OpenFile, pool: &Pool) -> io::Result<()> {
-        let spare = Pool::new(ByteCount(PROBE), ByteCount(PROBE));
-        let (pool, buffer) = match pool.take(4096) {
-            Some(buffer) => (pool, buffer),
-            None => (&spare, spare.take(4096).expect("a pool of its own")),
-        };
-        let ring = self.ring(file, 1, self.registered.then(|| pool.regions()))?;
-        ring.submitter().register_enable_rings()?;
-        let mut known = None;
+    fn try_one_read(self, file: &Arc<OpenFile>, pool: &Pool) -> io::Result<()> {
+        let (pool, buffer) = probe_buffer(pool);
+        let mut kernel = Uring::new(self, file, 1, &pool)?;
         if self.registered {
+            // Refused here, it is refused later: then without.
             let number = pool.region_of(&buffer).expect("taken from it above");
-            register(&ring, number, pool.region(number))?;
-            known = Some(u16::try_from(number).expect("few regions"));
+            register(&kernel.ring, number, pool.region(number))?;
+            kernel.regions[index(number)] = Region::Registered;
         }
-        let read = Read { tag: 0, offset: 0, buffer, got: 0 };
-        let result = read_once(ring, &entry(&read, known));
-        match result {
-            Ok(result) => refuses_method(result.into()).map_or(Ok(()), |e| Err(e.into())),
-            Err(error) => {
-                // Perhaps it is still under way.
-                std::mem::forget(read.buffer);
-                Err(error)
-            }
-        }
+        probe(file, kernel, buffer)
     }
 
-    /// A ring, switched off, that knows the file as number 0 and has room for as many regions.
-    fn ring(self, file: &OpenFile, depth: u32, regions: Option<u32>) -> io::Result<IoUring> {
+    /// A ring, switched off, that knows the file as number 0 and has room for so many regions.
+    fn ring(self, file: &OpenFile, depth: u32, regions: u32) -> io::Result<IoUring> {
         let mut builder = IoUring::builder();
         builder.dontfork().setup_r_disabled();
         if self.deferred {
@@ -257,8 +188,8 @@ impl Setup {
             return Err(Errno::NOSYS.into());
         }
         ring.submitter().register_files(&[file.file.as_raw_fd()])?;
-        if let Some(regions) = regions {
-            ring.submitter().register_buffers_sparse(regions.max(1))?;
+        if regions > 0 {
+            ring.submitter().register_buffers_sparse(regions)?;
         }
         Ok(ring)
     }
@@ -284,48 +215,33 @@ fn register(
     unsafe { ring.submitter().register_buffers_update(number, &[region], None) }
 }
 
-/// The rest of a read as the ring wants it.
-fn entry(read: &Read, known: Option<u16>) -> squeue::Entry {
-    // SAFETY: `got` is below the buffer's length.
-    let start = unsafe { read.buffer.start().add(read.got) }.as_ptr();
-    let rest = u32::try_from(read.buffer.len() - read.got).expect("reads are below 4 GiB");
-    let offset = read.offset + read.got as u64;
-    match known {
-        Some(number) => {
-            opcode::ReadFixed::new(Fixed(0), start, rest, number).offset(offset).build()
+/// The rest of a transfer as the ring wants it.
+fn entry(rest: &Rest, known: Option<u16>) -> squeue::Entry {
+    let (file, start, offset) = (Fixed(0), rest.memory.as_ptr(), rest.offset);
+    let len = u32::try_from(rest.len).expect("transfers are below 4 GiB");
+    match (rest.direction, known) {
+        (Direction::Read, Some(region)) => {
+            opcode::ReadFixed::new(file, start, len, region).offset(offset).build()
         }
-        None => opcode::Read::new(Fixed(0), start, rest).offset(offset).build(),
+        (Direction::Read, None) => opcode::Read::new(file, start, len).offset(offset).build(),
+        (Direction::Write, Some(region)) => {
+            opcode::WriteFixed::new(file, start, len, region).offset(offset).build()
+        }
+        (Direction::Write, None) => opcode::Write::new(file, start, len).offset(offset).build(),
     }
 }
 
-/// Makes one read and gives its result.
-fn read_once(mut ring: IoUring, entry: &squeue::Entry) -> io::Result<i32> {
-    // SAFETY: the caller keeps the buffer until this returns, for ever if it fails.
-    unsafe { ring.submission().push(entry) }.map_err(|_| io::Error::from(Errno::NOSYS))?;
-    let deadline = Instant::now() + PROBE_PATIENCE;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match enter(&ring, true, left) {
-            Err(e) if !is_passing(&e) => return Err(e),
-            _ => {}
-        }
-        if let Some(completion) = ring.completion().next() {
-            return Ok(completion.result());
-        }
-        if left.is_zero() {
-            return Err(Errno::TIMEDOUT.into());
-        }
-    }
-}
-
-/// Hands over what is queued and, if `waiting`, waits for a completion.
+/// Hands over what is queued and, if `waiting`, waits for a completion. That time was up, or a
+/// signal came, or the ring is full of completions, is seen by what is collected.
 fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<()> {
     let timeout = Timespec::from(at_most);
     let args = SubmitArgs::new().timespec(&timeout);
-    ring.submitter().submit_with_args(usize::from(waiting), &args).map(drop)
+    match ring.submitter().submit_with_args(usize::from(waiting), &args) {
+        Err(error) if !is_passing(&error) => Err(error),
+        _ => Ok(()),
+    }
 }
 
-/// Time was up, or a signal came, or the ring is full of completions: collect and try again.
 fn is_passing(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN))
@@ -334,14 +250,8 @@ fn is_passing(error: &io::Error) -> bool {
 /// Of the memory that may be locked, the part that a ring may pin is one in so many.
 const SHARES_OF_LOCKED: u64 = 4;
 
-/// The name of what calls reads off, which is no read's.
+/// The name of what calls transfers off, which is no transfer's.
 const CALLED_OFF: u64 = u64::MAX;
 
 /// Rings have at most 32,768 entries; no disk wants a tenth of that.
 const MOST_IN_FLIGHT: u32 = 4096;
-
-/// Memory of a probe when the pool has none: a huge page, the smallest region.
-const PROBE: u64 = 2 << 20;
-
-/// A disk that sleeps takes seconds to spin up.
-const PROBE_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,148 +1,15 @@
 //! One test body over every way of reading: whoever implements `BlockDevice` behaves like this.
 
-use device::{
-    AsDisk, BlockDevice, Completion, DeviceError, Faulty, FileDevice, MemoryDevice, Method,
-    OpenOptions, Pool, Queue, SimulatedDisk, Throttled, preallocate,
+use crate::methods::{
+    DEPTH, SIZE, all, by_every_method, fill, new_file, on_every_device, pattern, pool, said,
 };
-use disk::DiskModel;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-use units::{BitRate, ByteCount};
-
 use crate::scratch::{Loop, Scratch};
+use device::{BlockDevice, Completion, DeviceError, FileDevice, Method, OpenOptions};
+use std::time::Duration;
+use units::ByteCount;
 
-const SIZE: u64 = 8 << 20;
-const DEPTH: u32 = 16;
 /// Enough that every method's lists go round.
 const READS: u64 = 60;
-
-/// A file's device whose queue reads by one method.
-#[derive(Debug)]
-struct By(FileDevice, Method);
-
-impl BlockDevice for By {
-    fn geometry(&self) -> device::Geometry {
-        self.0.geometry()
-    }
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.0.read_at(offset, into)
-    }
-    fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.0.write_at(offset, from)
-    }
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.0.flush()
-    }
-    fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
-        self.0.queue_by(self.1, depth, pool)
-    }
-}
-
-fn file(path: &Path, direct: bool, method: Method) -> Arc<dyn BlockDevice> {
-    let options = OpenOptions { direct, write: true, exclusive: false };
-    Arc::new(By(FileDevice::open(path, options).unwrap(), method))
-}
-
-/// Runs `body` by every method that this kernel allows, direct and buffered, on what `make` gives;
-/// `None` of it is not to be had here. Locked memory, against which rings count, may run out with
-/// many tests at once; a queue then reads by threads, which is tested once more.
-fn by_every_method<M>(
-    make: impl Fn(&str) -> Option<M>,
-    body: impl Fn(&M, &Path, Arc<dyn BlockDevice>),
-) where
-    M: Place,
-{
-    for (name, method) in Method::NAMES {
-        for direct in [true, false] {
-            let Some(made) = make(name) else { return };
-            let device = file(made.place(), direct, method);
-            let name = format!("{name}, direct: {direct}, on {}", made.place().display());
-            named(&name, || body(&made, made.place(), Arc::clone(&device)));
-        }
-    }
-}
-
-/// What has a path.
-trait Place {
-    fn place(&self) -> &Path;
-}
-
-impl Place for PathBuf {
-    fn place(&self) -> &Path {
-        self
-    }
-}
-
-impl Place for Loop {
-    fn place(&self) -> &Path {
-        self.path()
-    }
-}
-
-/// Names what a panic of `body` was on.
-fn named(name: &str, body: impl FnOnce()) {
-    if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
-        let said = panic.downcast_ref::<String>().cloned();
-        let said = said.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-        panic!("by {name}: {}", said.unwrap_or_default());
-    }
-}
-
-fn new_file(directory: &Path, name: &str) -> PathBuf {
-    let path = directory.join(name);
-    preallocate(&path, ByteCount(SIZE)).unwrap();
-    path
-}
-
-/// Runs `body` on every device of this room, of `SIZE` bytes, naming the one it fails on. Files and
-/// block devices by every method.
-fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) {
-    let scratch = Scratch::new(test);
-    by_every_method(|name| Some(new_file(scratch.path(), name)), |_, _, device| body(&device));
-    let beneath = new_file(scratch.path(), "beneath");
-    by_every_method(|_| Loop::over(&beneath), |_, _, device| body(&device));
-
-    let memory = || Arc::new(MemoryDevice::new(ByteCount(SIZE)));
-    let wrapped = file(&new_file(scratch.path(), "wrapped"), true, Method::Best);
-    let disk = DiskModel::preset("ssd-nvme").unwrap();
-    let simulated = disk.scaled_to(ByteCount(SIZE));
-    let others: [(&str, Arc<dyn BlockDevice>); 5] = [
-        ("memory", memory()),
-        ("throttled", Arc::new(Throttled::new(memory(), BitRate(100 << 30)))),
-        ("faulty", Arc::new(Faulty::new(memory()))),
-        ("simulated", Arc::new(SimulatedDisk::new(&simulated))),
-        ("as disk", Arc::new(AsDisk::new(wrapped, &disk))),
-    ];
-    for (name, device) in others {
-        named(name, || body(&device));
-    }
-}
-
-/// Every block of the pattern tells where it belongs.
-fn pattern(offset: u64, len: usize) -> Vec<u8> {
-    let words = (offset / 8)..(offset / 8 + len as u64 / 8);
-    words.flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
-}
-
-fn fill(device: &dyn BlockDevice) {
-    device.write_at(0, &pattern(0, usize::try_from(SIZE).unwrap())).unwrap();
-    device.flush().unwrap();
-}
-
-fn pool() -> Pool {
-    Pool::new(ByteCount::mib(16), ByteCount::mib(1))
-}
-
-/// Waits until all reads are back, by tag.
-fn all(queue: &mut dyn Queue) -> Vec<Completion> {
-    let mut done = Vec::new();
-    while queue.in_flight() > 0 {
-        queue.wait(Duration::from_secs(20), &mut done).unwrap();
-    }
-    done.sort_by_key(|completion| completion.tag);
-    done
-}
 
 #[test]
 fn what_was_written_is_read_back_from_memory_anywhere() {
@@ -180,7 +47,7 @@ fn a_queue_reads_what_was_written_however_much_is_under_way() {
                 submitted += 1;
             }
             queue.wait(Duration::from_secs(20), &mut done).unwrap();
-            for Completion { tag, buffer, result } in done.drain(..) {
+            for Completion { tag, buffer, result, .. } in done.drain(..) {
                 result.unwrap();
                 let (offset, len) = places[usize::try_from(tag).unwrap()];
                 assert!(buffer[..] == pattern(offset, len), "read {tag}: {len} bytes at {offset}");
@@ -265,12 +132,6 @@ fn waiting_for_nothing_returns_at_once() {
         }
         assert_eq!(done.len(), 1, "waiting no time at all still makes headway");
     });
-}
-
-fn said(done: &[Completion]) -> Vec<String> {
-    let one =
-        |c: &Completion| c.result.as_ref().map_or_else(ToString::to_string, |()| "good".into());
-    done.iter().map(one).collect()
 }
 
 /// Reads these places, 8 KiB each; what is said of each.
@@ -374,7 +235,7 @@ fn what_is_called_off_comes_back_and_what_has_begun_is_read() {
         done.extend(all(&mut *queue));
         done.sort_by_key(|completion| completion.tag);
         assert_eq!(done.iter().map(|c| c.tag).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
-        for Completion { tag, buffer, result } in &done {
+        for Completion { tag, buffer, result, .. } in &done {
             match result {
                 Ok(()) => assert!(buffer[..] == pattern((tag % 8) << 20, buffer.len()), "{tag}"),
                 Err(error) => assert!(error.is_cancelled() && *tag < 8, "{tag}: {error}"),

@@ -3,6 +3,8 @@
 mod calibrate;
 mod emulated;
 mod every_method;
+mod every_method_writes;
 mod file;
+mod methods;
 mod scratch;
 mod slow_and_faulty;

@@ -1,7 +1,9 @@
-//! A directory or a loop device for one test, gone afterwards.
+//! A directory, a loop device or a small file system for one test, gone afterwards.
 
 #![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
 
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// See the head of this file.
@@ -33,6 +35,8 @@ impl Drop for Scratch {
 pub(crate) struct Loop {
     path: PathBuf,
     backing: PathBuf,
+    /// What lies beneath, if it is nobody else's.
+    memory: Option<SealedMemory>,
 }
 
 impl Loop {
@@ -46,12 +50,20 @@ impl Loop {
             backing.as_os_str(),
         ]);
         match made {
-            Ok(path) => Some(Self { path: path.trim().into(), backing: backing.to_owned() }),
+            Ok(path) => {
+                Some(Self { path: path.trim().into(), backing: backing.to_owned(), memory: None })
+            }
             Err(why) => {
                 eprintln!("SKIPPED on a block device: no loop device here ({why})");
                 None
             }
         }
+    }
+
+    /// Keeps what lies beneath it as long as the device.
+    pub(crate) fn keeping(mut self, memory: SealedMemory) -> Self {
+        self.memory = Some(memory);
+        self
     }
 
     /// Where it is.
@@ -76,9 +88,72 @@ impl Drop for Loop {
     }
 }
 
+/// Memory as a file that may become shorter and never longer: a write behind its end is an I/O error
+/// of whatever stands on it.
+pub(crate) struct SealedMemory {
+    _file: OwnedFd,
+    path: PathBuf,
+}
+
+pub(crate) fn sealed_memory(size: u64) -> SealedMemory {
+    let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
+    let file = memfd_create("tenuto-test", flags).unwrap();
+    ftruncate(&file, size).unwrap();
+    fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
+    SealedMemory { _file: file, path }
+}
+
+impl SealedMemory {
+    /// Where it is, for any process of ours.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A file system in a file, mounted; unmounted when dropped.
+pub(crate) struct Mount {
+    at: PathBuf,
+}
+
+impl Mount {
+    /// ext4 in this file; `None`, and a line that says so, where that is not possible: it takes root
+    /// and `mkfs.ext4`.
+    pub(crate) fn ext4(disk: &Path, at: &Path) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let quietly = ["-q", "-F"].map(std::ffi::OsStr::new);
+        let made =
+            output("mkfs.ext4", &[quietly[0], quietly[1], disk.as_os_str()]).and_then(|_| {
+                output("mount", &["-o".as_ref(), "loop".as_ref(), disk.as_os_str(), at.as_os_str()])
+            });
+        match made {
+            Ok(_) => Some(Self { at: at.to_owned() }),
+            Err(why) => {
+                eprintln!("SKIPPED on a small file system: none can be mounted here ({why})");
+                None
+            }
+        }
+    }
+
+    /// Its root.
+    pub(crate) fn path(&self) -> &Path {
+        &self.at
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = output("umount", &[&self.at]);
+    }
+}
+
 fn losetup<T: AsRef<std::ffi::OsStr>>(arguments: &[T]) -> Result<String, String> {
-    let ran = std::process::Command::new("losetup").args(arguments).output();
-    let output = ran.map_err(|error| format!("losetup: {error}"))?;
+    output("losetup", arguments)
+}
+
+fn output<T: AsRef<std::ffi::OsStr>>(program: &str, arguments: &[T]) -> Result<String, String> {
+    let ran = std::process::Command::new(program).args(arguments).output();
+    let output = ran.map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

@@ -2,7 +2,7 @@
 
 use device::{
     Access, AsDisk, BlockDevice, Completion, Fault, Faulty, MemoryDevice, Pool, Queue, Rule,
-    Throttled,
+    SimulatedDisk, Throttled,
 };
 use disk::DiskModel;
 use std::sync::Arc;
@@ -186,6 +186,91 @@ fn rot_flips_what_is_read_and_a_torn_write_keeps_its_front() {
     device.read_at(0, &mut into).unwrap();
     assert!(into[..5000].iter().all(|b| *b == 9) && into[5000..].iter().all(|b| *b == 0));
     device.write_at(0, &[9; 8192]).unwrap();
+}
+
+/// The same script as for blocking writes, over two kinds of bottom.
+#[test]
+fn a_queued_write_can_fail_be_torn_and_come_late() {
+    let rules = [
+        (0..1, Fault::Errno(libc::ENOSPC)),
+        (1 << 20..2 << 20, Fault::Torn { kept: 5000 }),
+        (2 << 20..3 << 20, Fault::Stall(Duration::from_millis(50))),
+    ];
+    let device = Faulty::new(Arc::new(MemoryDevice::new(ByteCount::mib(8))));
+    let disk = SimulatedDisk::new(&DiskModel::preset("ssd-sata").unwrap());
+    for (area, fault) in rules {
+        let rule = Rule { access: Access::Write, area, times: 1, fault };
+        device.add(rule.clone());
+        disk.add(rule);
+    }
+    // What stalls is overtaken, or holds up what comes after it, as with a drive that tries again.
+    for (device, last) in [(&device as &dyn BlockDevice, 2), (&disk, 3)] {
+        let pool = pool();
+        let mut queue = device.queue(4, &pool).unwrap();
+        for tag in 0..4 {
+            let mut buffer = pool.take(8192).unwrap();
+            buffer.fill(9);
+            queue.submit_write(tag, tag << 20, buffer).unwrap();
+        }
+        let mut done = drain(&mut *queue);
+        assert_eq!(done.last().unwrap().tag, last, "{:?}", tags(&done));
+        done.sort_by_key(|completion| completion.tag);
+        let said: Vec<String> = done
+            .iter()
+            .map(|c| c.result.as_ref().map_or_else(ToString::to_string, |()| "good".into()))
+            .collect();
+        assert!(said[0].contains("No space left on device"), "{said:?}");
+        assert!(said[1].contains("Input/output error"), "{said:?}");
+        assert_eq!(said[2..], ["good", "good"]);
+        let mut into = [0; 8192];
+        device.read_at(1 << 20, &mut into).unwrap();
+        assert!(into[..5000].iter().all(|b| *b == 9) && into[5000..].iter().all(|b| *b == 0));
+        device.read_at(2 << 20, &mut into).unwrap();
+        assert!(into.iter().all(|byte| *byte == 9));
+    }
+}
+
+/// A disk of 20 TB with a write-back cache of 64 MiB, behind the clock on the wall and without it.
+#[test]
+fn a_write_cache_takes_what_is_queued_at_once_and_the_flush_pays() {
+    let text = DiskModel::preset_text("hdd-20tb").unwrap();
+    let text = text.replacen("bus_mb_s", "write_back = \"64MiB\"\nbus_mb_s", 1);
+    let model = DiskModel::new(disk::Parameters::parse(&text).unwrap()).unwrap();
+    let write_all = |device: &dyn BlockDevice| {
+        let pool = pool();
+        let mut queue = device.queue(16, &pool).unwrap();
+        let far = device.geometry().size.0 / 16 / 4096 * 4096;
+        for tag in 0..16 {
+            queue.submit_write(tag, tag * 7 % 16 * far, pool.take(4096).unwrap()).unwrap();
+        }
+        assert!(drain(&mut *queue).iter().all(|completion| completion.result.is_ok()));
+    };
+    let simulated = SimulatedDisk::new(&model);
+    write_all(&simulated);
+    let done = simulated.now();
+    simulated.flush().unwrap();
+    let (wrote, flushed) = (done.since(Moment::ZERO), simulated.now().since(done));
+    assert!(wrote < Duration::from_millis(6), "16 times overhead and bus: {wrote:?}");
+    assert!(flushed > Duration::from_millis(60), "16 places to go to: {flushed:?}");
+
+    let disk = AsDisk::new(memory(64), &model);
+    let start = Instant::now();
+    write_all(&disk);
+    disk.flush().unwrap();
+    assert!(start.elapsed() > Duration::from_millis(60), "{:?}", start.elapsed());
+}
+
+#[test]
+fn the_time_of_a_write_is_asked_for_without_writing() {
+    let disk = SimulatedDisk::new(&DiskModel::preset("ssd-nvme").unwrap());
+    let read = disk.ask(0, 1 << 20).unwrap().since(disk.now());
+    disk.advance_to(Moment::ZERO + Duration::from_secs(1));
+    let write = disk.ask_write(0, 1 << 20).unwrap().since(disk.now());
+    assert!(write > read, "flash writes slower than it reads: {write:?} {read:?}");
+    assert!(disk.ask_write(disk.geometry().size.0, 1).is_err(), "beyond the end");
+    disk.add(Rule { access: Access::Write, area: 0..1, times: 1, fault: Fault::Torn { kept: 1 } });
+    let said = disk.ask_write(0, 4096).unwrap_err().to_string();
+    assert!(said.contains("writing 4096 bytes at 0 of (simulated): Input/output error"), "{said}");
 }
 
 #[test]
