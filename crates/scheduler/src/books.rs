@@ -6,13 +6,14 @@
 //! sum is zero: [`DiskBooks::is_empty`] is checked by tests and the simulator.
 
 use crate::demand::{Demand, PieceDue, Summary};
-use crate::ledger::{Ledger, Load};
+use crate::ledger::{Ledger, Load, Planned};
 use units::SlotIndex;
 
 /// One disk's books.
 #[derive(Clone, Debug, Default)]
 pub struct DiskBooks {
     ledger: Ledger<Load>,
+    planned: Ledger<Planned>,
     // Bytes of the ledger's unread pieces, kept so that no decision has to add them up.
     unread: u64,
     held: u64,
@@ -24,6 +25,7 @@ impl DiskBooks {
     /// Time has come to `current`.
     pub fn advance(&mut self, current: SlotIndex) {
         self.ledger.advance(current);
+        self.planned.advance(current);
     }
 
     /// The slot that is running.
@@ -34,19 +36,22 @@ impl DiskBooks {
     /// Books a demand that was just decided on, whole. The same as booking each of its pieces.
     pub fn book_demand(&mut self, demand: &Demand) {
         self.ledger.add_all(demand.first(), demand.slots().iter().copied());
+        self.planned.add_all(demand.first(), demand.slots().iter().map(Planned::of));
         self.unread += demand.bytes();
     }
 
     /// Books an unread piece.
     pub fn book(&mut self, piece: PieceDue) {
-        self.ledger.add(piece.due, Load { planned: 1, ..unread(piece) });
+        self.ledger.add(piece.due, unread(piece));
+        self.planned.add(piece.due, planned(piece));
         self.unread += u64::from(piece.len);
         self.ledger.add(piece.release, freed(piece.len));
     }
 
     /// Takes an unread piece off.
     pub fn unbook(&mut self, piece: PieceDue) {
-        self.ledger.sub(piece.due, Load { planned: 1, ..unread(piece) });
+        self.ledger.sub(piece.due, unread(piece));
+        self.planned.sub(piece.due, planned(piece));
         self.unread -= u64::from(piece.len);
         self.ledger.sub(piece.release, freed(piece.len));
     }
@@ -68,7 +73,7 @@ impl DiskBooks {
     /// The stream no longer needs the buffer of a piece that was taken up.
     pub fn let_go(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.release, freed(piece.len));
-        self.ledger.sub(piece.due, planned());
+        self.planned.sub(piece.due, planned(piece));
         self.held -= u64::from(piece.len);
     }
 
@@ -104,6 +109,11 @@ impl DiskBooks {
         self.ledger.ahead_of_now()
     }
 
+    /// What was booked for the slots from the current one on, read already or not.
+    pub fn planned_ahead(&self) -> &[Planned] {
+        self.planned.ahead_of_now()
+    }
+
     /// Reads and bytes whose slot is past; zero while the disk keeps its guarantee.
     pub fn overdue(&self) -> Load {
         self.ledger.past()
@@ -137,6 +147,7 @@ impl DiskBooks {
     /// Whether nothing at all is booked.
     pub fn is_empty(&self) -> bool {
         self.total() == Load::default()
+            && self.planned.total() == Planned::default()
             && (self.unread, self.held, self.reserved) == (0, 0, 0)
             && self.summary == Summary::default()
     }
@@ -224,8 +235,8 @@ fn freed(len: u32) -> Load {
     Load { freed: u64::from(len), ..Load::default() }
 }
 
-fn planned() -> Load {
-    Load { planned: 1, ..Load::default() }
+fn planned(piece: PieceDue) -> Planned {
+    Planned::of(&unread(piece))
 }
 
 /// Slots' worth of the network that may be used ahead of need: 10 s of 500 ms slots, what the

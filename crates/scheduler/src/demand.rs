@@ -302,7 +302,6 @@ impl Demand {
         let (len, transfer) = (u64::from(piece.len), u64::from(piece.transfer));
         let due = self.at(piece.due);
         due.reads += 1;
-        due.planned += 1;
         due.bytes += len;
         due.transfer += transfer;
         self.at(piece.release).freed += len;

@@ -1,16 +1,37 @@
 //! What is known of a disk beside the reads that it completes in any slot: whatever a policy may
-//! want to count with. Numbers only; a policy says what it makes of them.
+//! want to count with. Numbers only; a policy says what it makes of them, and what it does where
+//! they are missing.
+//!
+//! ```text
+//!   known from       costs  round  line  rates  curve  observed
+//!   a model            x      x      x     x      -       -
+//!   a calibration      x*     -      x     x*     x*      -       * if it says enough
+//!   watching it        -      -      -     -      x       x       put in by whoever watched
+//! ```
 
-use disk::{Calibration, Costs, DiskModel};
+use crate::curve::ServiceCurve;
+use crate::rates::Rates;
+use disk::bounds::RoundCost;
+use disk::{Calibration, Costs, DiskModel, ReadCost};
 use units::ByteCount;
 
 /// What is known of one disk. By default nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// What reads cost at most, in time.
+    /// What reads cost at most, in time: the disk's geometry, or its measured zones.
     pub costs: Option<Costs>,
-    /// How much longer than that the disk lately takes, in 1,024ths: see
-    /// [`TimeGuard`](crate::TimeGuard).
+    /// Revolution, settling, full stroke and the slowest zone's rate.
+    pub round: Option<RoundCost>,
+    /// The mean time of a read as a straight line over its bytes.
+    pub line: Option<ReadCost>,
+    /// What reads and bytes cost by themselves, wherever they lie, and what is kept for writes.
+    pub rates: Option<Rates>,
+    /// The fewest reads in any so many slots one after another.
+    pub curve: Option<ServiceCurve>,
+    /// The fewest reads in a slot, as seen in use: what nobody guarantees.
+    pub observed: Option<u32>,
+    /// How much longer than expected the disk lately takes, in 1,024ths: see
+    /// [`TimeGuard`](crate::TimeGuard) and [`Guard::behind`](crate::Guard::behind).
     pub behind: u64,
 }
 
@@ -18,19 +39,50 @@ impl Facts {
     /// Of a disk exactly as modelled, for reads of at most `largest`, `depth` of them in the device
     /// at once.
     pub fn of_model(model: &DiskModel, largest: ByteCount, depth: u32) -> Self {
-        Self { costs: Some(Costs::of_model(model, largest, depth)), behind: 0 }
+        let costs = Costs::of_model(model, largest, depth);
+        let mean = |size| (size, model.mean_read_time(size, EVEN_SWEEP));
+        let sizes = [ByteCount(largest.0 / 4), largest, ByteCount(largest.0.saturating_mul(2))];
+        Self {
+            round: Some(model.round_cost()),
+            line: ReadCost::fit(&sizes.map(mean)),
+            rates: Some(Rates::of_costs(&costs, largest)),
+            costs: Some(costs),
+            ..Self::default()
+        }
     }
 
     /// Of a disk as measured.
     pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Self {
-        Self { costs: Costs::of_calibration(calibration, largest), behind: 0 }
+        let guarantee = calibration.guarantee_for(largest);
+        Self {
+            costs: Costs::of_calibration(calibration, largest),
+            line: Some(ReadCost { r0: calibration.r0, t0: calibration.t0 })
+                .filter(|line| line.r0.0 > 0),
+            rates: Rates::of_calibration(calibration, largest),
+            curve: guarantee.map(|g| ServiceCurve::of_guarantee(g.min_read)),
+            ..Self::default()
+        }
     }
 
     /// Nanoseconds that a sweep takes at most, as the disk is lately; see [`Costs::batch`].
     #[inline]
     pub fn charge(&self, costs: &Costs, reads: u64, transfer: u64) -> u64 {
-        let time = costs.batch(reads, transfer);
+        self.stretch(costs.batch(reads, transfer))
+    }
+
+    /// A time as long as the disk is behind.
+    #[inline]
+    pub(crate) fn stretch(&self, nanos: u64) -> u64 {
         // Nearly always zero; then the multiplication is all it costs.
-        time.saturating_add(time.saturating_mul(self.behind) >> 10)
+        nanos.saturating_add(nanos.saturating_mul(self.behind) >> 10)
+    }
+
+    /// A number of reads as much smaller as the disk is behind.
+    pub(crate) fn shrink(&self, reads: u64) -> u64 {
+        let shrunk = u128::from(reads) * 1024 / (1024 + u128::from(self.behind));
+        u64::try_from(shrunk).expect("not above what it was")
     }
 }
+
+/// The mean read is that of a sweep of so many: what a slot of a hard disk holds.
+const EVEN_SWEEP: u32 = 32;

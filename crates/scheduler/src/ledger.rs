@@ -16,8 +16,52 @@ pub struct Load {
     pub freed: u64,
     /// How many those reads are.
     pub reads: u32,
-    /// Reads due by the end of the slot, issued or not: the stream's demand as it was booked.
-    pub planned: u32,
+}
+
+/// What was booked for one slot, issued or not: the streams' demand as it was decided on, for the
+/// policies that give no credit for reading ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Planned {
+    /// Bytes of the reads that are due by the end of the slot.
+    pub bytes: u64,
+    /// Nanoseconds that the disk transfers for them.
+    pub transfer: u64,
+    /// How many they are.
+    pub reads: u32,
+}
+
+impl Planned {
+    /// Of a demand that is decided on: nothing of it has been read.
+    #[inline]
+    pub(crate) fn of(load: &Load) -> Self {
+        Self { bytes: load.bytes, transfer: load.transfer, reads: load.reads }
+    }
+}
+
+impl AddAssign for Planned {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.transfer += other.transfer;
+        self.reads += other.reads;
+    }
+}
+
+/// Panics as [`Load`]'s does.
+impl SubAssign for Planned {
+    fn sub_assign(&mut self, other: Self) {
+        self.bytes = take(self.bytes, other.bytes);
+        self.transfer = take(self.transfer, other.transfer);
+        self.reads = count(self.reads, other.reads);
+    }
+}
+
+fn take(from: u64, n: u64) -> u64 {
+    from.checked_sub(n).expect("the books balance")
+}
+
+fn count(from: u32, n: u32) -> u32 {
+    from.checked_sub(n).expect("the books balance")
 }
 
 impl AddAssign for Load {
@@ -28,20 +72,16 @@ impl AddAssign for Load {
         self.freed += other.freed;
         // Streams times pieces of one slot, both bounded far below.
         self.reads += other.reads;
-        self.planned += other.planned;
     }
 }
 
 /// Panics when more is taken off than was put on: books that do not balance are a broken belief.
 impl SubAssign for Load {
     fn sub_assign(&mut self, other: Self) {
-        let take = |from: u64, n: u64| from.checked_sub(n).expect("the books balance");
-        let count = |from: u32, n: u32| from.checked_sub(n).expect("the books balance");
         self.bytes = take(self.bytes, other.bytes);
         self.transfer = take(self.transfer, other.transfer);
         self.freed = take(self.freed, other.freed);
         self.reads = count(self.reads, other.reads);
-        self.planned = count(self.planned, other.planned);
     }
 }
 

@@ -23,11 +23,13 @@
 pub mod admission;
 mod books;
 mod budget;
+mod curve;
 mod demand;
 mod facts;
 mod guard;
 mod ledger;
 mod plan;
+mod rates;
 mod rehearsal;
 mod view;
 mod windows;
@@ -35,13 +37,15 @@ mod windows;
 pub use admission::{PolicyKind, Resource, Shortage, Slack, Supply, Verdict};
 pub use books::{DiskBooks, NetworkBooks};
 pub use budget::{SEND_WINDOW, sending_reserve, shares};
+pub use curve::ServiceCurve;
 pub use demand::{
     Curve, Demand, HOLD_SLOTS, MAX_HORIZON_SLOTS, MEAN_UNIT, PieceDue, Summary, Timing,
 };
 pub use facts::Facts;
 pub use guard::{Guard, TimeGuard};
-pub use ledger::{Ledger, Load};
+pub use ledger::{Ledger, Load, Planned};
 pub use plan::{Batch, EdfQueue, Sweep};
+pub use rates::Rates;
 pub use rehearsal::{Rehearsal, Rehearsed};
 pub use view::{BadView, Groups, View};
 pub use windows::{Next, Plan};

@@ -35,6 +35,8 @@ use units::{Moment, SlotIndex};
 pub struct Plan {
     // The last slot of each window.
     cuts: Vec<SlotIndex>,
+    // Whether a window is begun though it could end too late: see `Plan::trust`.
+    trusted: bool,
     // Where a decision adds up what is booked and what is asked for; kept for its memory.
     pub(crate) sums: Vec<Load>,
 }
@@ -61,6 +63,13 @@ impl Plan {
     /// No windows.
     pub fn clear(&mut self) {
         self.cuts.clear();
+        self.trusted = false;
+    }
+
+    /// From now on windows are begun as planned, though the worst that their sweeps can take may be
+    /// too late. For plans that were made by chance.
+    pub(crate) fn trust(&mut self) {
+        self.trusted = true;
     }
 
     /// One more window, the last slot of which is this. They come in order.
@@ -105,7 +114,7 @@ impl Plan {
                 None => Next::Batch { through: first },
             };
         }
-        if !on_time(taken, supply, deadline) {
+        if !self.trusted && !on_time(taken, supply, deadline) {
             return Next::Batch { through: first };
         }
         while let Some(next) = first_unread(books, through.next()) {

@@ -20,14 +20,14 @@ impl Policy for InstantaneousMaximum {
         _: &mut Plan,
     ) -> Verdict {
         let can = u64::from(supply.min_read);
-        let booked = books.ahead_of_now();
+        let booked = books.planned_ahead();
         for (i, load) in demand.slots().iter().enumerate() {
             let slot = SlotIndex(demand.first().0 + i as u64);
             let ahead =
                 slot.0.checked_sub(books.current().0).and_then(|at| usize::try_from(at).ok());
-            let theirs = ahead.and_then(|at| booked.get(at)).map_or(0, |load| load.planned);
-            let due = u64::from(theirs + load.planned);
-            if load.planned > 0 && due > can {
+            let theirs = ahead.and_then(|at| booked.get(at)).map_or(0, |load| load.reads);
+            let due = u64::from(theirs + load.reads);
+            if load.reads > 0 && due > can {
                 return Verdict::refuse(Resource::Disk, slot, due - can);
             }
         }

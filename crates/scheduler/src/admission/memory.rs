@@ -5,6 +5,7 @@ use super::{Resource, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Load;
+use std::ops::ControlFlow;
 
 pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
     let reserved = books.reserved() + demand.reserve;
@@ -68,6 +69,38 @@ impl<'a> Merged<'a> {
         for (sum, ours) in sums[lead..].iter_mut().zip(self.ours) {
             *sum += *ours;
         }
+    }
+
+    /// Calls `with` for each slot from the current one, in order, until it breaks off.
+    #[inline(always)]
+    pub(super) fn each<B>(
+        &self,
+        mut with: impl FnMut(usize, Load) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let lead = usize::try_from(self.lead).unwrap_or(usize::MAX);
+        let (alone, beside) = self.booked.split_at(lead.min(self.booked.len()));
+        for (ahead, theirs) in alone.iter().enumerate() {
+            with(ahead, *theirs)?;
+        }
+        if self.ours.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        for ahead in alone.len()..lead {
+            with(ahead, Load::default())?;
+        }
+        let mut ahead = lead;
+        for (theirs, ours) in beside.iter().zip(self.ours) {
+            let mut sum = *theirs;
+            sum += *ours;
+            with(ahead, sum)?;
+            ahead += 1;
+        }
+        let together = beside.len().min(self.ours.len());
+        for load in beside[together..].iter().chain(&self.ours[together..]) {
+            with(ahead, *load)?;
+            ahead += 1;
+        }
+        ControlFlow::Continue(())
     }
 
     /// The reads of that sum.

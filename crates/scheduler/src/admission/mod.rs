@@ -1,25 +1,41 @@
 //! Admission: whom to let in. One interface, many policies; the answer is a value.
 //!
-//! | policy | test per disk | holds what it promises |
-//! |---|---|---|
-//! | [`PolicyKind::TimeDomain`] | simulate in disk time: every sweep by its deadline, in finite memory | yes |
-//! | [`PolicyKind::VbrSim`] | simulate: every read by its slot, in finite memory | yes |
-//! | [`PolicyKind::SimpleMaximum`] | sum of peaks ≤ minRead | yes, at a price |
-//! | [`PolicyKind::InstantaneousMaximum`] | sum per slot ≤ minRead | yes, at a price |
-//! | [`PolicyKind::Average`] | sum of means ≤ minRead | no |
-//! | [`PolicyKind::None`] | none | no |
+//! ```text
+//!   counted in      one slot by itself                      carried over from quiet slots
+//!   ──────────────────────────────────────────────────────────────────────────────────────────
+//!   reads           simple maximum, instantaneous maximum,  vbrSim, observed, service curve
+//!                   average
+//!   disk time       SCAN, grouped sweeps, full stroke       time-domain, rates
+//!     by chance     Chernoff, normal, overflow              time-domain by chance
+//!   mean rates      service cycle
+//! ```
 //!
-//! Source: D. Makaroff, J. Coutu, F. Liu, "Admission control for variable bit rate continuous
-//! media streams" and the papers it compares; in words of reads per slot.
+//! Each is one file, with its source and what it does where a disk's [`Facts`](crate::Facts) do not
+//! suffice; [`PolicyKind`] is the list. No policy knows the others' names but for its fallback.
 
 mod average;
+mod chance;
+mod chernoff;
+mod full_stroke;
+mod grouped_sweeps;
 mod instantaneous_maximum;
+mod kinds;
 mod memory;
 mod none;
+mod normal;
+mod observed;
+mod overflow;
+mod rates;
+mod rounds;
+mod scan;
+mod service_curve;
+mod service_cycle;
 mod shift;
 mod simple_maximum;
 mod time_domain;
+mod time_domain_by_chance;
 mod vbr_sim;
+mod walk;
 
 use crate::books::DiskBooks;
 use crate::demand::Demand;
@@ -28,133 +44,9 @@ use crate::windows::Plan;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
+pub use kinds::PolicyKind;
 pub use shift::earliest_shift;
 pub use vbr_sim::{least_slack, spare_reads};
-
-/// The admission policies that can be chosen at run time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PolicyKind {
-    /// Simulation of the schedule in disk time. Where no times are known: [`PolicyKind::VbrSim`].
-    TimeDomain,
-    /// Simulation of the schedule slot by slot (Makaroff, Neufeld & Hutchinson's vbrSim).
-    VbrSim,
-    /// Sum of the peaks.
-    SimpleMaximum,
-    /// Sum of the demands in each slot, nothing carried over.
-    InstantaneousMaximum,
-    /// Sum of the means; no guarantee.
-    Average,
-    /// Everybody comes in; no guarantee. For comparison.
-    None,
-}
-
-struct Row {
-    kind: PolicyKind,
-    name: &'static str,
-    about: &'static str,
-    guarantees: bool,
-    policy: &'static dyn Policy,
-}
-
-const TABLE: [Row; 6] = [
-    Row {
-        kind: PolicyKind::TimeDomain,
-        name: "time-domain",
-        about: "as many as keep every deadline, counted in the disk's time; the default",
-        guarantees: true,
-        policy: &time_domain::TimeDomain,
-    },
-    Row {
-        kind: PolicyKind::VbrSim,
-        name: "vbrsim",
-        about: "as many as keep every deadline, counted in reads of one size",
-        guarantees: true,
-        policy: &vbr_sim::VbrSim,
-    },
-    Row {
-        kind: PolicyKind::SimpleMaximum,
-        name: "simple-maximum",
-        about: "the sum of everybody's peaks",
-        guarantees: true,
-        policy: &simple_maximum::SimpleMaximum,
-    },
-    Row {
-        kind: PolicyKind::InstantaneousMaximum,
-        name: "instantaneous-maximum",
-        about: "what is due in each slot, without working ahead",
-        guarantees: true,
-        policy: &instantaneous_maximum::InstantaneousMaximum,
-    },
-    Row {
-        kind: PolicyKind::Average,
-        name: "average",
-        about: "the sum of the means; guarantees nothing",
-        guarantees: false,
-        policy: &average::Average,
-    },
-    Row {
-        kind: PolicyKind::None,
-        name: "none",
-        about: "everybody; guarantees nothing, for comparison",
-        guarantees: false,
-        policy: &none::None,
-    },
-];
-
-impl PolicyKind {
-    /// Names and what they mean, the default first: for a command line.
-    pub const CHOICES: &[(&str, &str)] = &choices();
-
-    /// All of them, the default first.
-    pub fn all() -> impl ExactSizeIterator<Item = Self> {
-        TABLE.iter().map(|row| row.kind)
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        TABLE.iter().find(|row| row.name == name).map(|row| row.kind)
-    }
-
-    /// Its name on command lines and in reports.
-    pub fn name(self) -> &'static str {
-        self.row().name
-    }
-
-    /// Whom it lets in, in a few words.
-    pub fn about(self) -> &'static str {
-        self.row().about
-    }
-
-    /// The policy itself.
-    pub fn policy(self) -> &'static dyn Policy {
-        self.row().policy
-    }
-
-    /// Whether an admitted stream is sure to be on time while the disk keeps its guarantee.
-    pub fn guarantees(self) -> bool {
-        self.row().guarantees
-    }
-
-    /// Whether it counts the disk's time, given these facts: then the run follows a [`Plan`];
-    /// otherwise it makes the guaranteed number of reads in each slot.
-    pub fn plans(self, facts: &Facts) -> bool {
-        matches!(self, Self::TimeDomain) && facts.costs.is_some()
-    }
-
-    fn row(self) -> &'static Row {
-        TABLE.iter().find(|row| row.kind == self).expect("every policy has a row")
-    }
-}
-
-const fn choices() -> [(&'static str, &'static str); TABLE.len()] {
-    let mut choices = [("", ""); TABLE.len()];
-    let mut i = 0;
-    while i < TABLE.len() {
-        choices[i] = (TABLE[i].name, TABLE[i].about);
-        i += 1;
-    }
-    choices
-}
 
 /// Decides about one disk.
 pub trait Policy: Sync {

@@ -11,7 +11,15 @@ struct Given {
     memory: u64,
 }
 
-static NOTHING_KNOWN: Facts = Facts { costs: None, behind: 0 };
+static NOTHING_KNOWN: Facts = Facts {
+    costs: None,
+    round: None,
+    line: None,
+    rates: None,
+    curve: None,
+    observed: None,
+    behind: 0,
+};
 
 impl Given {
     fn supply(self) -> Supply<'static> {
@@ -268,4 +276,103 @@ fn best_effort_gets_only_reads_that_nobody_will_miss() {
         }
         assert!(run_meets_deadlines(&house, &mut random), "seed {seed}: {spare} {house:#?}");
     }
+}
+
+/// Reads of a disk that keeps a curve, slot by slot, as few as it can or more.
+fn service(curve: &crate::ServiceCurve, slots: usize, random: &mut fastrand::Rng) -> Vec<u64> {
+    let mut done: Vec<u64> = Vec::new();
+    for at in 0..slots {
+        // Since the beginning of each slot before, it has done at least what the curve says.
+        let owed = (0..=at).map(|from| {
+            let since: u64 = done[from..].iter().sum();
+            curve.least((at + 1 - from) as u64).saturating_sub(since)
+        });
+        let more = if random.u8(..3) == 0 { random.u64(..3) } else { 0 };
+        done.push(owed.max().unwrap_or(0) + more);
+    }
+    done
+}
+
+/// What the engine does when a disk that is busy keeps its curve, and forgets all when it is not.
+fn curve_meets_deadlines(
+    house: &House,
+    curve: &crate::ServiceCurve,
+    random: &mut fastrand::Rng,
+) -> bool {
+    let mut unread = house.unread();
+    random.shuffle(&mut unread);
+    unread.sort_by_key(|p| p.due);
+    let mut read: Vec<PieceDue> = Vec::new();
+    let end = unread.iter().map(|p| p.due.0).max().unwrap_or(0);
+    let mut busy = service(curve, 64, random).into_iter();
+    for slot in 1..=end {
+        let mut left = busy.next().expect("longer than the house");
+        while left > 0 {
+            let used: u64 =
+                read.iter().filter(|p| p.release.0 >= slot).map(|p| u64::from(p.len)).sum();
+            let Some(next) = unread.first() else { break };
+            if used + house.held_until(slot) + u64::from(next.len) > house.supply.memory {
+                break;
+            }
+            read.push(unread.remove(0));
+            left -= 1;
+        }
+        if left > 0 {
+            busy = service(curve, 64, random).into_iter();
+        }
+        if unread.iter().any(|p| p.due.0 <= slot) {
+            return false;
+        }
+    }
+    true
+}
+
+fn curve_verdict(house: &House, curve: &crate::ServiceCurve) -> Verdict {
+    let facts = Facts { curve: Some(curve.clone()), ..Facts::default() };
+    let supply = Supply { facts: &facts, ..house.supply.supply() };
+    let policy = PolicyKind::ServiceCurve.policy();
+    policy.verdict(&house.books(), &supply, &house.demand(), &mut Plan::default())
+}
+
+#[test]
+fn a_disk_that_keeps_its_curve_keeps_what_was_admitted_by_it() {
+    let (mut admitted, mut refused, mut more) = (0, 0, 0);
+    for seed in 0..20_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let uniform = random.bool();
+        let house = house(&mut random, uniform);
+        let seen: Vec<u32> = (0..6).map(|_| random.u32(0..5)).collect();
+        let curve = crate::ServiceCurve::of_slots([&seen[..]]).unwrap();
+        if curve_verdict(&house, &curve).is_admit() {
+            admitted += 1;
+            for _ in 0..4 {
+                assert!(
+                    curve_meets_deadlines(&house, &curve, &mut random),
+                    "seed {seed}: {curve:?} {house:#?}"
+                );
+            }
+            let least = crate::ServiceCurve::of_guarantee(u32::try_from(curve.least(1)).unwrap());
+            more += u32::from(!curve_verdict(&house, &least).is_admit());
+        } else {
+            refused += 1;
+        }
+    }
+    assert!(admitted > 2000 && refused > 2000, "both happen: {admitted}, {refused}");
+    assert!(more > 500, "it lets in more than its first number: {more}");
+}
+
+#[test]
+fn a_curve_of_one_number_is_vbr_sim() {
+    let mut differ = 0;
+    for seed in 0..20_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let house = house(&mut random, true);
+        let line = crate::ServiceCurve::of_guarantee(house.supply.min_read);
+        let (by_curve, by_count) =
+            (curve_verdict(&house, &line).is_admit(), house.verdict(PolicyKind::VbrSim).is_admit());
+        differ += u32::from(by_curve != by_count);
+        let nothing = house.verdict(PolicyKind::ServiceCurve);
+        assert_eq!(nothing, house.verdict(PolicyKind::VbrSim), "without a curve: seed {seed}");
+    }
+    assert_eq!(differ, 0);
 }

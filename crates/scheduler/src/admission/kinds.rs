@@ -1,0 +1,252 @@
+//! The list of policies: names, what they mean, what they promise.
+
+use super::Policy;
+use crate::facts::Facts;
+
+/// The admission policies that can be chosen at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PolicyKind {
+    /// Simulation of the schedule in disk time. Where no times are known: [`PolicyKind::ServiceCurve`].
+    TimeDomain,
+    /// Simulation of the schedule by a measured service curve. Without one: [`PolicyKind::VbrSim`].
+    ServiceCurve,
+    /// Simulation of the schedule slot by slot (Makaroff, Neufeld & Hutchinson's vbrSim).
+    VbrSim,
+    /// Four terms of reads, bytes and writes. Without them: [`PolicyKind::TimeDomain`].
+    Rates,
+    /// A sweep's bound in each slot. Where no times are known: [`PolicyKind::InstantaneousMaximum`].
+    Scan,
+    /// Four sweeps' bound in each slot. Where no times are known:
+    /// [`PolicyKind::InstantaneousMaximum`].
+    GroupedSweeps,
+    /// Özden, Rastogi & Silberschatz's round; no guarantee. Where the mechanics are not known:
+    /// [`PolicyKind::Scan`].
+    FullStroke,
+    /// Lee & Srivastava's equations; no guarantee. Without r0 and t0: [`PolicyKind::Average`].
+    ServiceCycle,
+    /// Sum of the peaks.
+    SimpleMaximum,
+    /// Sum of the demands in each slot, nothing carried over.
+    InstantaneousMaximum,
+    /// Disk time, with Hoeffding's bound on the revolutions; no guarantee. Where no revolution is
+    /// known: [`PolicyKind::TimeDomain`].
+    TimeDomainByChance,
+    /// Chernoff's bound on each slot; no guarantee. Where no revolution is known:
+    /// [`PolicyKind::Scan`].
+    Chernoff,
+    /// The normal approximation; no guarantee. Where no revolution is known: [`PolicyKind::Scan`].
+    Normal,
+    /// Vin's statistical admission; no guarantee. Where no revolution is known:
+    /// [`PolicyKind::Scan`].
+    Overflow,
+    /// vbrSim with the least observed; no guarantee. Without an observation: [`PolicyKind::VbrSim`].
+    Observed,
+    /// Sum of the means; no guarantee.
+    Average,
+    /// Everybody comes in; no guarantee. For comparison.
+    None,
+}
+
+struct Row {
+    kind: PolicyKind,
+    name: &'static str,
+    about: &'static str,
+    guarantees: bool,
+    /// Whether it counts the disk's time, where that is known.
+    by_time: bool,
+    policy: &'static dyn Policy,
+}
+
+const TABLE: [Row; 17] = [
+    Row {
+        kind: PolicyKind::TimeDomain,
+        name: "time-domain",
+        about: "as many as keep every deadline, counted in the disk's time; the default. By its service curve where no times are known",
+        guarantees: true,
+        by_time: true,
+        policy: &super::time_domain::TimeDomain,
+    },
+    Row {
+        kind: PolicyKind::ServiceCurve,
+        name: "service-curve",
+        about: "as many as keep every deadline, by the fewest reads measured in so many slots; as vbrsim where nothing was measured",
+        guarantees: true,
+        by_time: false,
+        policy: &super::service_curve::ServiceCurve,
+    },
+    Row {
+        kind: PolicyKind::VbrSim,
+        name: "vbrsim",
+        about: "as many as keep every deadline, counted in reads of one size",
+        guarantees: true,
+        by_time: false,
+        policy: &super::vbr_sim::VbrSim,
+    },
+    Row {
+        kind: PolicyKind::Rates,
+        name: "rates",
+        about: "as many as keep every deadline, by reads and bytes a second: for solid-state disks. As time-domain where no rates are known",
+        guarantees: true,
+        by_time: true,
+        policy: &super::rates::Rates,
+    },
+    Row {
+        kind: PolicyKind::Scan,
+        name: "scan",
+        about: "what one sweep does at most, slot by slot without working ahead; as instantaneous-maximum where no times are known",
+        guarantees: true,
+        by_time: true,
+        policy: &super::scan::Scan,
+    },
+    Row {
+        kind: PolicyKind::GroupedSweeps,
+        name: "grouped-sweeps",
+        about: "the same in four sweeps a slot (GSS); as instantaneous-maximum where no times are known",
+        guarantees: true,
+        by_time: true,
+        policy: &super::grouped_sweeps::GroupedSweeps,
+    },
+    Row {
+        kind: PolicyKind::FullStroke,
+        name: "full-stroke",
+        about: "two strokes of the arm a slot, a revolution and the slowest zone for each read (Özden); guarantees nothing. As scan where the mechanics are not known",
+        guarantees: false,
+        by_time: true,
+        policy: &super::full_stroke::FullStroke,
+    },
+    Row {
+        kind: PolicyKind::ServiceCycle,
+        name: "service-cycle",
+        about: "a cycle of mean reads at mean rates (Lee and Srivastava); guarantees nothing. As average where no line was fitted",
+        guarantees: false,
+        by_time: false,
+        policy: &super::service_cycle::ServiceCycle,
+    },
+    Row {
+        kind: PolicyKind::SimpleMaximum,
+        name: "simple-maximum",
+        about: "the sum of everybody's peaks",
+        guarantees: true,
+        by_time: false,
+        policy: &super::simple_maximum::SimpleMaximum,
+    },
+    Row {
+        kind: PolicyKind::InstantaneousMaximum,
+        name: "instantaneous-maximum",
+        about: "what is due in each slot, without working ahead",
+        guarantees: true,
+        by_time: false,
+        policy: &super::instantaneous_maximum::InstantaneousMaximum,
+    },
+    Row {
+        kind: PolicyKind::TimeDomainByChance,
+        name: "time-domain-by-chance",
+        about: "time-domain with revolutions by chance; guarantees nothing. As time-domain where no revolution is known",
+        guarantees: false,
+        by_time: true,
+        policy: &super::time_domain_by_chance::TimeDomainByChance,
+    },
+    Row {
+        kind: PolicyKind::Chernoff,
+        name: "chernoff",
+        about: "a slot too long once in a million, by Chernoff's bound; guarantees nothing. As scan where no revolution is known",
+        guarantees: false,
+        by_time: true,
+        policy: &super::chernoff::Chernoff,
+    },
+    Row {
+        kind: PolicyKind::Normal,
+        name: "normal",
+        about: "the same by the normal approximation; guarantees nothing. As scan where no revolution is known",
+        guarantees: false,
+        by_time: true,
+        policy: &super::normal::Normal,
+    },
+    Row {
+        kind: PolicyKind::Overflow,
+        name: "overflow",
+        about: "slots may overflow while 999 of 1000 reads are in time (Vin); guarantees nothing. As scan where no revolution is known",
+        guarantees: false,
+        by_time: true,
+        policy: &super::overflow::Overflow,
+    },
+    Row {
+        kind: PolicyKind::Observed,
+        name: "observed",
+        about: "vbrsim with the fewest reads seen in a slot; guarantees nothing. As vbrsim where nothing was observed",
+        guarantees: false,
+        by_time: false,
+        policy: &super::observed::Observed,
+    },
+    Row {
+        kind: PolicyKind::Average,
+        name: "average",
+        about: "the sum of the means; guarantees nothing",
+        guarantees: false,
+        by_time: false,
+        policy: &super::average::Average,
+    },
+    Row {
+        kind: PolicyKind::None,
+        name: "none",
+        about: "everybody; guarantees nothing, for comparison",
+        guarantees: false,
+        by_time: false,
+        policy: &super::none::None,
+    },
+];
+
+impl PolicyKind {
+    /// Names and what they mean, the default first: for a command line.
+    pub const CHOICES: &[(&str, &str)] = &choices();
+
+    /// All of them, the default first.
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        TABLE.iter().map(|row| row.kind)
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        TABLE.iter().find(|row| row.name == name).map(|row| row.kind)
+    }
+
+    /// Its name on command lines and in reports.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Whom it lets in, in a few words.
+    pub fn about(self) -> &'static str {
+        self.row().about
+    }
+
+    /// The policy itself.
+    pub fn policy(self) -> &'static dyn Policy {
+        self.row().policy
+    }
+
+    /// Whether an admitted stream is sure to be on time while the disk keeps its guarantee.
+    pub fn guarantees(self) -> bool {
+        self.row().guarantees
+    }
+
+    /// Whether it counts the disk's time, given these facts: then the run follows a [`Plan`](crate::Plan);
+    /// otherwise it makes the guaranteed number of reads in each slot.
+    pub fn plans(self, facts: &Facts) -> bool {
+        self.row().by_time && facts.costs.is_some()
+    }
+
+    fn row(self) -> &'static Row {
+        TABLE.iter().find(|row| row.kind == self).expect("every policy has a row")
+    }
+}
+
+const fn choices() -> [(&'static str, &'static str); TABLE.len()] {
+    let mut choices = [("", ""); TABLE.len()];
+    let mut i = 0;
+    while i < TABLE.len() {
+        choices[i] = (TABLE[i].name, TABLE[i].about);
+        i += 1;
+    }
+    choices
+}

@@ -1,0 +1,31 @@
+//! vbrSim with the least that was seen in use for minRead: the fewest reads that the disk completed
+//! in any slot so far, though nobody tried to make it slow.
+//!
+//! Source: D. Makaroff, J. Coutu, F. Liu, "Disk performance and VBR admission control for media
+//! servers", where the difference between the calibrated and the observed minRead is the subject.
+//!
+//! No guarantee: a slot that is slower than any before it is late. Without an observation: minRead.
+
+use super::vbr_sim::VbrSim;
+use super::{Policy, Supply, Verdict};
+use crate::books::DiskBooks;
+use crate::demand::Demand;
+use crate::windows::Plan;
+
+pub(super) struct Observed;
+
+impl Policy for Observed {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        plan: &mut Plan,
+    ) -> Verdict {
+        let facts = supply.facts;
+        let seen = facts.observed.map(|reads| facts.shrink(u64::from(reads)));
+        let min_read = seen.and_then(|reads| u32::try_from(reads).ok());
+        let min_read = min_read.unwrap_or(supply.min_read);
+        VbrSim.verdict(books, &Supply { min_read, ..*supply }, demand, plan)
+    }
+}

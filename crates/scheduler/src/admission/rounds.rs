@@ -1,0 +1,90 @@
+//! What the policies share that look at each slot as a round by itself: everything due in a slot
+//! is read in that slot, in one sweep, and nothing is carried over from quiet slots.
+//!
+//! ```text
+//!   slot t:   reads n, bytes b, transfer x, of everybody, as booked   ─▶  takes(n, b, x) ≤ T ?
+//! ```
+//!
+//! They differ in `takes` only. Like the rounds of the literature they look at the demand as booked,
+//! whether or not some of it has been read ahead since. The plan that they leave has no windows:
+//! each slot is one, and the run joins those that it has time for.
+//!
+//! Beside the rounds themselves it is tested that the disk is done with what it is at now, and with
+//! what is still due in the meantime, by the beginning of some slot: from there on each sweep begins
+//! with its slot at the latest.
+
+use super::memory::{self, Merged};
+use super::{Resource, Supply, Verdict};
+use crate::books::DiskBooks;
+use crate::demand::Demand;
+use crate::ledger::Planned;
+use crate::windows::Plan;
+use disk::Costs;
+use units::SlotIndex;
+
+/// Whether every slot's round is done within a slot, if it takes `takes` nanoseconds, and memory
+/// suffices.
+pub(super) fn verdict(
+    books: &DiskBooks,
+    supply: &Supply<'_>,
+    demand: &Demand,
+    costs: &Costs,
+    plan: &mut Plan,
+    mut takes: impl FnMut(Planned) -> u64,
+) -> Verdict {
+    plan.clear();
+    let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
+    let current = books.current();
+    let booked = books.planned_ahead();
+    for (i, load) in demand.slots().iter().enumerate().filter(|(_, load)| load.reads > 0) {
+        let due = demand.first() + i as u64;
+        let ahead = due.0.checked_sub(current.0).and_then(|at| usize::try_from(at).ok());
+        let mut all = Planned::of(load);
+        all += ahead.and_then(|at| booked.get(at)).copied().unwrap_or_default();
+        let takes = takes(all);
+        if takes > slot {
+            return too_long(due, takes - slot, takes / u64::from(all.reads.max(1)), all.reads);
+        }
+    }
+    match catch_up(books, supply, demand, costs, slot) {
+        Ok(()) => memory::just_in_time(books, supply, demand),
+        Err(refused) => refused,
+    }
+}
+
+// From the true state of now, as long as the disk is behind the slots.
+fn catch_up(
+    books: &DiskBooks,
+    supply: &Supply<'_>,
+    demand: &Demand,
+    costs: &Costs,
+    slot: u64,
+) -> Result<(), Verdict> {
+    let slots = Merged::new(books, demand);
+    let overdue = books.overdue();
+    let mut free = supply.free_at.0;
+    if overdue.reads > 0 {
+        let late = supply.facts.charge(costs, u64::from(overdue.reads), overdue.transfer);
+        free = free.saturating_add(late);
+    }
+    for ahead in 0..slots.len() {
+        let due = books.current() + ahead;
+        let begins = due.0.saturating_mul(slot);
+        if free <= begins {
+            return Ok(());
+        }
+        let load = slots.at(ahead);
+        let takes = supply.facts.charge(costs, u64::from(load.reads), load.transfer);
+        free = free.saturating_add(if load.reads > 0 { takes } else { 0 });
+        let late = free.saturating_sub(begins.saturating_add(slot));
+        if late > 0 && load.reads > 0 {
+            return Err(too_long(due, late, takes / u64::from(load.reads), load.reads));
+        }
+    }
+    Ok(())
+}
+
+fn too_long(due: SlotIndex, late: u64, each: u64, reads: u32) -> Verdict {
+    let missing = late.div_ceil(each.max(1)).min(u64::from(reads));
+    Verdict::refuse(Resource::Disk, due, missing)
+}

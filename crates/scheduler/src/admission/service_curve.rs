@@ -1,0 +1,174 @@
+//! Service-curve vbrSim: vbrSim, but with a measured curve of how many reads the disk completes in
+//! any stretch of slots ([`crate::ServiceCurve`], β) where vbrSim has one number for one slot.
+//!
+//! ```text
+//!   reads due by the end of slot t            C(t)
+//!   never less than this has been read        β(t - now)          in memory for everything
+//!                                   and       cap(u) + β(t - u)   after a slot u in which memory
+//!                                                                 was full
+//! ```
+//!
+//! cap(u) is how many reads, earliest due first, have room by slot u at the least: what is freed
+//! depends on the clock alone. Why admitted means on time: a disk that has been busy since slot u has
+//! completed β(t - u) since; if it was not busy in u, memory was full then, or nothing was left. An
+//! own development, after vbrSim.
+//!
+//! It is the default where the disk's geometry is not known. Without a measured curve it is vbrSim: β(h)
+//! = h minRead.
+
+use super::memory::Merged;
+use super::vbr_sim::VbrSim;
+use super::{Policy, Resource, Slack, Supply, Verdict};
+use crate::books::DiskBooks;
+use crate::curve::ServiceCurve as Curve;
+use crate::demand::Demand;
+use crate::facts::Facts;
+use crate::windows::Plan;
+
+pub(super) struct ServiceCurve;
+
+impl Policy for ServiceCurve {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        plan: &mut Plan,
+    ) -> Verdict {
+        let Some(curve) = &supply.facts.curve else {
+            return VbrSim.verdict(books, supply, demand, plan);
+        };
+        let beta = Beta::new(curve, supply.facts);
+        let slots = Merged::new(books, demand);
+        let reserved = books.reserved() + demand.reserve;
+        let memory = supply.memory.saturating_sub(reserved);
+        let verdict = busy_from_now(&slots, books, &beta);
+        if !verdict.is_admit() {
+            return verdict;
+        }
+        let held = books.held() + demand.held();
+        if reserved + held + books.unread() + demand.bytes() <= supply.memory {
+            return verdict; // memory for everything at once: it never binds
+        }
+        match after_full_memory(&slots, books, supply, &beta, held, memory) {
+            Ok(()) => verdict,
+            Err(refused) => refused,
+        }
+    }
+}
+
+// β as the disk is lately, by slots from one on, as far as it was measured.
+struct Beta(Vec<u64>);
+
+impl Beta {
+    fn new(curve: &Curve, facts: &Facts) -> Self {
+        Self((1..=curve.longest()).map(|slots| facts.shrink(curve.least(slots))).collect())
+    }
+
+    /// Of the longest stretch that was measured.
+    fn whole(&self) -> u64 {
+        self.0[self.0.len() - 1]
+    }
+
+    /// β(1), β(2), ... without end.
+    fn all(&self) -> impl Iterator<Item = u64> + '_ {
+        let periods =
+            std::iter::successors(Some(0_u64), |before| Some(before.saturating_add(self.whole())));
+        periods.flat_map(|before| self.0.iter().map(move |reads| before.saturating_add(*reads)))
+    }
+}
+
+// C(t) ≤ β(t - now).
+fn busy_from_now(slots: &Merged<'_>, books: &DiskBooks, beta: &Beta) -> Verdict {
+    let mut due = u64::from(books.overdue().reads) + slots.reads(0);
+    let mut slack = u64::MAX;
+    for (ahead, can) in (1..slots.len().max(2)).zip(beta.all()) {
+        let reads = slots.reads(ahead);
+        due += reads;
+        if due > can {
+            return Verdict::refuse(Resource::Disk, books.current() + ahead, due - can);
+        }
+        if reads > 0 {
+            slack = slack.min(can - due);
+        }
+    }
+    Verdict::Admit { slack: Slack::Reads(slack) }
+}
+
+// C(t) ≤ cap(t), and C(t) ≤ cap(u) + β(t - u) for all u < t.
+fn after_full_memory(
+    slots: &Merged<'_>,
+    books: &DiskBooks,
+    supply: &Supply<'_>,
+    beta: &Beta,
+    held: u64,
+    memory: u64,
+) -> Result<(), Verdict> {
+    let caps = caps(slots, books, supply, held, memory)?;
+    let mut due = u64::from(books.overdue().reads);
+    let counts: Vec<u64> = (0..slots.len())
+        .map(|ahead| {
+            due += slots.reads(ahead);
+            due
+        })
+        .collect();
+    let period = beta.0.len();
+    // What must have been read by slot t for all that comes whole periods after it:
+    // max over q of C(t + q period) - q β(period).
+    let mut wanted = counts.clone();
+    for t in (0..wanted.len().saturating_sub(period)).rev() {
+        wanted[t] = wanted[t].max(wanted[t + period].saturating_sub(beta.whole()));
+    }
+    for (u, cap) in caps.iter().enumerate().skip(1) {
+        for (at, (wanted, reads)) in wanted[u + 1..].iter().zip(&beta.0).enumerate() {
+            let can = cap + reads;
+            if *wanted > can {
+                let slot = books.current() + (u + 1 + at) as u64;
+                return Err(Verdict::refuse(Resource::Memory, slot, wanted - can));
+            }
+        }
+    }
+    Ok(())
+}
+
+// By slot: how many reads, earliest due first, have certainly had room in it. Of reads that are due
+// together, as many as fit if they are the largest.
+fn caps(
+    slots: &Merged<'_>,
+    books: &DiskBooks,
+    supply: &Supply<'_>,
+    held: u64,
+    memory: u64,
+) -> Result<Vec<u64>, Verdict> {
+    let overdue = books.overdue();
+    let mut caps = Vec::with_capacity(usize::try_from(slots.len()).unwrap_or(0));
+    let mut group = (u64::from(overdue.reads), overdue.bytes);
+    let (mut reads, mut bytes, mut next) = (0, 0, 0);
+    // What may have been read by now, in bytes: all that is free, and what has been let go since.
+    let mut room = memory.saturating_sub(held);
+    let mut over = held.saturating_sub(memory);
+    for ahead in 0..slots.len() {
+        while bytes + group.1 <= room {
+            (reads, bytes) = (reads + group.0, bytes + group.1);
+            group = (0, 0);
+            if next >= slots.len() {
+                break;
+            }
+            let load = slots.at(next);
+            group = (u64::from(load.reads), load.bytes);
+            next += 1;
+        }
+        let some = room.saturating_sub(bytes) / supply.read_size.max(1);
+        let most = group.0.saturating_sub(u64::from(group.0 > 0));
+        caps.push(reads + some.min(most));
+        // Everything due in this slot must have had room.
+        if ahead > 0 && group.0 > 0 && next <= ahead + 1 {
+            return Err(Verdict::refuse(Resource::Memory, books.current() + ahead, group.0));
+        }
+        let freed = slots.at(ahead).freed;
+        let more = freed.saturating_sub(over);
+        over = over.saturating_sub(freed);
+        room += more;
+    }
+    Ok(caps)
+}

@@ -1,0 +1,177 @@
+//! What a device's reads and bytes cost by themselves: the four terms of a solid-state disk.
+//!
+//! ```text
+//!   bytes read     reads        bytes written    writes
+//!   ────────── + ─────────── +  ───────────── + ───────────  ≤ 1        in any second
+//!   bytes/s max   reads/s max   bytes/s max     writes/s max
+//!   └── per_byte   └── each     └───────── writing ────────┘
+//! ```
+//!
+//! Source: the Seastar framework's I/O scheduler, whose token bucket this inequality is (its
+//! documentation, "io_properties"); there measured by `iotune`, here by calibration. A mixture of
+//! reads of several sizes is taken to cost the sum of its parts, which is what measuring reads of
+//! each size alone cannot show.
+
+use disk::{Calibration, Costs};
+use std::time::Duration;
+use units::ByteCount;
+
+/// See the head of this file. Times are nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Of a read beside its bytes: the inverse of reads a second.
+    pub each: u64,
+    /// Of 2^20 bytes: the inverse of the bandwidth.
+    pub per_mib: u64,
+    /// Of the first reads after a pause, beyond that.
+    pub once: u64,
+    /// Part of the device kept for writes, in 1,024ths.
+    pub writing: u64,
+}
+
+impl Rates {
+    /// The least line above the measured costs of reads of each size.
+    ///
+    /// `None` where nothing covers reads of `largest`, or nothing is guaranteed.
+    pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Option<Self> {
+        let top = calibration.guarantee_for(largest).filter(|g| g.min_read > 0)?;
+        let slot = nanos(calibration.slot);
+        let each_of = |min_read: u32| slot.div_ceil(u64::from(min_read.max(1)));
+        let whole = each_of(top.min_read);
+        let size = top.read_size.0.max(1);
+        // As steep as can be without any smaller read's cost above the line.
+        let steepest = u128::from(whole) << 20;
+        let mut per_mib = steepest / u128::from(size);
+        for smaller in calibration.guarantees.iter().filter(|g| g.read_size.0 < size) {
+            if smaller.min_read > 0 {
+                let rise = u128::from(whole.saturating_sub(each_of(smaller.min_read))) << 20;
+                per_mib = per_mib.min(rise / u128::from(size - smaller.read_size.0));
+            }
+        }
+        let per_mib = u64::try_from(per_mib).ok()?;
+        let bytes = Self { per_mib, ..Self::default() }.nanos(0, size);
+        let each = whole.saturating_sub(bytes) + 1;
+        let once = nanos(top.longest_read).saturating_sub(whole);
+        Some(Self { each, per_mib, once, writing: 0 })
+    }
+
+    /// Of a disk whose costs are known, wherever its reads lie.
+    pub fn of_costs(costs: &Costs, largest: ByteCount) -> Self {
+        let size = largest.0.max(1);
+        let per_mib = (u128::from(costs.slowest_transfer(size)) << 20).div_ceil(u128::from(size));
+        let each = costs.positioning(MANY).div_ceil(MANY) + ROUNDING;
+        let beyond = |n: u64| costs.positioning(n).saturating_sub(n.saturating_mul(each));
+        let once = (1..=MANY).map(beyond).max().unwrap_or(0);
+        Self { each, per_mib: u64::try_from(per_mib).unwrap_or(u64::MAX), once, writing: 0 }
+    }
+
+    /// The same device with so much writing kept room for: what is written in a second, and what
+    /// the device could write in one if it did nothing else. A device that cannot write at all has
+    /// no room left.
+    #[must_use]
+    pub fn beside(self, bytes: (u64, u64), writes: (u64, u64)) -> Self {
+        let part = |(wanted, most): (u64, u64)| match wanted {
+            0 => 0,
+            _ => (u128::from(wanted) * 1024).div_ceil(u128::from(most.max(1))),
+        };
+        let writing = u64::try_from(part(bytes) + part(writes)).unwrap_or(u64::MAX);
+        Self { writing: writing.min(1024), ..self }
+    }
+
+    /// Nanoseconds that the device is busy with so many reads of so many bytes in all, in a row.
+    /// `u64::MAX` where writes leave it no time.
+    #[inline]
+    pub fn nanos(&self, reads: u64, bytes: u64) -> u64 {
+        let bytes = u128::from(bytes) * u128::from(self.per_mib);
+        let bytes = u64::try_from(bytes >> 20).unwrap_or(u64::MAX);
+        let once = if reads == 0 { 0 } else { self.once };
+        let alone = reads.saturating_mul(self.each).saturating_add(bytes).saturating_add(once);
+        match self.writing {
+            0 => alone,
+            writing => {
+                let left = u128::from(1024u64.saturating_sub(writing));
+                let beside = (u128::from(alone) * 1024).checked_div(left);
+                beside.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(u64::MAX)
+            }
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Reads by which what each costs in a long row is known: [`Costs`] goes on in such sweeps.
+const MANY: u64 = 1024;
+
+/// Each transfer is rounded up to a nanosecond, and some more.
+const ROUNDING: u64 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use disk::{DiskModel, ReadGuarantee};
+    use units::BitRate;
+
+    fn record(reads: &[(u64, u32)]) -> Calibration {
+        let guarantees = reads.iter().map(|(size, min_read)| ReadGuarantee {
+            read_size: ByteCount(*size),
+            min_read: *min_read,
+            mean_read: 0.0,
+            longest_read: Duration::from_millis(6),
+        });
+        Calibration {
+            slot: Duration::from_millis(500),
+            guarantees: guarantees.collect(),
+            queue_depth: 16,
+            r0: BitRate(0),
+            t0: Duration::ZERO,
+            zones: Vec::new(),
+            writing: None,
+            method: String::new(),
+            measured_at: 0,
+        }
+    }
+
+    /// 1 MiB: 250 reads, 2 ms each. 64 KiB: 2,500, 0.2 ms each. So 1.92 ms a MiB, and 0.08 a read.
+    #[test]
+    fn the_line_goes_through_what_was_measured() {
+        let measured = record(&[(64 << 10, 2500), (1 << 20, 250)]);
+        let rates = Rates::of_calibration(&measured, ByteCount(1 << 20)).unwrap();
+        assert_eq!((rates.per_mib, rates.each), (1_920_000, 80_001));
+        assert_eq!(rates.once, 4_000_000, "the longest took 6 ms");
+        assert_eq!(rates.nanos(3, 2 << 20) - rates.once, 3 * 80_001 + 2 * 1_920_000);
+        // A small read that costs nearly as much as a large one: bytes are cheap.
+        let flat = record(&[(64 << 10, 260), (512 << 10, 255), (1 << 20, 250)]);
+        let rates = Rates::of_calibration(&flat, ByteCount(1 << 20)).unwrap();
+        for (size, reads) in [(64 << 10, 260), (512 << 10, 255), (1 << 20, 250)] {
+            let slot = rates.nanos(reads, reads * size);
+            assert!(slot >= 500_000_000, "{size}: {slot}");
+        }
+        assert_eq!(Rates::of_calibration(&measured, ByteCount(2 << 20)), None, "not measured");
+        assert_eq!(Rates::of_calibration(&record(&[(1 << 20, 0)]), ByteCount(1 << 20)), None);
+    }
+
+    #[test]
+    fn no_sweep_is_charged_less_than_by_its_costs() {
+        for model in DiskModel::presets() {
+            let costs = Costs::of_model(&model, ByteCount::MIB, 4);
+            let rates = Rates::of_costs(&costs, ByteCount::MIB);
+            for reads in [1, 2, 3, 7, 40, 255, 1024, 1025, 3000] {
+                let exact = costs.batch(reads, reads * costs.slowest_transfer(1 << 20));
+                assert!(rates.nanos(reads, reads << 20) >= exact, "{}: {reads}", model.name());
+            }
+        }
+    }
+
+    #[test]
+    fn writes_take_their_share() {
+        let rates = Rates { each: 0, per_mib: 1_000_000, once: 0, writing: 0 };
+        // A quarter of the bytes and a quarter of the writes that it could make.
+        let half = rates.beside((250, 1000), (10, 40));
+        assert_eq!(half.writing, 512);
+        assert_eq!(half.nanos(1, 1 << 20), 2_000_000);
+        assert_eq!(rates.beside((0, 0), (0, 0)), rates);
+        assert_eq!(rates.beside((1, 0), (0, 0)).nanos(1, 1), u64::MAX, "it cannot write");
+    }
+}
