@@ -6,22 +6,27 @@ use std::f64::consts::TAU;
 
 /// A source of numbers. The same seed gives the same numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(fastrand::Rng);
+pub(crate) struct Chance {
+    source: fastrand::Rng,
+    /// Normal numbers come in pairs: the other one.
+    normal: Option<f64>,
+}
 
 impl Chance {
     /// The source of this name, independent of those of other names.
     pub(crate) fn new(seed: u64, name: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed ^ name.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        let seed = seed ^ name.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self { source: fastrand::Rng::with_seed(seed), normal: None }
     }
 
     /// Any number, to seed something else with.
     pub(crate) fn seed(&mut self) -> u64 {
-        self.0.u64(..)
+        self.source.u64(..)
     }
 
     /// Evenly from 0 to 1, 1 excluded.
     pub(crate) fn part(&mut self) -> f64 {
-        self.0.f64()
+        self.source.f64()
     }
 
     /// Evenly between these.
@@ -36,13 +41,18 @@ impl Chance {
 
     /// One of so many.
     pub(crate) fn below(&mut self, count: usize) -> usize {
-        self.0.usize(..count)
+        self.source.usize(..count)
     }
 
     /// Mean 0, standard deviation 1 (Box and Muller).
     pub(crate) fn normal(&mut self) -> f64 {
+        if let Some(other) = self.normal.take() {
+            return other;
+        }
         let radius = (-2.0 * (1.0 - self.part()).ln()).sqrt();
-        radius * (TAU * self.part()).cos()
+        let (sine, cosine) = (TAU * self.part()).sin_cos();
+        self.normal = Some(radius * sine);
+        radius * cosine
     }
 
     /// The time to the next of events that come on their own, `mean` apart.

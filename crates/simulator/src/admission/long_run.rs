@@ -35,15 +35,13 @@ pub fn long_run(
     let slot = rules.slot.as_secs_f64();
     let costs = rules.facts.costs.as_ref();
     let seconds = |wanted: &Wanted| {
-        let transfer = |costs: &disk::Costs| {
-            wanted.reads.iter().map(|r| costs.transfer(r.offset, r.len.into())).sum::<u64>()
-        };
-        Duration::from_nanos(costs.map_or(0, transfer)).as_secs_f64()
+        let takes = wanted.reads.iter().map(|read| u64::from(read.transfer)).sum();
+        Duration::from_nanos(takes).as_secs_f64()
     };
     let mut draw = Draw::new(shelf, true, &mut chance);
     let mut next = |chance: &mut Chance| {
         let (request, title) = draw.next(shelf, chance);
-        Wanted::new(&title, &request.view, rules.read_size, slot)
+        Wanted::new(&title, &request.view, rules.read_size, slot, costs)
     };
     let sample: f64 = (0..SAMPLE).map(|_| seconds(&next(&mut chance))).sum();
     let gap = sample / f64::from(SAMPLE) / overload;

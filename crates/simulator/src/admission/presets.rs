@@ -88,6 +88,7 @@ impl Setup {
             contenders: Vec::new(),
             seed: self.seed,
             clock,
+            known: Default::default(),
         };
         let rounds = if self.preset == Preset::Library { TRAINING / 4 } else { TRAINING };
         let seen: Vec<f64> = (0..rounds).map(|number| study.train(number)).collect();

@@ -107,7 +107,7 @@ impl Group {
             broken += u64::from(row.accepted && row.tally.late > 0);
             tally += row.tally;
         }
-        let decisions = u32::try_from(tally.admitted + tally.refused).unwrap_or(u32::MAX);
+        let decisions = u32::try_from(tally.decisions).unwrap_or(u32::MAX);
         let each = tally.deciding.checked_div(decisions).filter(|each| !each.is_zero());
         vec![
             gap.into(),

@@ -14,6 +14,7 @@
 
 use super::chance::Chance;
 use super::titles::{BLOCK, Shelf, Title, Track, float, whole};
+use disk::Costs;
 use std::borrow::Cow;
 
 /// What is asked of a title.
@@ -91,6 +92,8 @@ pub struct Read {
     pub shown: u32,
     /// The slot in which its last is.
     pub until: u32,
+    /// Nanoseconds that its bytes take at most; none where no times are known.
+    pub transfer: u32,
 }
 
 /// What a request takes of the disk.
@@ -105,8 +108,15 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The reads of `view`, each of at most `read_size` bytes, in slots of so many seconds.
-    pub fn new(title: &Title, view: &View, read_size: u64, slot: f64) -> Self {
+    /// The reads of `view`, each of at most `read_size` bytes, in slots of so many seconds; of a
+    /// disk that takes so long for them.
+    pub fn new(
+        title: &Title,
+        view: &View,
+        read_size: u64,
+        slot: f64,
+        costs: Option<&Costs>,
+    ) -> Self {
         let mut wanted = Self::default();
         for track in &title.tracks {
             let mut joiner = Joiner::new(track, (read_size / BLOCK).max(1), view.backwards);
@@ -119,6 +129,12 @@ impl Wanted {
         }
         if title.tracks.len() > 1 {
             wanted.reads.sort_by_key(|read| read.shown);
+        }
+        if let Some(costs) = costs {
+            for read in &mut wanted.reads {
+                let takes = costs.transfer(read.offset, read.len.into());
+                read.transfer = u32::try_from(takes).unwrap_or(u32::MAX);
+            }
         }
         wanted
     }
@@ -225,7 +241,13 @@ impl<'a> Joiner<'a> {
 
     fn push(&mut self, block: u64, blocks: u64, slot: u32) {
         let offset = self.track.offset + block * BLOCK;
-        self.reads.push(Read { offset, len: length(blocks), shown: slot, until: slot });
+        self.reads.push(Read {
+            offset,
+            len: length(blocks),
+            shown: slot,
+            until: slot,
+            transfer: 0,
+        });
     }
 }
 
@@ -294,7 +316,7 @@ mod tests {
     }
 
     fn reads(view: View, blocks: u64) -> Vec<(u64, u64, u32, u32)> {
-        let wanted = Wanted::new(&title(), &view, blocks * BLOCK, 0.5);
+        let wanted = Wanted::new(&title(), &view, blocks * BLOCK, 0.5, None);
         let show =
             |r: &Read| ((r.offset - (1 << 30)) / BLOCK, u64::from(r.len) / BLOCK, r.shown, r.until);
         assert_eq!(

@@ -49,7 +49,13 @@ pub struct Habits {
 
 impl Scenario {
     /// Draws requests until they ask for about `target` blocks a slot.
-    pub(crate) fn draw(shelf: &dyn Shelf, habits: &Habits, target: f64, seed: u64) -> Self {
+    pub(crate) fn draw(
+        shelf: &dyn Shelf,
+        habits: &Habits,
+        costs: Option<&Costs>,
+        target: f64,
+        seed: u64,
+    ) -> Self {
         let mut chance = Chance::new(seed, REQUESTS);
         let mut draw = Draw::new(shelf, habits.repeated, &mut chance);
         let (mut arrivals, mut requested, mut at) = (Vec::new(), 0.0, Moment::ZERO);
@@ -57,7 +63,7 @@ impl Scenario {
         while arrivals.is_empty() || (requested < target && arrivals.len() < MOST_ARRIVALS) {
             let (request, title) = draw.next(shelf, &mut chance);
             at = at + Duration::from_secs_f64(chance.exponential(habits.gap.as_secs_f64()));
-            let wanted = |size| Arc::new(Wanted::new(&title, &request.view, size, slot));
+            let wanted = |size| Arc::new(Wanted::new(&title, &request.view, size, slot, costs));
             let blocks = wanted(BLOCK);
             let rate = blocks.rate();
             // Whichever comes nearer to the target: with this one or without.
@@ -73,7 +79,7 @@ impl Scenario {
 
 /// Whether any schedule at all could deliver everything: the reads' transfers alone, earliest
 /// deadline first, cut wherever it helps, with no time lost to the arm or the platter.
-pub(crate) fn could_be_delivered(scenario: &Scenario, rules: &Rules, costs: &Costs) -> bool {
+pub(crate) fn could_be_delivered(scenario: &Scenario, rules: &Rules) -> bool {
     let slot = rules.slot;
     let mut due: Vec<u64> = Vec::new(); // nanoseconds of transfer by due slot
     let (mut free, mut first) = (Moment::ZERO, 0);
@@ -96,14 +102,14 @@ pub(crate) fn could_be_delivered(scenario: &Scenario, rules: &Rules, costs: &Cos
             }
         }
         let Some(arrival) = arrivals.next() else { return true };
-        let begins = super::station::first_slot(arrival.at, rules);
+        let begins = rules.first_slot(arrival.at);
         for read in &arrival.blocks.reads {
             let at = super::station::due_slot(read, begins).0;
             let at = usize::try_from(at).unwrap_or(usize::MAX);
             if at >= due.len() {
                 due.resize(at + 1, 0);
             }
-            due[at] += costs.transfer(read.offset, read.len.into());
+            due[at] += u64::from(read.transfer);
             first = first.min(at);
         }
     }

@@ -102,6 +102,7 @@ impl Stress {
             read_size,
             memory,
             turns: if chance.happens(0.4) { Turns::Worst } else { Turns::Random },
+            trouble: None,
             clock: None,
         }
     }
@@ -117,13 +118,14 @@ fn one_event(
 ) {
     let whom = (!inside.is_empty()).then(|| chance.below(inside.len()));
     let slot = rules.slot.as_secs_f64();
+    let costs = rules.facts.costs.as_ref();
     match (chance.part(), whom) {
         (part, Some(whom)) if part < 0.1 => station.leave(inside.swap_remove(whom).0),
         (part, Some(whom)) if part < 0.25 => {
             let (viewer, request) = inside[whom];
             let title = titles.title(request.title);
             let view = View::draw(&title, chance);
-            let wanted = Arc::new(Wanted::new(&title, &view, rules.read_size, slot));
+            let wanted = Arc::new(Wanted::new(&title, &view, rules.read_size, slot, costs));
             if let Ok(viewer) = station.seek(viewer, wanted) {
                 inside[whom] = (viewer, Request { view, ..request });
             }
@@ -132,7 +134,7 @@ fn one_event(
             let number = chance.below(titles.len());
             let title = titles.title(number);
             let view = View::draw(&title, chance);
-            let wanted = Arc::new(Wanted::new(&title, &view, rules.read_size, slot));
+            let wanted = Arc::new(Wanted::new(&title, &view, rules.read_size, slot, costs));
             if let Ok(viewer) = station.arrive(wanted) {
                 inside.push((viewer, Request { title: number, view }));
             }

@@ -2,24 +2,28 @@
 //! the disk would in fact have delivered.
 //!
 //! ```text
-//!   scenario ─┬─▶ a server like the paper's, everybody in      BA: the axis
-//!             ├─▶ each contender: policy + how it reads         accepted? on time? buffers?
-//!             ├─▶ each contender's scheduler, everybody in      clairvoyant: all on time?
-//!             └─▶ transfers alone                               fluid: could anybody?
+//!   scenario ─┬─▶ reads of one block, everybody in       BA: the axis; delivered? who would refuse?
+//!             ├─▶ the same, as many as observed          who would refuse?
+//!             ├─▶ long reads in windows, everybody in    delivered?
+//!             ├─▶ long reads, so many a slot             who would refuse?
+//!             ├─▶ each policy that leaves a plan         its own run: accepted? on time?
+//!             └─▶ transfers alone                        fluid: could anybody?
 //! ```
 //!
-//! A scenario counts as accepted only if every request in it is. Each is judged by itself, from its
-//! own seed, so that they can be spread over threads and the sums are the same.
+//! A scenario counts as accepted only if every request in it is. So policies that leave no plan,
+//! and whose server reads alike, can share one run in which everybody comes in: as long as a policy
+//! has refused nobody, that run is its own. Each scenario is judged by itself, from its own seed,
+//! so that they can be spread over threads and the sums are the same.
 
 use super::chance::Chance;
+use super::runs::{Known, Reading};
 use super::scenario::{Habits, Scenario, could_be_delivered};
-use super::station::{Rules, Station, Tally, Turns};
+use super::station::Tally;
 use super::titles::{BLOCK, ClipKind, Clips, Shelf};
 use disk::DiskModel;
-use scheduler::{Facts, PolicyKind};
-use std::sync::Arc;
+use scheduler::PolicyKind;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use units::ByteCount;
 
 /// A policy and how its disk is read.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +60,8 @@ pub struct Study {
     pub seed: u64,
     /// To time decisions.
     pub clock: Option<fn() -> Duration>,
+    /// Of the disk: read in blocks, and in long reads.
+    pub(super) known: [OnceLock<Known>; 2],
 }
 
 /// Where titles come from.
@@ -81,11 +87,11 @@ pub struct Judged {
 }
 
 /// One contender's scenario.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Row {
     /// Whether everybody was let in.
     pub accepted: bool,
-    /// What happened, to the end or to the first refusal.
+    /// What happened to the end, if everybody was; otherwise only what was decided.
     pub tally: Tally,
     /// Whether its scheduler would have delivered to everybody in time.
     pub clairvoyant: bool,
@@ -96,22 +102,28 @@ impl Study {
     pub fn judge(&self, number: u64) -> Judged {
         let seed = Chance::new(self.seed, number).seed();
         let scenario = self.scenario(number, seed);
-        let achieved = self.achieved(&scenario, seed);
-        let blocks = self.rules(None, Some(self.min_read));
-        let costs = blocks.facts.costs.as_ref().expect("facts of a model");
-        let fluid = could_be_delivered(&scenario, &blocks, costs);
-        let mut delivered = [None, None];
-        let rows = self.contenders.iter().map(|contender| {
-            let (accepted, tally) = self.run(&scenario, contender, seed);
-            let known = &mut delivered[usize::from(contender.blocks.is_some())];
-            let clairvoyant = *known.get_or_insert_with(|| {
-                let blocks = contender.blocks.map(|_| self.min_read);
-                let (_, tally) = self.play(&scenario, &self.rules(None, blocks), seed);
-                tally.late == 0
-            });
-            Row { accepted, tally, clairvoyant }
-        });
-        let rows = rows.collect();
+        let mut rows = vec![Row::default(); self.contenders.len()];
+        let blocks = self.rules(None, Reading::Blocks(self.min_read));
+        let fluid = could_be_delivered(&scenario, &blocks);
+        let axis = self.together(&scenario, Reading::Blocks(self.min_read), &mut rows, seed);
+        let mut on_time = vec![(Reading::Blocks(self.min_read), axis.on_time)];
+        for row in 0..rows.len() {
+            let reading = self.reading(row);
+            let known = on_time.iter().find(|(of, _)| *of == reading);
+            let clairvoyant = match known {
+                Some((_, on_time)) => *on_time,
+                None => {
+                    let run = self.together(&scenario, reading, &mut rows, seed);
+                    on_time.push((reading, run.on_time));
+                    run.on_time
+                }
+            };
+            if reading == Reading::Windows {
+                rows[row] = self.alone(&scenario, self.contenders[row].policy, seed);
+            }
+            rows[row].clairvoyant = clairvoyant;
+        }
+        let achieved = blocks_a_slot(&axis.looked_at, self.habits.slot);
         Judged { achieved, requested: scenario.requested, fluid, rows }
     }
 
@@ -119,71 +131,30 @@ impl Study {
     /// are judged: blocks a slot.
     pub fn train(&self, number: u64) -> f64 {
         let seed = Chance::new(self.seed ^ TRAINING, number).seed();
-        self.achieved(&self.scenario(number, seed), seed)
+        let scenario = self.scenario(number, seed);
+        let run = self.together(&scenario, Reading::Blocks(self.min_read), &mut [], seed);
+        blocks_a_slot(&run.looked_at, self.habits.slot)
     }
 
     fn scenario(&self, number: u64, seed: u64) -> Scenario {
         let mut chance = Chance::new(seed, TARGET);
         let (low, high) = AIMS[usize::try_from(number % AIMS.len() as u64).expect("small")];
         let target = self.expected * chance.between(low, high);
+        let costs = self.known(Reading::Long).facts.costs.as_ref();
         match &self.titles {
             Titles::Clips(kind) => {
                 let clips = Clips::fill(*kind, self.model.capacity().0, seed);
-                Scenario::draw(&clips, &self.habits, target, seed)
+                Scenario::draw(&clips, &self.habits, costs, target, seed)
             }
-            Titles::Given(shelf) => Scenario::draw(&**shelf, &self.habits, target, seed),
+            Titles::Given(shelf) => Scenario::draw(&**shelf, &self.habits, costs, target, seed),
         }
     }
+}
 
-    /// BA: the least stable mean of a server like the paper's that lets everybody in.
-    fn achieved(&self, scenario: &Scenario, seed: u64) -> f64 {
-        let rules = self.rules(None, Some(self.min_read));
-        let mut station = Station::new(&rules, seed);
-        for arrival in &scenario.arrivals {
-            station.run_until(arrival.at);
-            let _ = station.arrive(Arc::clone(&arrival.blocks));
-        }
-        station.run_until(station.now() + LOOKED_AT);
-        let tally = station.tally();
-        let slots = tally.busy.as_secs_f64() / self.habits.slot.as_secs_f64();
-        tally.least_mean.unwrap_or(tally.bytes as f64 / slots) / BLOCK as f64
-    }
-
-    fn run(&self, scenario: &Scenario, contender: &Contender, seed: u64) -> (bool, Tally) {
-        self.play(scenario, &self.rules(Some(contender.policy), contender.blocks), seed)
-    }
-
-    fn play(&self, scenario: &Scenario, rules: &Rules, seed: u64) -> (bool, Tally) {
-        let mut station = Station::new(rules, seed);
-        for arrival in &scenario.arrivals {
-            station.run_until(arrival.at);
-            let wanted = if rules.read_size == BLOCK { &arrival.blocks } else { &arrival.reads };
-            if station.arrive(Arc::clone(wanted)).is_err() {
-                return (false, station.tally());
-            }
-        }
-        station.finish();
-        (true, station.tally())
-    }
-
-    fn rules(&self, policy: Option<PolicyKind>, blocks: Option<u32>) -> Rules {
-        let read_size = if blocks.is_some() { BLOCK } else { self.habits.read_size };
-        let facts = Facts::of_model(&self.model, ByteCount(read_size), 1);
-        let guaranteed = || self.model.guaranteed_reads(ByteCount(read_size), self.habits.slot);
-        Rules {
-            model: self.model.clone(),
-            windows: blocks.is_none() && policy.is_none_or(|policy| policy.plans(&facts)),
-            facts: Arc::new(facts),
-            slot: self.habits.slot,
-            startup: self.startup,
-            policy,
-            min_read: blocks.unwrap_or_else(guaranteed),
-            read_size,
-            memory: self.memory,
-            turns: Turns::Random,
-            clock: self.clock,
-        }
-    }
+/// BA: the least stable mean, or what was read while the disk worked, if it was never stable.
+fn blocks_a_slot(tally: &Tally, slot: Duration) -> f64 {
+    let slots = tally.busy.as_secs_f64() / slot.as_secs_f64();
+    tally.least_mean.unwrap_or(tally.bytes as f64 / slots) / BLOCK as f64
 }
 
 impl std::fmt::Display for Titles {
@@ -223,10 +194,6 @@ const AIMS: [(f64, f64); 16] = [
     (0.90, 0.95),
     (1.05, 1.10),
 ];
-
-/// How long after the last arrival the bandwidth achieved is looked at: by then it has had its
-/// least, because from then on there are ever fewer streams.
-const LOOKED_AT: Duration = Duration::from_secs(120);
 
 // Names of sources of chance.
 const TARGET: u64 = 5;

@@ -201,6 +201,7 @@ impl Wanted {
             read_size,
             memory: self.memory.unwrap_or(LONG_RUN_MEMORY),
             turns: Turns::Random,
+            trouble: None,
             clock: Some(clock),
         }
     }

@@ -1,0 +1,87 @@
+//! What a run counts.
+
+use std::time::Duration;
+use units::Moment;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Viewers let in.
+    pub admitted: u64,
+    /// Viewers refused.
+    pub refused: u64,
+    /// Decisions made, of whichever policy ...
+    pub decisions: u64,
+    /// ... and the time that they took.
+    pub deciding: Duration,
+    /// Reads made.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Reads that ended after their deadline.
+    pub late: u64,
+    /// The longest time after a deadline.
+    pub latest: Duration,
+    /// The most bytes of buffers held at once.
+    pub buffers: u64,
+    /// Time that the disk worked.
+    pub busy: Duration,
+    /// Of that, what the bytes alone took.
+    pub transfer: Duration,
+    /// The least of the mean bytes a slot since the start, looked at after each slot from the
+    /// tenth second on, while the disk was never idle.
+    pub least_mean: Option<f64>,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.admitted += other.admitted;
+        self.refused += other.refused;
+        self.decisions += other.decisions;
+        self.deciding += other.deciding;
+        self.reads += other.reads;
+        self.bytes += other.bytes;
+        self.late += other.late;
+        self.latest = self.latest.max(other.latest);
+        self.buffers = self.buffers.max(other.buffers);
+        self.busy += other.busy;
+        self.transfer += other.transfer;
+        self.least_mean = match (self.least_mean, other.least_mean) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+}
+
+/// How long the disk has been busy without a pause since it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Busy {
+    began: Option<Moment>,
+    paused: bool,
+}
+
+impl Busy {
+    /// There is something to read; the first time counts.
+    pub(super) fn begins(&mut self, now: Moment) {
+        self.began.get_or_insert(now);
+    }
+
+    /// There is nothing to read.
+    pub(super) fn pauses(&mut self) {
+        self.paused = true;
+    }
+
+    /// A slot has ended: notes the mean.
+    pub(super) fn note_mean(&self, now: Moment, slot: Duration, tally: &mut Tally) {
+        let Some(began) = self.began else { return };
+        let ran = now.since(began);
+        if self.paused || ran < STABLE {
+            return;
+        }
+        let mean = tally.bytes as f64 / (ran.as_secs_f64() / slot.as_secs_f64());
+        tally.least_mean = Some(tally.least_mean.map_or(mean, |least| least.min(mean)));
+    }
+}
+
+/// Means before are those of the first requests' quiet.
+const STABLE: Duration = Duration::from_secs(10);
