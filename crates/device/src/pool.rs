@@ -205,11 +205,14 @@ impl Memory {
         let mapped = NonNull::new(mapped.cast::<u8>()).expect("a mapping is not at zero");
         // SAFETY: at most a huge page further, and the mapping has one to spare.
         let start = unsafe { mapped.add(mapped.as_ptr().align_offset(HUGE_PAGE)) };
+        // The last huge page is one if half of it is used: there is room for it in the mapping.
+        // Both advices for the same stretch, because a huge page does not cross between two.
+        let huge = len.max((len + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE);
         // Without huge pages reads are split smaller, nothing else; a child process (FFmpeg) has
         // no use for the buffers. Kernels built without either say no, which is as well.
         for advice in [Advice::LinuxHugepage, Advice::LinuxDontFork] {
-            // SAFETY: neither advice changes what the memory holds.
-            let _ = unsafe { madvise(start.as_ptr().cast(), len, advice) };
+            // SAFETY: within the mapping, and neither advice changes what the memory holds.
+            let _ = unsafe { madvise(start.as_ptr().cast(), huge, advice) };
         }
         Self { start, len, mapped, mapped_len }
     }
@@ -268,6 +271,35 @@ mod tests {
             assert!(buffer.iter().all(|byte| usize::from(*byte) == i + 1), "buffer {i} is torn");
         }
         assert_eq!(pool.region(0).0.as_ptr().align_offset(HUGE_PAGE), 0);
+    }
+
+    /// Where the mapping that this address is in ends, and its flags, as the kernel shows it.
+    fn mapping_of(address: usize) -> (usize, String) {
+        let shown = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut end = None;
+        for line in shown.lines() {
+            let mut ends = line.split([' ', '-']).map(|text| usize::from_str_radix(text, 16));
+            if let (Some(Ok(first)), Some(Ok(last))) = (ends.next(), ends.next()) {
+                end = (first..last).contains(&address).then_some(last);
+            } else if let (Some(end), Some(flags)) = (end, line.strip_prefix("VmFlags:")) {
+                return (end, flags.to_owned());
+            }
+        }
+        panic!("nothing is mapped at {address:x}");
+    }
+
+    #[test]
+    fn the_memory_may_be_huge_pages_where_the_kernel_has_them_also_that_of_a_small_pool() {
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return;
+        }
+        for size in [ByteCount::MIB, ByteCount::mib(2), ByteCount::mib(7)] {
+            let pool = Pool::new(size, ByteCount::MIB);
+            let start = pool.region(0).0.addr().get();
+            let (end, flags) = mapping_of(start);
+            assert!(flags.contains(" hg "), "{size}:{flags}");
+            assert!(end - start >= HUGE_PAGE, "{size}: {} bytes", end - start);
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //!   cache answered, and reports say it.
 //! - direct: `RWF_HIPRI`, which polls for the completion instead of sleeping, on disks with queues
 //!   for it (`queue/io_poll`). On all others the kernel takes the flag without a word and does
-//!   nothing of the sort, so it is left out there, and [`Queue::method`](crate::Queue::method) does
-//!   not speak of polling.
+//!   nothing of the sort, so it is left out there, and [`Queue::method`](crate::Queue::method) says
+//!   so.
 
 use super::cached;
 use super::in_flight::refuses_method;
@@ -20,6 +20,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 
 /// See the head of this file.
 pub(super) struct Preadv2 {
+    /// The disk has queues that can be polled.
+    can_poll: bool,
     /// Of a first try.
     first: ReadWriteFlags,
     reads: u64,
@@ -30,13 +32,13 @@ pub(super) struct Preadv2 {
 impl Preadv2 {
     /// Fails with the kernel's reason if it does not do the call.
     pub(super) fn new(file: &OpenFile) -> io::Result<Self> {
-        let polls = || Disk::of_number(file.number).is_some_and(|disk| disk.polls());
+        let can_poll = Disk::of_number(file.number).is_some_and(|disk| disk.polls());
         let first = match file.direct {
             false => ReadWriteFlags::NOWAIT,
-            true if polls() => ReadWriteFlags::HIPRI,
+            true if can_poll => ReadWriteFlags::HIPRI,
             true => ReadWriteFlags::empty(),
         };
-        let mut it = Self { first, reads: 0, from_cache: 0 };
+        let mut it = Self { can_poll, first, reads: 0, from_cache: 0 };
         it.probe(file)?;
         Ok(it)
     }
@@ -107,14 +109,18 @@ impl Blocking for Preadv2 {
     }
 
     fn method(&self, file: &OpenFile) -> String {
-        let how = cached(file);
-        if self.first == ReadWriteFlags::HIPRI {
-            format!("preadv2, {how}, polling")
-        } else if self.first == ReadWriteFlags::NOWAIT && self.reads > 0 {
-            let Self { reads, from_cache, .. } = self;
-            format!("preadv2, {how}, {from_cache} of {reads} reads from the page cache")
-        } else {
-            format!("preadv2, {how}")
-        }
+        let Self { reads, from_cache, .. } = self;
+        let how = match self.first {
+            ReadWriteFlags::HIPRI => ", polling".to_owned(),
+            ReadWriteFlags::NOWAIT if *reads > 0 => {
+                format!(", {from_cache} of {reads} reads from the page cache")
+            }
+            _ if file.direct && self.can_poll => {
+                ", not polling: the file system refuses".to_owned()
+            }
+            _ if file.direct => ", not polling: the disk has no queues for it".to_owned(),
+            _ => String::new(),
+        };
+        format!("preadv2, {}{how}", cached(file))
     }
 }

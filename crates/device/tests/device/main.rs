@@ -6,5 +6,6 @@ mod every_method;
 mod every_method_writes;
 mod file;
 mod methods;
+mod refused;
 mod scratch;
 mod slow_and_faulty;
