@@ -16,4 +16,5 @@ pub mod profiles;
 pub mod report;
 pub mod rounds;
 pub mod streams;
+pub mod target;
 pub mod viewer;

@@ -1,7 +1,7 @@
 //! Records into memory at once, into the file by another thread.
 //!
 //! ```text
-//!   Sink::put ─▶ [block being filled] ─full─▶ (channel, bounded) ─▶ writer thread
+//!   Sink::keep ─▶ [block being filled] ─full─▶ (channel, bounded) ─▶ writer thread
 //!                        ▲                                              │
 //!                        └──────────────── empty blocks ◀───────────────┘
 //! ```
@@ -10,7 +10,7 @@
 //! [`Room::Wait`] waits for it (where there is no clock to be late by) and [`Room::Count`] counts
 //! what finds no room: the measurement goes on, and [`Written::lost`] names the loss.
 
-use super::{LogError, Record, Writer};
+use super::{Keep, LogError, Record, Writer};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -91,14 +91,6 @@ impl Sink {
         self.ways.is_some()
     }
 
-    /// One more.
-    pub fn put(&mut self, record: Record) {
-        if self.block.len() == self.block.capacity() && !self.turn(&record) {
-            return;
-        }
-        self.block.push(record);
-    }
-
     /// Hands a full block on and takes an empty one. False: there is no room for this record.
     #[cold]
     fn turn(&mut self, record: &Record) -> bool {
@@ -119,6 +111,15 @@ impl Sink {
         };
         self.block = block;
         true
+    }
+}
+
+impl Keep for Sink {
+    fn keep(&mut self, record: Record) {
+        if self.block.len() == self.block.capacity() && !self.turn(&record) {
+            return;
+        }
+        self.block.push(record);
     }
 }
 

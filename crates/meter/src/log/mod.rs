@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   measuring thread             writing thread
-//!   Sink::put ─▶ block of 16 Ki ─▶ bounded channel ─▶ Parquet, a row group a block ─▶ footer
+//!   Sink::keep ─▶ block of 16 Ki ─▶ bounded channel ─▶ Parquet, a row group a block ─▶ footer
 //!                records           (Ring::blocks)                                    at the end
 //! ```
 //!
@@ -24,6 +24,8 @@ pub use behind::{Behind, Room, Sink, Written, behind};
 pub use read::{Reader, read};
 pub use recount::{Recount, recount};
 pub use write::Writer;
+
+use device::DeviceError;
 
 /// An operation, or one that was to be and was not.
 ///
@@ -94,6 +96,19 @@ pub const FILE: &str = "operations.parquet";
 /// Of the columns; in the file's metadata under `tenuto.schema`.
 pub const VERSION: u32 = 1;
 
+/// Where records go.
+pub trait Keep {
+    /// One more.
+    fn keep(&mut self, record: Record);
+}
+
+/// All in memory: for tests, and for short runs.
+impl Keep for Vec<Record> {
+    fn keep(&mut self, record: Record) {
+        self.push(record);
+    }
+}
+
 /// A log that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
@@ -102,6 +117,17 @@ pub struct LogError {
     pub path: std::path::PathBuf,
     /// Why, and what to do about it.
     pub reason: String,
+}
+
+/// What a record says of how an operation went.
+pub(crate) fn errno(result: &Result<(), DeviceError>) -> i32 {
+    match result {
+        Ok(()) => 0,
+        Err(DeviceError::Io { source, .. } | DeviceError::Open { source, .. }) => {
+            source.raw_os_error().unwrap_or(NO_ERRNO)
+        }
+        Err(_) => NO_ERRNO,
+    }
 }
 
 impl Record {

@@ -160,19 +160,23 @@ impl Profile {
         Some(BitRate(u64::try_from(bits / u128::from(seconds)).unwrap_or(u64::MAX)))
     }
 
-    /// Why streams of it cannot be run yet, and what can be done; `None` if they can.
+    /// What a frame takes in a file: whole pages.
+    pub fn slot(&self) -> u64 {
+        crate::target::slot(ByteCount(self.bytes))
+    }
+
+    /// Why streams of it cannot be run, and what can be done; `None` if they can.
     pub fn cannot_run(&self) -> Option<&'static str> {
         match self {
-            Self { fps: None, .. } => Some("it has no fps, so that nothing of it is ever late"),
-            Self { read_percent: ..100, .. } => Some("it writes, and streams only read"),
-            Self { random_percent: 1.., .. } => Some("it jumps, and streams read on"),
-            Self { pattern: Pattern::FilePerFrame, .. } => {
-                Some("each of its frames is a file, and streams read one file on")
-            }
-            Self { pattern: Pattern::Runs | Pattern::Mixed, .. } => {
-                Some("it jumps, and streams read on")
-            }
-            Self { pattern: Pattern::Sequential, .. } => None,
+            Self { fps: None, .. } => Some(
+                "it has no fps, so that nothing of it is ever late; `tenuto meter transfers` \
+                 measures it as fast as it goes",
+            ),
+            Self { pattern: Pattern::Runs, .. } => Some(
+                "it jumps between files, and streams go through their own; `tenuto meter \
+                 transfers` measures it",
+            ),
+            _ => None,
         }
     }
 }

@@ -9,7 +9,7 @@
 //! for each of many callers), so that reads asked for together are interleaved and each piece pays
 //! for the way to it.
 
-use super::{Arrived, Port};
+use crate::target::{Arrived, Port, Request};
 use device::DeviceError;
 use std::collections::BTreeMap;
 use units::{ByteCount, Moment};
@@ -34,7 +34,7 @@ impl<P: Port> Cut<P> {
     fn next_piece(&mut self, tag: u64, from: u64, end: u64) -> Result<(), DeviceError> {
         let len = self.piece.min(end - from);
         self.rest.insert(tag, (from + len, end));
-        self.inner.begin(tag, from, len)
+        self.inner.begin(Request::read(tag, from, len))
     }
 }
 
@@ -43,8 +43,8 @@ impl<P: Port> Port for Cut<P> {
         self.inner.now()
     }
 
-    fn begin(&mut self, tag: u64, offset: u64, len: u64) -> Result<(), DeviceError> {
-        self.next_piece(tag, offset, offset + len)
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.next_piece(request.tag, request.offset, request.offset + request.len)
     }
 
     fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {

@@ -9,30 +9,25 @@
 //! ```
 //!
 //! [`Plan`] says what is read and in which order, a [`Port`] how, and by which clock: a simulated
-//! disk in virtual time ([`SimulatedPort`]), or any device, file or file system through one of the
-//! kernel's ways of reading ([`DevicePort`]). [`run`] is the same for all. [`most_streams`] looks
+//! disk in virtual time, or any device, file or file system through one of the kernel's ways of
+//! reading. [`run`] is the same for all. [`most_streams`] looks
 //! for the most that are held; [`run_together`] reads several disks at once.
 //!
 //! It only reads, and says nothing of a player: [`viewer`](crate::viewer) is what that sees.
 
 mod cut;
-mod device_port;
 mod outcome;
 mod plan;
-mod port;
 mod search;
-mod simulated;
 mod together;
 
 pub use cut::Cut;
-pub use device_port::DevicePort;
 pub use outcome::{Outcome, Round, Spread, Stream};
 pub use plan::{Order, Pace, Plan};
-pub use port::{Arrived, Port};
 pub use search::{Capacity, most_streams};
-pub use simulated::SimulatedPort;
 pub use together::run_together;
 
+use crate::target::{Port, Request};
 use device::DeviceError;
 use outcome::Tally;
 use units::Moment;
@@ -64,7 +59,7 @@ pub fn run(
             while under_way < plan.at_once
                 && let Some(stream) = waiting.next()
             {
-                port.begin(stream as u64, places[stream], plan.block.0)?;
+                port.begin(Request::read(stream as u64, places[stream], plan.block.0))?;
                 under_way += 1;
             }
             if under_way == 0 {

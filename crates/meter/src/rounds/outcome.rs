@@ -1,6 +1,7 @@
 //! What came when, and what to say of it.
 
-use super::{Arrived, Plan};
+use super::Plan;
+use crate::target::Arrived;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 

@@ -1,6 +1,7 @@
 //! Rounds on simulated disks, counted by hand, and on a file.
 
 use super::*;
+use crate::target::{QueuedPort, SimulatedPort};
 use device::{Access, BlockDevice, Fault, FileDevice, MemoryDevice, Rule, SimulatedDisk};
 use disk::DiskModel;
 use std::sync::atomic::AtomicBool;
@@ -133,9 +134,9 @@ fn devices_are_read_in_whole_blocks_however_a_block_lies() {
             order: Order::Arrival(7),
             ..Plan::spread(5, size, ByteCount(100_001), MPEG1)
         };
-        let pool = DevicePort::pool(plan.at_once, plan.block);
+        let pool = QueuedPort::pool(plan.at_once, plan.block);
         let queue = device.queue(plan.at_once, &pool).unwrap();
-        let mut port = DevicePort::new(&*device, queue, pool, Instant::now());
+        let mut port = QueuedPort::new(&*device, queue, pool, Instant::now());
         let outcome = run(&plan, &mut port, &mut |_| true).unwrap();
         assert_eq!(outcome.failed(), 0, "{device:?}");
         assert!(outcome.streams.iter().all(|stream| stream.blocks == 30), "{device:?}");

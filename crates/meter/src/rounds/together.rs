@@ -2,7 +2,8 @@
 //!
 //! Simulated disks do not; real ones share a bus, memory and a processor.
 
-use super::{Outcome, Plan, Port, run};
+use super::{Outcome, Plan, run};
+use crate::target::Port;
 use device::DeviceError;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// See the head of this file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Frames that were due and are known to be late or not.
     pub frames: u64,
@@ -13,7 +13,7 @@ pub struct Outcome {
     pub late: u64,
     /// Of the late ones, those that would have been in time but for the meter.
     pub late_by_meter: u64,
-    /// Of the late ones, those whose read failed.
+    /// Of the late ones, those whose operation failed.
     pub failed: u64,
     /// Of the late ones, those that had not come when the run was over.
     pub never: u64,
@@ -21,27 +21,23 @@ pub struct Outcome {
     pub rounds: u64,
     /// Rounds in which some frame was late, and not by the meter.
     pub late_rounds: u64,
-    /// From start to end of the reads that came.
-    pub service: Times,
-    /// From intended start to end of the reads that came.
+    /// The reads that came.
+    pub reads: Moved,
+    /// The writes that were done.
+    pub writes: Moved,
+    /// From intended start to end of all that came.
     pub response: Times,
-    /// From when a read could be asked for until the meter did.
+    /// From when an operation could be asked for until the meter did.
     pub issue: Times,
     /// Each, in order.
     pub streams: Vec<Stream>,
     /// What happened in each, from the start on.
     pub seconds: Vec<Second>,
-    /// Every read that came, in the order in which they came; as many as fit.
-    pub operations: Vec<Operation>,
-    /// Whether `operations` has them all.
-    pub all_operations: bool,
-    /// Bytes of frames that came.
-    pub bytes: ByteCount,
     /// From the start of the run to its end.
     pub took: Duration,
     /// False where it was stopped.
     pub complete: bool,
-    /// How it was read.
+    /// How it was done.
     pub method: String,
 }
 
@@ -74,25 +70,21 @@ pub struct Second {
     pub longest_own: Duration,
     /// The longest response time of any that came.
     pub longest_response: Duration,
+    /// What came in it, whenever it was due.
+    pub bytes_read: ByteCount,
+    /// What was written in it, whenever it was due.
+    pub bytes_written: ByteCount,
 }
 
-/// A read. Times from the start of the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// Which stream, from 0.
-    pub stream: u32,
-    /// Which of its frames, from 0.
-    pub frame: u64,
-    /// When it was to be asked for.
-    pub intended: Duration,
-    /// When it was.
-    pub start: Duration,
-    /// When it was there.
-    pub end: Duration,
-    /// Whether it could be read.
-    pub ok: bool,
-    /// How late the meter was itself: with asking, and with noticing.
-    pub meter: Duration,
+/// What was moved in one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Moved {
+    /// How often.
+    pub operations: u64,
+    /// How much.
+    pub bytes: ByteCount,
+    /// From start to end of each.
+    pub service: Times,
 }
 
 /// Many times, to two digits and a half (one part in a thousand), in constant memory.
@@ -109,6 +101,11 @@ impl Times {
     /// One more. Above an hour they count as an hour.
     pub fn record(&mut self, time: Duration) {
         self.0.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(LONGEST));
+    }
+
+    /// All of these, too.
+    pub fn add(&mut self, others: &Self) {
+        self.0.add(&others.0).expect("the same bounds");
     }
 
     /// How many.
@@ -146,9 +143,21 @@ impl Outcome {
         self.late - self.late_by_meter
     }
 
-    /// What came, in the mean.
+    /// What was read and written.
+    pub fn bytes(&self) -> ByteCount {
+        self.reads.bytes + self.writes.bytes
+    }
+
+    /// Of that, the mean.
     pub fn rate(&self) -> BitRate {
-        BitRate::of(self.bytes, self.took)
+        BitRate::of(self.bytes(), self.took)
+    }
+
+    /// From start to end of all that came.
+    pub fn service(&self) -> Times {
+        let mut all = self.reads.service.clone();
+        all.add(&self.writes.service);
+        all
     }
 
     /// Of any stream.

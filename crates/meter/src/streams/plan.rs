@@ -1,10 +1,12 @@
-//! What is read, and by when it must be there.
+//! What is read and written, where, and by when it must be there.
 
+use crate::log::Kind;
 use crate::profiles::{Fps, Profile};
+use crate::target::{Handle, Layout, Places, Shape, slot};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
 
-/// See the head of the room.
+/// See the head of the room. Made by [`Plan::new`] and not changed after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// How many.
@@ -18,23 +20,40 @@ pub struct Plan {
     pub buffer: u32,
     /// For so long frames become due.
     pub duration: Duration,
-    /// Of what is read: every stream has an equal part, and goes on at its part's beginning when
-    /// it comes to the end.
-    pub size: ByteCount,
-    /// Reads under way at most, of all streams together.
+    /// The files.
+    pub shape: Shape,
+    /// Operations under way at most, of all streams together.
     pub at_once: u32,
     /// Whether waiting for a read is making it: with ways of reading that make one read after
     /// another, time in a read is the storage's and not the meter's.
     pub blocking: bool,
+    read_percent: u8,
+    random_percent: u8,
+    places: Places,
+    frames: u64,
+    allowed: Duration,
     /// Where in the time of a frame each stream begins.
     phases: Vec<Duration>,
+}
+
+/// What a frame asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Read or write.
+    pub kind: Kind,
+    /// Elsewhere than after the frame before.
+    pub random: bool,
+    /// Which file.
+    pub file: u32,
+    /// From which byte on.
+    pub offset: u64,
 }
 
 /// There can be no such run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Of this kind of stream.
-    #[error("profile {name} cannot be run: {why}; `tenuto meter profiles` lists others")]
+    #[error("profile {name} cannot be run: {why}")]
     Profile {
         /// Its name.
         name: String,
@@ -51,6 +70,14 @@ pub enum PlanError {
         /// So much would do.
         needed: ByteCount,
     },
+    /// There are fewer files.
+    #[error("{files} files are too few for {streams} streams with their own; make --size larger")]
+    TooFew {
+        /// How many there are.
+        files: u32,
+        /// How many were asked for.
+        streams: u32,
+    },
     /// Nothing would become due.
     #[error("{0:?} is too short for a frame; make it longer")]
     TooShort(Duration),
@@ -63,7 +90,7 @@ impl Plan {
         streams: u32,
         buffer: u32,
         duration: Duration,
-        size: ByteCount,
+        shape: Shape,
     ) -> Result<Self, PlanError> {
         let refused = |why| PlanError::Profile { name: profile.name.clone(), why };
         if let Some(why) = profile.cannot_run() {
@@ -74,22 +101,42 @@ impl Plan {
             return Err(PlanError::TooShort(duration));
         }
         let frame = ByteCount(profile.bytes);
-        let needed = stride(frame).saturating_mul(streams.into());
-        if needed > size.0 {
-            return Err(PlanError::TooSmall { size, streams, needed: ByteCount(needed) });
+        let slot = slot(frame);
+        if shape.most_streams(slot) < streams {
+            let own = !shape.layout.is_single() && shape.each.0 >= slot;
+            let needed = ByteCount(slot.saturating_mul(streams.into()));
+            let (size, files) = (shape.size(), shape.files);
+            return Err(match own {
+                true => PlanError::TooFew { files, streams },
+                false => PlanError::TooSmall { size, streams, needed },
+            });
         }
-        let room = u32::try_from(MEMORY / stride(frame)).unwrap_or(u32::MAX).max(1);
+        let room = u32::try_from(MEMORY / slot).unwrap_or(u32::MAX).max(1);
         let at_once = streams.saturating_mul(buffer).min(room).min(MOST_AT_ONCE);
         let mut chance = fastrand::Rng::with_seed(SEED);
         let period = u64::try_from(fps.moment(1).as_nanos()).unwrap_or(u64::MAX);
         let phases = (0..streams).map(|_| Duration::from_nanos(chance.u64(..period))).collect();
-        let blocking = false;
-        Ok(Self { streams, frame, fps, buffer, duration, size, at_once, blocking, phases })
+        Ok(Self {
+            streams,
+            frame,
+            fps,
+            buffer,
+            duration,
+            shape,
+            at_once,
+            blocking: false,
+            read_percent: profile.read_percent,
+            random_percent: profile.random_percent,
+            places: shape.places(streams, slot),
+            frames: fps.frames_before(duration),
+            allowed: fps.moment(buffer.into()),
+            phases,
+        })
     }
 
     /// Of the place, what a frame takes.
     pub fn stride(&self) -> u64 {
-        stride(self.frame)
+        slot(self.frame)
     }
 
     /// What all streams ask for together.
@@ -100,7 +147,7 @@ impl Plan {
 
     /// Of each stream.
     pub fn frames(&self) -> u64 {
-        self.fps.frames_before(self.duration)
+        self.frames
     }
 
     /// When this frame is to be asked for.
@@ -110,7 +157,36 @@ impl Plan {
 
     /// How long after that it must be there.
     pub fn allowed(&self) -> Duration {
-        self.fps.moment(self.buffer.into())
+        self.allowed
+    }
+
+    /// Whether any frame is written.
+    pub fn writes(&self) -> bool {
+        self.read_percent < 100
+    }
+
+    /// What this frame asks for: always the same, drawn from stream and frame alone.
+    pub fn ask(&self, stream: u32, frame: u64) -> Ask {
+        let percent = |salt| drawn(stream, frame, salt) % 100;
+        let read = self.read_percent == 100 || percent(1) < u64::from(self.read_percent);
+        let random = self.random_percent > 0 && percent(2) < u64::from(self.random_percent);
+        let number = if random { drawn(stream, frame, 3) } else { frame };
+        let (file, offset) = self.places.of(stream, number);
+        let kind = if read { Kind::Read } else { Kind::Write };
+        Ask { kind, random, file, offset }
+    }
+
+    /// Whose opening of the file a frame uses.
+    pub(super) fn handle(&self, stream: u32) -> Handle {
+        match self.shape.layout {
+            Layout::FilePerFrame => Handle::Own { client: stream, open: true, close: true },
+            Layout::OneFile | Layout::SharedFile | Layout::FilePerStream => Handle::Kept,
+        }
+    }
+
+    /// Where in the time of a frame this stream begins.
+    pub(super) fn phase(&self, stream: u32) -> Duration {
+        self.phases[super::index(stream)]
     }
 
     /// When everything is there or late.
@@ -120,21 +196,19 @@ impl Plan {
         let all = (0..self.streams).map(intended).max().unwrap_or(origin);
         all + self.allowed() + Duration::from_nanos(1)
     }
-
-    /// Where this frame lies.
-    pub fn offset(&self, stream: u32, frame: u64) -> u64 {
-        let stride = stride(self.frame);
-        let part = self.size.0 / u64::from(self.streams) / stride;
-        (u64::from(stream) * part + frame % part) * stride
-    }
 }
 
-/// From frame to frame: whole pages, so that reading past the page cache reads nothing twice.
-fn stride(frame: ByteCount) -> u64 {
-    units::align_up(frame.0, 4096)
+/// A number for this stream and frame; `salt` tells draws for different ends apart. The mixing is
+/// that of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+fn drawn(stream: u32, frame: u64, salt: u64) -> u64 {
+    let mixed = u64::from(stream) << 40 ^ frame << 2 ^ salt;
+    let mut z = mixed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
 }
 
-/// For reads under way.
+/// For operations under way.
 const MEMORY: u64 = 1 << 30;
 
 /// More at once help no device, and io_uring takes no more in one ring on small machines.

@@ -1,9 +1,12 @@
-//! Counts while streams run: each read as it comes, each stream's frames in their order.
+//! Counts while streams run: each operation as it comes, each stream's frames in their order.
 
-use super::{Asked, Operation, Outcome, Plan, Progress, Second, Stream, Times, index};
+use super::desk::{Asked, Desk};
+use super::{Outcome, Plan, Progress, Second, Stream, index};
+use crate::log::{Keep, Kind, NONE, Record, errno};
+use crate::target::Arrived;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::Moment;
 
 pub(super) struct Tally<'a> {
     plan: &'a Plan,
@@ -11,7 +14,7 @@ pub(super) struct Tally<'a> {
     outcome: Outcome,
     late_rounds: Vec<bool>,
     viewers: Vec<Viewer>,
-    log: bool,
+    log: &'a mut dyn Keep,
 }
 
 /// A stream, and what is to be said of it in the order of its frames.
@@ -50,79 +53,109 @@ impl Judged {
 }
 
 impl<'a> Tally<'a> {
-    pub(super) fn new(plan: &'a Plan, origin: Moment, log: bool) -> Self {
-        let outcome = Outcome {
-            frames: 0,
-            late: 0,
-            late_by_meter: 0,
-            failed: 0,
-            never: 0,
-            rounds: 0,
-            late_rounds: 0,
-            service: Times::default(),
-            response: Times::default(),
-            issue: Times::default(),
-            streams: Vec::new(),
-            seconds: Vec::new(),
-            operations: Vec::new(),
-            all_operations: log,
-            bytes: ByteCount::ZERO,
-            took: Duration::ZERO,
-            complete: true,
-            method: String::new(),
-        };
+    pub(super) fn new(plan: &'a Plan, origin: Moment, log: &'a mut dyn Keep) -> Self {
         let viewers = (0..plan.streams).map(|_| Viewer::default()).collect();
+        let outcome = Outcome::default();
         Self { plan, origin, outcome, late_rounds: Vec::new(), viewers, log }
     }
 
-    /// A read is over. `overslept`: the meter may have noticed it so late.
-    pub(super) fn arrived(&mut self, asked: &Asked, at: Moment, ok: bool, overslept: Duration) {
+    /// An operation is over. `overslept`: the meter may have noticed it so late.
+    pub(super) fn arrived(&mut self, asked: &Asked, arrival: &Arrived, overslept: Duration) {
+        let (at, ok) = (arrival.at, arrival.result.is_ok());
         let deadline = asked.intended + self.plan.allowed();
         let late = !ok || at > deadline;
         let response = at.since(asked.intended);
         self.outcome.issue.record(asked.own);
         if ok {
-            self.outcome.service.record(at.since(asked.start));
+            let moved = match asked.ask.kind {
+                Kind::Read => &mut self.outcome.reads,
+                Kind::Write => &mut self.outcome.writes,
+            };
+            moved.operations += 1;
+            moved.bytes += self.plan.frame;
+            moved.service.record(at.since(asked.start));
             self.outcome.response.record(response);
-            self.outcome.bytes.0 += self.plan.frame.0;
+            let (frame, second) = (self.plan.frame, self.second(at));
+            match asked.ask.kind {
+                Kind::Read => second.bytes_read += frame,
+                Kind::Write => second.bytes_written += frame,
+            }
         } else {
             self.outcome.failed += 1;
         }
         let meter = asked.inherited + overslept;
         let by_meter = late && ok && at.since(deadline) <= meter;
         self.outcome.late_by_meter += u64::from(by_meter);
-        if self.log && self.outcome.operations.len() < MOST_LOGGED {
-            self.outcome.operations.push(Operation {
-                stream: asked.stream,
-                frame: asked.frame,
-                intended: asked.intended.since(self.origin),
-                start: asked.start.since(self.origin),
-                end: at.since(self.origin),
-                ok,
-                meter,
-            });
-        } else {
-            self.outcome.all_operations = false;
-        }
+        let asked_for = self.record(asked);
+        self.log.keep(Record {
+            first: arrival.first.map_or(NONE, |first| self.nanos(first)),
+            end: self.nanos(at),
+            open: nanos(arrival.open),
+            close: nanos(arrival.close),
+            meter: nanos(meter),
+            errno: errno(&arrival.result),
+            ..asked_for
+        });
         let judged = Judged { late, by_meter, own: meter, response: Some(response).filter(|_| ok) };
         self.judge(asked.frame, deadline, &judged);
+        let came = Came { at, late };
         let viewer = &mut self.viewers[index(asked.stream)];
-        viewer.early.insert(asked.frame, Came { at, late });
-        while let Some(came) = viewer.early.remove(&viewer.so_far.frames) {
+        if viewer.so_far.frames == asked.frame {
+            viewer.shows(deadline, came);
+        } else {
+            viewer.early.insert(asked.frame, came);
+        }
+        while let Some(came) = viewer.next_early() {
             let frame = viewer.so_far.frames;
             let due = self.plan.intended(self.origin, asked.stream, frame) + self.plan.allowed();
             viewer.shows(due, came);
         }
     }
 
+    fn nanos(&self, moment: Moment) -> u64 {
+        moment.0.saturating_sub(self.origin.0)
+    }
+
+    /// What is known of it before it comes.
+    fn record(&self, asked: &Asked) -> Record {
+        let intended = self.nanos(asked.intended);
+        Record {
+            stream: asked.stream,
+            file: asked.ask.file,
+            frame: asked.frame,
+            bytes: u32::try_from(self.plan.frame.0).unwrap_or(u32::MAX),
+            offset: asked.ask.offset,
+            intended,
+            start: self.nanos(asked.start),
+            deadline: intended + nanos(self.plan.allowed()),
+            meter: nanos(asked.inherited),
+            kind: asked.ask.kind,
+            random: asked.ask.random,
+            ..Record::default()
+        }
+    }
+
+    /// Of one that was due, never came, and was not even asked for.
+    fn never_asked(&self, stream: u32, frame: u64) -> Record {
+        let (ask, start) = (self.plan.ask(stream, frame), Moment::ZERO);
+        let intended = self.plan.intended(self.origin, stream, frame);
+        let (own, inherited) = (Duration::ZERO, Duration::ZERO);
+        let asked = Asked { stream, frame, ask, intended, start, own, inherited };
+        Record { start: NONE, ..self.record(&asked) }
+    }
+
+    fn second(&mut self, at: Moment) -> &mut Second {
+        let number = usize::try_from(self.nanos(at) / 1_000_000_000).unwrap_or(usize::MAX);
+        if self.outcome.seconds.len() <= number {
+            self.outcome.seconds.resize(number + 1, Second::default());
+        }
+        &mut self.outcome.seconds[number]
+    }
+
     fn judge(&mut self, frame: u64, deadline: Moment, judged: &Judged) {
         self.outcome.frames += 1;
         self.outcome.late += u64::from(judged.late);
-        let second = usize::try_from(deadline.since(self.origin).as_secs()).unwrap_or(usize::MAX);
-        if self.outcome.seconds.len() <= second {
-            self.outcome.seconds.resize(second + 1, Second::default());
-        }
-        let second = &mut self.outcome.seconds[second];
+        let second = self.second(deadline);
         second.frames += 1;
         second.late += u64::from(judged.late);
         second.late_by_meter += u64::from(judged.by_meter);
@@ -148,7 +181,15 @@ impl<'a> Tally<'a> {
     }
 
     /// The run is over: what was due by now and has not come is late.
-    pub(super) fn outcome(mut self, now: Moment, complete: bool, method: String) -> Outcome {
+    pub(super) fn outcome(
+        mut self,
+        now: Moment,
+        complete: bool,
+        method: String,
+        desk: &Desk<'_>,
+    ) -> Outcome {
+        let waiting: BTreeMap<(u32, u64), &Asked> =
+            desk.waiting_for().map(|asked| ((asked.stream, asked.frame), asked)).collect();
         let mut viewers = std::mem::take(&mut self.viewers);
         for (stream, viewer) in (0..).zip(&mut viewers) {
             loop {
@@ -159,6 +200,11 @@ impl<'a> Tally<'a> {
                     None if frame < self.plan.frames() && due < now => {
                         self.outcome.never += 1;
                         self.judge(frame, due, &Judged::never_came());
+                        let record = match waiting.get(&(stream, frame)) {
+                            Some(asked) => self.record(asked),
+                            None => self.never_asked(stream, frame),
+                        };
+                        self.log.keep(record);
                         viewer.shows(due, Came { at: now, late: true });
                     }
                     None => break,
@@ -177,6 +223,11 @@ impl<'a> Tally<'a> {
 }
 
 impl Viewer {
+    fn next_early(&mut self) -> Option<Came> {
+        // Most frames come in their order.
+        if self.early.is_empty() { None } else { self.early.remove(&self.so_far.frames) }
+    }
+
     /// The next frame, to be shown at `due`.
     fn shows(&mut self, due: Moment, came: Came) {
         let so_far = &mut self.so_far;
@@ -199,5 +250,6 @@ impl Viewer {
     }
 }
 
-/// Memory for the log: about 300 MB.
-const MOST_LOGGED: usize = 4_000_000;
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

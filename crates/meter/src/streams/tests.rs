@@ -1,11 +1,12 @@
 //! Streams in virtual time, counted against what arithmetic and the log say.
 
 use super::*;
+use crate::log::{Kind, Record, Recount};
 use crate::profiles::{self, Profile};
-use crate::rounds::{Arrived, SimulatedPort};
+use crate::target::{Arrived, Port, Request, Shape, SimulatedPort};
 use device::{Access, Fault, Rule, SimulatedDisk};
 use disk::DiskModel;
-use units::ByteCount;
+use units::{ByteCount, Moment};
 
 fn ssd() -> SimulatedDisk {
     SimulatedDisk::new(&DiskModel::preset("ssd-nvme").unwrap())
@@ -16,37 +17,37 @@ fn profile() -> Profile {
 }
 
 fn plan(streams: u32, seconds: u64) -> Plan {
-    let size = ByteCount(16 << 30);
-    Plan::new(&profile(), streams, 8, Duration::from_secs(seconds), size).unwrap()
+    let shape = Shape::one(ByteCount(16 << 30));
+    Plan::new(&profile(), streams, 8, Duration::from_secs(seconds), shape).unwrap()
 }
 
 /// Where these frames of the first stream lie.
 fn frames(plan: &Plan, frames: std::ops::Range<u64>) -> std::ops::Range<u64> {
-    plan.offset(0, frames.start)..plan.offset(0, frames.end - 1) + plan.frame.0
+    plan.ask(0, frames.start).offset..plan.ask(0, frames.end - 1).offset + plan.frame.0
 }
 
-fn ran(plan: &Plan, port: &mut dyn Port) -> Outcome {
-    run(plan, port, true, &mut |_| true).unwrap()
-}
-
-/// The head of the room once more, from the log alone.
-fn late_by_the_log(plan: &Plan, outcome: &Outcome) -> u64 {
-    let came_late = |op: &&Operation| !op.ok || op.end > op.intended + plan.allowed();
-    let came = outcome.operations.len() as u64;
-    let never = plan.frames() * u64::from(plan.streams) - came;
-    outcome.operations.iter().filter(came_late).count() as u64 + never
+fn ran(plan: &Plan, port: &mut dyn Port) -> (Outcome, Vec<Record>) {
+    let mut log = Vec::new();
+    let outcome = run(plan, port, &mut log, &mut |_| true).unwrap();
+    let mut recount = Recount::default();
+    log.iter().for_each(|record| recount.count(record));
+    let said = (outcome.frames, outcome.late, outcome.late_by_meter, outcome.failed, outcome.never);
+    let counted =
+        (recount.frames, recount.late, recount.late_by_meter, recount.failed, recount.never);
+    assert_eq!(said, counted, "the log says the same");
+    (outcome, log)
 }
 
 #[test]
 fn a_disk_that_keeps_up_is_late_with_nothing() {
     let plan = plan(20, 60);
-    let outcome = ran(&plan, &mut SimulatedPort::new(ssd()));
+    let (outcome, log) = ran(&plan, &mut SimulatedPort::new(ssd()));
     assert_eq!((outcome.frames, outcome.late, outcome.rounds), (20 * 1500, 0, 1500));
-    assert!(outcome.complete && outcome.valid() && outcome.all_operations);
+    assert!(outcome.complete && outcome.valid());
     assert_eq!(outcome.issue.max(), Duration::ZERO, "virtual time is never late itself");
     // No drift: the last frame of each stream is asked for when it was meant to be.
-    assert!(outcome.operations.iter().all(|op| op.start == op.intended));
-    assert_eq!(outcome.bytes, ByteCount(250_000 * 30_000));
+    assert!(log.iter().all(|op| op.start == op.intended));
+    assert_eq!(outcome.bytes(), ByteCount(250_000 * 30_000));
 }
 
 #[test]
@@ -56,8 +57,7 @@ fn a_freeze_is_counted_to_the_frame() {
     // The first stream's frame 100, at about 4 s, takes two more seconds; all others wait for it.
     let fault = Fault::Stall(Duration::from_secs(2));
     disk.add(Rule { access: Access::Read, area: frames(&plan, 100..101), times: 1, fault });
-    let outcome = ran(&plan, &mut SimulatedPort::new(disk));
-    assert_eq!(outcome.late, late_by_the_log(&plan, &outcome));
+    let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     // 2 s less the buffer of 8 frames (0.32 s), at 25 frames a second: 42 of each stream.
     let each = outcome.late / 10;
     assert!((41..=43).contains(&each), "{each} frames of each stream");
@@ -65,7 +65,7 @@ fn a_freeze_is_counted_to_the_frame() {
     assert!(outage > Duration::from_millis(1600) && outage < Duration::from_secs(2), "{outage:?}");
     assert_eq!((outcome.late_by_meter, outcome.failed, outcome.never), (0, 0, 0));
     // Response has the freeze in it, service only that of the reads that met it.
-    assert!(outcome.response.quantile(0.95) > outcome.service.quantile(0.5) * 10);
+    assert!(outcome.response.quantile(0.95) > outcome.service().quantile(0.5) * 10);
     let worst = outcome.streams.iter().max_by_key(|stream| stream.late).unwrap();
     assert!(worst.consecutive_drift > outage && worst.aggregate_drift >= worst.consecutive_drift);
 }
@@ -75,18 +75,17 @@ fn a_read_that_fails_is_a_frame_that_was_not_there() {
     let disk = ssd();
     let (plan, fault) = (plan(4, 10), Fault::Errno(5));
     disk.add(Rule { access: Access::Read, area: frames(&plan, 50..53), times: 3, fault });
-    let outcome = ran(&plan, &mut SimulatedPort::new(disk));
+    let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     assert_eq!((outcome.failed, outcome.late, outcome.frames), (3, 3, 1000));
 }
 
 #[test]
 fn too_many_streams_are_late_and_the_run_ends() {
-    let mut plan = plan(400, 10);
-    plan.size = ByteCount(8 << 30);
+    let shape = Shape::one(ByteCount(8 << 30));
+    let plan = Plan::new(&profile(), 400, 8, Duration::from_secs(10), shape).unwrap();
     let disk = SimulatedDisk::new(&DiskModel::preset("st39183w").unwrap());
-    let outcome = ran(&plan, &mut SimulatedPort::new(disk));
+    let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     assert_eq!(outcome.frames, 400 * 250);
-    assert_eq!(outcome.late, late_by_the_log(&plan, &outcome));
     assert!(outcome.never > 50_000 && outcome.late_rounds > 200, "{}", outcome.never);
     let demand = plan.rate();
     assert!(outcome.rate() < units::BitRate(demand.0 / 4), "{} of {demand}", outcome.rate());
@@ -100,8 +99,8 @@ fn who_stops_a_run_gets_what_there_was() {
         progress.judged < 100
     };
     let mut port = SimulatedPort::new(ssd());
-    let outcome = run(&plan(10, 60), &mut port, false, &mut go_on).unwrap();
-    assert!(!outcome.complete && !outcome.all_operations);
+    let outcome = run(&plan(10, 60), &mut port, &mut Vec::new(), &mut go_on).unwrap();
+    assert!(!outcome.complete);
     assert_eq!((outcome.frames, outcome.late), (judged, 0));
 }
 
@@ -116,8 +115,8 @@ impl Port for Oversleeps {
     fn now(&self) -> Moment {
         self.inner.now()
     }
-    fn begin(&mut self, tag: u64, offset: u64, len: u64) -> Result<(), DeviceError> {
-        self.inner.begin(tag, offset, len)
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.inner.begin(request)
     }
     fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
         if let Some((_, time)) = self.once.take_if(|(from, _)| *from <= self.inner.now()) {
@@ -136,7 +135,7 @@ fn what_the_meter_is_late_with_is_not_the_storages() {
     let disk = ssd();
     let once = Some((Moment::from_secs(5), Duration::from_secs(1)));
     let mut port = Oversleeps { inner: SimulatedPort::new(disk.clone()), disk, once };
-    let outcome = ran(&plan(10, 20), &mut port);
+    let (outcome, _) = ran(&plan(10, 20), &mut port);
     assert!(outcome.late > 100, "{} late", outcome.late);
     assert_eq!(outcome.late_by_storage(), 0);
     assert!(!outcome.valid());
@@ -144,29 +143,38 @@ fn what_the_meter_is_late_with_is_not_the_storages() {
 }
 
 #[test]
-fn every_stream_has_a_part_of_its_own() {
-    let plan = plan(7, 10);
-    let part = |stream: u32| {
-        let offsets = (0..plan.frames() * 20).map(|frame| plan.offset(stream, frame));
-        let (first, last) = (offsets.clone().min().unwrap(), offsets.max().unwrap());
-        (first, last + plan.frame.0)
+fn a_profile_that_mixes_is_drawn_as_it_says() {
+    let mut mixed = profile();
+    (mixed.read_percent, mixed.random_percent) = (70, 20);
+    let shape = Shape::one(ByteCount(16 << 30));
+    let plan = Plan::new(&mixed, 10, 8, Duration::from_secs(400), shape).unwrap();
+    let all = || (0..10).flat_map(|stream| (0..10_000).map(move |frame| (stream, frame)));
+    let share = |of: fn(&Ask) -> bool| {
+        all().filter(|(stream, frame)| of(&plan.ask(*stream, *frame))).count()
     };
-    for stream in 1..7 {
-        assert!(part(stream - 1).1 <= part(stream).0, "stream {stream}");
+    let written = share(|access| access.kind == Kind::Write);
+    let random = share(|access| access.random);
+    let both = share(|access| access.random && access.kind == Kind::Write);
+    // Of 100,000: five standard deviations are 700 or less.
+    assert!(written.abs_diff(30_000) < 700 && random.abs_diff(20_000) < 700, "{written} {random}");
+    assert!(both.abs_diff(6_000) < 400, "{both}: the one says nothing of the other");
+    for (stream, frame) in all() {
+        let access = plan.ask(stream, frame);
+        let part = (16 << 30) / 10 / plan.stride() * plan.stride();
+        let inside = u64::from(stream) * part..(u64::from(stream) + 1) * part;
+        assert!(inside.contains(&access.offset), "{access:?} of stream {stream}");
     }
-    assert!(part(6).1 <= plan.size.0);
 }
 
 #[test]
 fn what_cannot_be_run_is_refused() {
     let time = Duration::from_secs(1);
-    let size = ByteCount::mib(1);
+    let shape = Shape::one(ByteCount::mib(1));
     let refused = |name: &str| {
         let profile = profiles::named(name).unwrap();
-        Plan::new(&profile, 10, 8, time, size).unwrap_err().to_string()
+        Plan::new(&profile, 10, 8, time, shape).unwrap_err().to_string()
     };
     assert!(refused("ebu3362-edit").contains("no fps"));
-    assert!(refused("dpx10-hd").contains("each of its frames is a file"));
-    assert!(refused("ingest-xavc300-25").contains("it writes"));
+    assert!(refused("ebu3362-edit").contains("meter transfers"));
     assert!(refused("xdcam422").contains("too small for 10 streams"));
 }

@@ -3,7 +3,8 @@
 
 use device::SimulatedDisk;
 use disk::DiskModel;
-use meter::rounds::{Capacity, Cut, Order, Outcome, Plan, SimulatedPort, most_streams, run};
+use meter::rounds::{Capacity, Cut, Order, Outcome, Plan, most_streams, run};
+use meter::target::SimulatedPort;
 use std::convert::Infallible;
 use units::{BitRate, ByteCount};
 

@@ -6,7 +6,8 @@ use super::{Cell, Figure, Report, Table};
 use device::SimulatedDisk;
 use disk::DiskModel;
 use meter::report::{Plot, Series, Shape};
-use meter::rounds::{Outcome, Plan, SimulatedPort, most_streams, run as run_rounds};
+use meter::rounds::{Outcome, Plan, most_streams, run as run_rounds};
+use meter::target::SimulatedPort;
 use units::ByteCount;
 
 /// The most that the paper's raw disk holds; the table ends there.

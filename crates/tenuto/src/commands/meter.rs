@@ -6,9 +6,8 @@ use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, facts};
 use device::{BlockDevice, FileDevice, Method, OpenOptions, SimulatedDisk, describe};
 use disk::DiskModel;
-use meter::rounds::{
-    DevicePort, Order, Outcome, Pace, Plan, Port, SimulatedPort, Spread, run_together,
-};
+use meter::rounds::{Order, Outcome, Pace, Plan, Spread, run_together};
+use meter::target::{Port, QueuedPort, SimulatedPort};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -83,9 +82,9 @@ fn real(args: &Args<'_>, path: &Path, origin: Instant) -> Result<Job, Failure> {
     let plan = plan(args, &path.display().to_string(), device.geometry().size)?;
     let named = args.text("method");
     let method: Method = named.parse().unwrap_or_else(|_| panic!("the table offers {named}"));
-    let pool = DevicePort::pool(plan.at_once, plan.block);
+    let pool = QueuedPort::pool(plan.at_once, plan.block);
     let queue = device.queue_by(method, plan.at_once, &pool)?;
-    let port = DevicePort::new(&device, queue, pool, origin);
+    let port = QueuedPort::new(&device, queue, pool, origin);
     Ok((plan, Box::new(port)))
 }
 

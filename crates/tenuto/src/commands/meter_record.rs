@@ -4,26 +4,61 @@
 //!   DIR/scenario.json      what was asked
 //!   DIR/environment.json   on which machine
 //!   DIR/summary.json       what came out: as --json
-//!   DIR/operations.csv     every read (of `meter run`)
+//!   DIR/operations.parquet every operation (of `meter run`)
+//!   DIR/seconds.csv        what came in each second (of `meter run`)
 //!   DIR/report.html        all that for people; needs nothing beside it
 //! ```
 
 use super::meter_blame::Blame;
-use super::meter_streams::{self, Asked, Probe, late, purpose, time};
+use super::meter_streams::{self, Asked, Probe, late, moved, purpose, time};
+use super::meter_target::Spot;
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out;
 use meter::capacity::{Rule, Verdict};
+use meter::log::{Behind, FILE, LogError, Room, Sink, Written, behind};
 use meter::report::{Block, Page, Plot, PlotError, Series, Shape};
 use meter::streams::{Outcome, Plan, Times};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The directory for the run, if one is wanted.
 pub(super) fn prepare(args: &Args<'_>) -> Result<Option<PathBuf>, Failure> {
     args.maybe::<PathBuf>("out").map(meter_streams::free).transpose()
+}
+
+/// The log of a run, if it has a directory.
+pub(super) fn log(dir: Option<&Path>, spot: &Spot) -> Result<(Sink, Option<Behind>), Failure> {
+    let Some(dir) = dir else { return Ok((Sink::none(), None)) };
+    // In virtual time there is nothing to be late with.
+    let room = if spot.is_simulated() { Room::Wait } else { Room::Count };
+    let (sink, behind) = behind(&dir.join(FILE), BLOCKS, room)?;
+    Ok((sink, Some(behind)))
+}
+
+/// Waits until it is written; says what is not in it.
+pub(super) fn end_log(behind: Behind, sink: Sink) -> Result<Written, Failure> {
+    let written = behind.finish(sink, &[])?;
+    if let Some(first) = written.first_lost {
+        out::note(&format!(
+            "{FILE} lacks {} operations, the first of them due after {}: they came faster than the \
+             log could be written. Put --out on faster storage that is not measured",
+            written.lost,
+            time(Duration::from_nanos(first)),
+        ));
+    }
+    Ok(written)
+}
+
+/// Of 16 Ki operations each: 200 MB of memory at most.
+const BLOCKS: usize = 128;
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        Self::of(&error.to_string())
+    }
 }
 
 /// What `meter run --json` prints.
@@ -49,6 +84,8 @@ pub(super) fn summary(
             "late_by_meter": second.late_by_meter,
             "longest_own": second.longest_own.as_secs_f64(),
             "longest_response": second.longest_response.as_secs_f64(),
+            "bytes_read": second.bytes_read.0,
+            "bytes_written": second.bytes_written.0,
         })
     });
     let mut all = short(outcome);
@@ -78,9 +115,13 @@ fn short(outcome: &Outcome) -> Value {
         "rounds": outcome.rounds,
         "late_rounds": outcome.late_rounds,
         "longest_outage": outcome.longest_outage().as_secs_f64(),
-        "bytes": outcome.bytes.0,
+        "bytes": outcome.bytes().0,
+        "bytes_read": outcome.reads.bytes.0,
+        "bytes_written": outcome.writes.bytes.0,
         "bits_per_s": outcome.rate().0,
-        "service": times(&outcome.service),
+        "service": times(&outcome.service()),
+        "read_service": times(&outcome.reads.service),
+        "write_service": times(&outcome.writes.service),
         "response": times(&outcome.response),
         "meter_lateness": times(&outcome.issue),
     })
@@ -101,11 +142,15 @@ fn times(times: &Times) -> Value {
 fn scenario(asked: &Asked) -> Value {
     json!({
         "profile": asked.profile,
-        "target": asked.target,
+        "target": asked.spot.target,
+        "layout": asked.layout.name(),
+        "size": asked.spot.size.0,
+        "fill_level": asked.spot.fill_level,
         "buffer_frames": asked.buffer,
         "duration": asked.duration.as_secs_f64(),
-        "buffered": asked.buffered,
-        "method": asked.method,
+        "buffered": asked.spot.buffered,
+        "destructive": asked.spot.destructive,
+        "method": asked.spot.method.name(),
     })
 }
 
@@ -161,15 +206,17 @@ pub(super) fn write_run(
     }
     let page = Page {
         title: format!("{} streams of {}", plan.streams, asked.profile.name),
-        summary: format!("{} on {}: {} frames.", asked.profile.title, asked.target, late(outcome)),
+        summary: format!(
+            "{} on {}: {} frames.",
+            asked.profile.title,
+            asked.spot.target,
+            late(outcome)
+        ),
         blocks,
     };
     save_all(dir, asked, summary, &page)?;
-    let path = dir.join("operations.csv");
-    log(&path, outcome).map_err(|error| cannot_write(&path, &error))?;
-    if !outcome.all_operations {
-        out::note("operations.csv has the first of the reads only: there were too many");
-    }
+    let path = dir.join("seconds.csv");
+    seconds(&path, outcome).map_err(|error| cannot_write(&path, &error))?;
     out::note(&format!("wrote {}", dir.join("report.html").display()));
     Ok(())
 }
@@ -232,7 +279,7 @@ pub(super) fn write_capacity(
         blocks.extend(blame.blocks()?);
     }
     let page = Page {
-        title: format!("Streams of {} on {}", asked.profile.name, asked.target),
+        title: format!("Streams of {} on {}", asked.profile.name, asked.spot.target),
         summary: format!("Holds {}.", said[0].1),
         blocks,
     };
@@ -249,18 +296,17 @@ fn run_blocks(plan: &Plan, outcome: &Outcome) -> Result<Vec<Block>, Failure> {
     let head = ["time", "half within", "95 %", "99 %", "99.9 %", "all"];
     let mut blocks = vec![
         Block::Text(format!(
-            "Read by {}; {} at {}. In time is within {} of when a frame was to be asked for. \
-             Longest outage: {}.",
+            "Done by {}; {}. In time is within {} of when a frame was to be asked for. Longest \
+             outage: {}.",
             outcome.method,
-            outcome.bytes,
-            outcome.rate(),
+            moved(outcome),
             time(plan.allowed()),
             time(outcome.longest_outage()),
         )),
         Block::Table {
             head: head.map(str::to_owned).into(),
             rows: vec![
-                row("service: from asking to having", &outcome.service),
+                row("service: from asking to having", &outcome.service()),
                 row("response: from when it was to be asked for", &outcome.response),
                 row("the meter's own lateness with asking", &outcome.issue),
             ],
@@ -332,25 +378,23 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Nanoseconds from the start of the run.
-fn log(path: &Path, outcome: &Outcome) -> io::Result<()> {
+/// What came in each second, for those who draw.
+fn seconds(path: &Path, outcome: &Outcome) -> io::Result<()> {
     let mut file = io::BufWriter::new(std::fs::File::create(path)?);
-    file.write_all(b"stream,frame,intended_ns,start_ns,end_ns,ok,meter_ns\n")?;
-    let mut line = String::new();
-    for op in &outcome.operations {
-        line.clear();
-        let _ = writeln!(
-            line,
-            "{},{},{},{},{},{},{}",
-            op.stream,
-            op.frame,
-            op.intended.as_nanos(),
-            op.start.as_nanos(),
-            op.end.as_nanos(),
-            op.ok,
-            op.meter.as_nanos()
-        );
-        file.write_all(line.as_bytes())?;
+    file.write_all(
+        b"second,frames_due,late,late_by_meter,bytes_read,bytes_written,longest_response_ns\n",
+    )?;
+    for (number, of) in outcome.seconds.iter().enumerate() {
+        writeln!(
+            file,
+            "{number},{},{},{},{},{},{}",
+            of.frames,
+            of.late,
+            of.late_by_meter,
+            of.bytes_read.0,
+            of.bytes_written.0,
+            of.longest_response.as_nanos()
+        )?;
     }
     file.flush()
 }

@@ -3,36 +3,31 @@
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable};
+use crate::commands::meter_target::{Spot, Target, Traffic};
 use crate::commands::{meter_profiles, meter_record};
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table, facts};
 use crate::show;
-use device::{BlockDevice, DeviceError, Method, SimulatedDisk};
-use disk::DiskModel;
+use device::{DeviceError, Method};
 use meter::blame::{First, Sampler};
 use meter::capacity::{Found, Purpose, Rule, Search, Step, Verdict};
-use meter::profiles::Profile;
-use meter::rounds::{DevicePort, SimulatedPort};
-use meter::streams::{self, Outcome, Place, PlaceError, Plan, PlanError, Progress};
+use meter::log::{Keep, Sink};
+use meter::profiles::{Pattern, Profile};
+use meter::streams::{self, Outcome, Plan, PlanError, Progress};
+use meter::target::Layout;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
-use units::{ByteCount, show_duration};
+use std::time::Duration;
+use units::show_duration;
 
 /// What is asked, the same for a run and for a search.
 pub(super) struct Asked {
     pub(super) profile: Profile,
-    pub(super) target: String,
+    pub(super) spot: Spot,
+    pub(super) layout: Layout,
     pub(super) buffer: u32,
     pub(super) duration: Duration,
-    pub(super) buffered: bool,
-    pub(super) method: String,
-}
-
-/// What is read.
-enum Target {
-    Simulated(Box<DiskModel>),
-    Real { place: Box<Place>, method: Method },
 }
 
 /// A run of a search.
@@ -44,26 +39,29 @@ pub(super) struct Probe {
     pub(super) blame: Option<Blame>,
 }
 
-/// What stands before a model's name.
-const SIMULATED: &str = "sim:";
-
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let asked = Asked::new(args)?;
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
     let bar = Bar::new();
     let streams: u32 = args.count("streams");
-    let target = asked.open(args, streams, &stop, &bar)?;
+    let target = asked.open(streams, &stop, &bar)?;
     let plan = asked.plan(streams, asked.duration, &target)?;
     let mut show = |progress: Progress| {
         bar.say(&format!("{}, {} late", time(progress.elapsed), progress.late));
         !stop.load(Ordering::Relaxed)
     };
     let sampler = asked.watch()?;
-    let outcome = target.attempt(&plan, dir.is_some(), &mut show)?;
+    let (mut sink, behind) = meter_record::log(dir.as_deref(), &asked.spot)?;
+    let outcome = attempt(&target, &plan, &mut sink, &mut show);
+    let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
+    let outcome = outcome?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     drop(bar);
-    let summary = meter_record::summary(&asked, &plan, &outcome, blame.as_ref());
+    let mut summary = meter_record::summary(&asked, &plan, &outcome, blame.as_ref());
+    if let Some(written) = written {
+        summary["log"] = json!({ "records": written.records, "lost": written.lost });
+    }
     if let Some(dir) = &dir {
         meter_record::write_run(dir, &asked, &plan, &outcome, blame.as_ref(), &summary)?;
     }
@@ -88,10 +86,10 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
     let bar = Bar::new();
-    let target = asked.open(args, 1, &stop, &bar)?;
+    let most = args.count::<u32>("most");
+    let target = asked.open(most, &stop, &bar)?;
     let one = asked.plan(1, asked.duration, &target)?;
-    let room = u32::try_from(target.size().0 / one.stride()).unwrap_or(u32::MAX);
-    let most = args.count::<u32>("most").min(room);
+    let most = most.min(target.shape().most_streams(one.stride()));
     let mut search = Search::new(most, PROBES);
     let mut probes: Vec<Probe> = Vec::new();
     let mut trouble = None;
@@ -189,7 +187,7 @@ fn probe(
         !over && !stop.load(Ordering::Relaxed)
     };
     let sampler = asked.watch()?;
-    let outcome = target.attempt(&plan, false, &mut go_on)?;
+    let outcome = attempt(target, &plan, &mut Sink::none(), &mut go_on)?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     let held = match decided {
         Some(held) if !outcome.complete => held,
@@ -204,113 +202,69 @@ impl Asked {
         let Some(profile) = args.maybe::<String>("profile") else {
             return Err(Failure::usage("--profile is missing").hint(hint));
         };
-        let Some(target) = args.maybe::<String>("target") else {
-            return Err(Failure::usage("--target is missing")
-                .hint("a directory, a file or a block device, or sim:MODEL"));
+        let profile = meter_profiles::named(&profile)?;
+        let method = args.text("method");
+        let method = method.parse().unwrap_or_else(|_| panic!("the table offers {method}"));
+        let spot = Spot::new(args, method)?;
+        let layout = match args.text("layout").as_str() {
+            "profile" if profile.pattern == Pattern::FilePerFrame => Layout::FilePerFrame,
+            "profile" => Layout::OneFile,
+            named => named.parse().unwrap_or_else(|error: String| panic!("{error}")),
         };
-        Ok(Self {
-            profile: meter_profiles::named(&profile)?,
-            target,
-            buffer: args.count("buffer"),
-            duration: args.get("duration"),
-            buffered: args.has("buffered"),
-            method: args.text("method"),
-        })
+        if !layout.is_single() && method != Method::Best && method != Method::Threads {
+            return Err(Failure::usage(format!("--method {method} is for a single file"))
+                .hint("many files are read and written by threads"));
+        }
+        let (buffer, duration) = (args.count("buffer"), args.get("duration"));
+        Ok(Self { profile, spot, layout, buffer, duration })
     }
 
     /// Watches this machine, unless the storage is not on it.
     fn watch(&self) -> Result<Option<Sampler>, Failure> {
-        if self.target.starts_with(SIMULATED) {
+        if self.spot.is_simulated() {
             return Ok(None);
         }
-        meter_blame::watch(Path::new(&self.target)).map(Some)
+        meter_blame::watch(Path::new(&self.spot.target)).map(Some)
     }
 
     fn plan(&self, streams: u32, length: Duration, target: &Target) -> Result<Plan, Failure> {
-        let mut plan = Plan::new(&self.profile, streams, self.buffer, length, target.size())?;
+        let mut plan = Plan::new(&self.profile, streams, self.buffer, length, target.shape())?;
         plan.blocking = target.is_blocking();
         Ok(plan)
     }
 
-    /// Makes and fills what is to be read, if there is nothing.
-    fn open(
-        &self,
-        args: &Args<'_>,
-        streams: u32,
-        stop: &AtomicBool,
-        bar: &Bar,
-    ) -> Result<Target, Failure> {
+    /// Makes and fills what is to be used, if there is nothing. There will be so many streams at
+    /// most.
+    fn open(&self, streams: u32, stop: &AtomicBool, bar: &Bar) -> Result<Target, Failure> {
         // Before anything is written.
         if let Some(why) = self.profile.cannot_run() {
             let name = self.profile.name.clone();
             return Err(PlanError::Profile { name, why }.into());
         }
-        if let Some(name) = self.target.strip_prefix(SIMULATED) {
-            if self.method != "best" || self.buffered {
-                let sentence = format!("{} is not read through a kernel", self.target);
-                return Err(Failure::usage(sentence).hint("leave out --method and --buffered"));
-            }
-            let model = DiskModel::preset(name).ok_or_else(|| {
-                Failure::usage(format!("there is no disk model '{name}'"))
-                    .hint("`tenuto disk models` lists them")
-            })?;
-            return Ok(Target::Simulated(Box::new(model)));
+        let slot = self.profile.slot();
+        let mut shape = self.spot.shape(self.layout, streams, slot)?;
+        if self.layout == Layout::FilePerStream && shape.most_streams(slot) == 0 {
+            // Fewer streams, with files that hold a frame.
+            let most = u32::try_from(shape.size().0 / slot).unwrap_or(u32::MAX);
+            shape = self.spot.shape(self.layout, most.clamp(1, streams), slot)?;
         }
-        let size: ByteCount = args.get("size");
-        let mut show = |done| {
-            bar.bytes("filling", done, Some(size.0));
-            !stop.load(Ordering::Relaxed)
-        };
-        let path = Path::new(&self.target);
-        if path.is_dir() {
-            Plan::new(&self.profile, streams, self.buffer, self.duration, size)?;
+        if Path::new(&self.spot.target).is_dir() {
+            Plan::new(&self.profile, 1, self.buffer, self.duration, shape)?;
         }
-        let place = Place::at(path, size, !self.buffered, &mut show)?;
-        if !self.buffered && !place.device.is_direct() {
-            out::note(&format!(
-                "{} is read through the page cache, so this may be memory's speed: its file \
-                 system cannot do without",
-                self.target
-            ));
-        }
-        let method = self.method.parse();
-        let method = method.unwrap_or_else(|_| panic!("the table offers {}", self.method));
-        Ok(Target::Real { place: Box::new(place), method })
+        self.spot.open(shape, self.profile.read_percent < 100, stop, bar)
     }
 }
 
-impl Target {
-    fn size(&self) -> ByteCount {
-        match self {
-            Self::Simulated(model) => model.capacity(),
-            Self::Real { place, .. } => place.device.geometry().size,
-        }
-    }
-
-    fn is_blocking(&self) -> bool {
-        let one_by_one = [Method::Pread, Method::Preadv2, Method::Mmap, Method::MmapAll];
-        matches!(self, Self::Real { method, .. } if one_by_one.contains(method))
-    }
-
-    fn attempt(
-        &self,
-        plan: &Plan,
-        log: bool,
-        go_on: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<Outcome, DeviceError> {
-        match self {
-            Self::Simulated(model) => {
-                let mut port = SimulatedPort::new(SimulatedDisk::new(model));
-                streams::run(plan, &mut port, log, go_on)
-            }
-            Self::Real { place, method } => {
-                let pool = DevicePort::pool(plan.at_once, plan.frame);
-                let queue = place.device.queue_by(*method, plan.at_once, &pool)?;
-                let mut port = DevicePort::new(&place.device, queue, pool, Instant::now());
-                streams::run(plan, &mut port, log, go_on)
-            }
-        }
-    }
+/// One run of streams.
+fn attempt(
+    target: &Target,
+    plan: &Plan,
+    log: &mut dyn Keep,
+    go_on: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, DeviceError> {
+    let traffic = Traffic { at_once: plan.at_once, largest: plan.frame, writes: plan.writes() };
+    let mut port = target.port(&traffic)?;
+    streams::run(plan, &mut *port, log, go_on)
 }
 
 fn page(asked: &Asked, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) -> String {
@@ -321,11 +275,11 @@ fn page(asked: &Asked, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) ->
             "streams",
             format!("{} of {}, {} together", plan.streams, asked.profile.name, plan.rate()),
         ),
-        ("read by", outcome.method.clone()),
-        ("read", format!("{} at {}", outcome.bytes, outcome.rate())),
+        ("done by", outcome.method.clone()),
+        ("moved", moved(outcome)),
         ("frames", late(outcome)),
         ("longest outage", time(outcome.longest_outage())),
-        ("service", quantiles(&outcome.service)),
+        ("service", quantiles(&outcome.service())),
         (
             "response",
             format!("{}; in time is {}", quantiles(&outcome.response), time(plan.allowed())),
@@ -341,10 +295,20 @@ fn page(asked: &Asked, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) ->
         ("the meter", format!("asks late by {}", quantiles(&outcome.issue))),
     ];
     if outcome.failed > 0 {
-        lines.push(("failed", format!("{} reads", outcome.failed)));
+        lines.push(("failed", format!("{} operations", outcome.failed)));
     }
     lines.extend(blame.map(|blame| ("broke first", blame.first.sentence.clone())));
     facts(&lines)
+}
+
+/// Read and written.
+pub(super) fn moved(outcome: &Outcome) -> String {
+    let (read, written, rate) = (outcome.reads.bytes, outcome.writes.bytes, outcome.rate());
+    match (read.0, written.0) {
+        (_, 0) => format!("{read} read, at {rate}"),
+        (0, _) => format!("{written} written, at {rate}"),
+        _ => format!("{read} read and {written} written, at {rate}"),
+    }
 }
 
 pub(super) fn late(outcome: &Outcome) -> String {
@@ -449,12 +413,6 @@ pub(super) fn time(time: Duration) -> String {
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
         Self::of(&error.to_string()).code(Code::Usage)
-    }
-}
-
-impl From<PlaceError> for Failure {
-    fn from(error: PlaceError) -> Self {
-        Self::of(&error.to_string())
     }
 }
 

@@ -9,6 +9,7 @@ mod meter_compare;
 mod meter_profiles;
 mod meter_record;
 mod meter_streams;
+mod meter_target;
 mod models;
 mod plan;
 mod play;

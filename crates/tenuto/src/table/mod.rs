@@ -10,6 +10,7 @@
 mod analysis;
 mod disks;
 mod emulation;
+mod measured;
 mod metering;
 mod published;
 mod shell;

@@ -82,7 +82,8 @@ fn reproductions_are_listed_made_and_never_overwritten_unasked() {
 fn a_run_says_what_the_machine_did_and_two_runs_are_compared() {
     let room = Room::new();
     room.write("film.bin", vec![7; 8 << 20]);
-    let line = "meter run --profile dvcpro50 --target film.bin --streams 1 --duration 2s --out real";
+    let line =
+        "meter run --profile dvcpro50 --target film.bin --streams 1 --duration 2s --out real";
     let real = room.run(&format!("{line} --json"));
     let real: serde_json::Value = serde_json::from_str(&real.out).unwrap();
     assert!(!real["blame"]["broke_first"]["sentence"].as_str().unwrap().is_empty());

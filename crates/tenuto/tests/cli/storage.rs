@@ -1,6 +1,7 @@
 //! `meter run`, `meter capacity` and `meter profiles`: what they find, leave behind and refuse.
 
 use crate::program::Room;
+use meter::log::{read, recount};
 
 const SIMULATED: &str = "--profile xdcam422 --target sim:ssd-sata --duration 4s";
 
@@ -27,16 +28,20 @@ fn profiles_are_listed_explained_and_computed_again() {
 fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     let room = Room::new();
     let line = format!("meter run {SIMULATED} --streams 3");
-    let report = room.json(&format!("{line} --out monday"));
+    let mut report = room.json(&format!("{line} --out monday"));
     assert_eq!((&report["frames"], &report["late"]), (&300.into(), &0.into()));
     assert_eq!((&report["valid"], &report["complete"]), (&true.into(), &true.into()));
     assert_eq!(report["each_stream"].as_array().unwrap().len(), 3);
-    assert_eq!(report, room.json(&line));
     let kept: serde_json::Value =
         serde_json::from_slice(&room.read("monday/summary.json")).unwrap();
     assert_eq!(kept, report);
-    let log = String::from_utf8(room.read("monday/operations.csv")).unwrap();
-    assert_eq!(log.lines().count(), 301, "a line per read and the head");
+    let logged = report.as_object_mut().unwrap().remove("log").unwrap();
+    assert_eq!((&logged["records"], &logged["lost"]), (&300.into(), &0.into()));
+    assert_eq!(report, room.json(&line));
+    let counted = recount(read(&room.path("monday")).unwrap()).unwrap();
+    assert_eq!((counted.frames, counted.late), (300, 0), "the log says the same");
+    let seconds = String::from_utf8(room.read("monday/seconds.csv")).unwrap();
+    assert_eq!(seconds.lines().count(), 1 + report["seconds"].as_array().unwrap().len());
     let page = String::from_utf8(room.read("monday/report.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("300, none late"), "{page}");
     room.fails(&format!("{line} --out monday"), 1, "monday is not empty");
@@ -75,9 +80,39 @@ fn a_directory_is_left_as_it_was_and_a_file_is_only_read() {
             assert_eq!((&report["frames"], &report["failed"]), (&10.into(), &0.into()), "{report}");
         }
     }
+    for layout in ["shared-file", "file-per-stream", "file-per-frame"] {
+        let done = room.run(&format!("{line} --target films --layout {layout}"));
+        let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!((&report["frames"], &report["failed"]), (&10.into(), &0.into()), "{report}");
+        assert_eq!(report["bytes_written"], 0);
+    }
     let inside: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
     assert_eq!(inside.len(), 1, "{inside:?}");
     assert!(room.read("films/mine.mkv") == vec![7; 3 << 20]);
+}
+
+#[test]
+fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_by_name() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    room.write("films/mine.mkv", vec![7; 16 << 20]);
+    let line = "meter run --profile ingest-xavc300-25 --duration 200ms --size 16MiB --json";
+    for layout in ["one-file", "shared-file", "file-per-stream", "file-per-frame"] {
+        let done = room.run(&format!("{line} --streams 2 --target films --layout {layout}"));
+        let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        let bytes = (&report["bytes_read"], &report["bytes_written"]);
+        assert_eq!(bytes, (&0.into(), &(10 * 1_500_000).into()), "{report}");
+    }
+    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be written over");
+    let other = format!("{line} --target films/mine.mkv --destructive films/other.mkv");
+    room.fails(&other, 2, "names something else than --target");
+    assert!(room.read("films/mine.mkv") == vec![7; 16 << 20]);
+    let named = format!("{line} --target films/mine.mkv --destructive films/mine.mkv");
+    let report: serde_json::Value = serde_json::from_str(&room.run(&named).out).unwrap();
+    assert_eq!(report["bytes_written"], 5 * 1_500_000, "{report}");
+    assert!(room.read("films/mine.mkv") != vec![7; 16 << 20]);
+    let inside: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
+    assert_eq!(inside.len(), 1, "{inside:?}");
 }
 
 #[test]
@@ -90,7 +125,19 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         ("meter run --profile xdcam422 --target holes.bin", 1, "no place on disk"),
         ("meter run --profile xdcam422 --target nothing", 1, "cannot open nothing"),
         ("meter run --profile xdcam422 --target sim:floppy", 2, "no disk model 'floppy'"),
-        ("meter run --profile dpx10-hd --target .", 2, "each of its frames is a file"),
+        ("meter run --profile dpx10-hd --target holes.bin", 2, "file-per-frame takes many"),
+        (
+            "meter run --profile xdcam422 --target . --layout file-per-stream --method mmap",
+            2,
+            "single",
+        ),
+        ("meter run --profile xdcam422 --target . --fill-level 99 --size 1KiB", 2, "too small"),
+        ("meter run --profile xdcam422 --target holes.bin --fill-level 99", 2, "for a directory"),
+        (
+            "meter run --profile xdcam422 --target sim:ssd-sata --fill-level 9",
+            2,
+            "through a kernel",
+        ),
         ("meter capacity --profile ebu3362-edit --target .", 2, "it has no fps"),
         ("meter run --profile xdcam422 --target . --size 1KiB", 2, "too small for 1 streams"),
         ("meter run --profile abr-hd --target sim:ssd-sata --duration 1s", 2, "too short"),

@@ -1,15 +1,18 @@
-//! Rounds on a simulated disk, in its virtual time.
+//! A simulated disk, in its virtual time.
 
-use super::{Arrived, Port};
+use super::{Arrived, Port, Request};
+use crate::log::Kind;
 use device::{DeviceError, SimulatedDisk};
 use std::collections::BTreeMap;
-use units::Moment;
+use units::{ByteCount, Moment};
 
 /// Asks a simulated disk for times and touches no bytes.
 #[derive(Debug)]
 pub struct SimulatedPort {
     disk: SimulatedDisk,
     asked: u64,
+    /// From the beginning of one file to that of the next.
+    each: u64,
     /// By when it arrives and when it was asked for: the tag, and how it went.
     under_way: BTreeMap<(Moment, u64), (u64, Result<(), DeviceError>)>,
 }
@@ -17,7 +20,13 @@ pub struct SimulatedPort {
 impl SimulatedPort {
     /// Reads from this disk, which nobody else uses meanwhile.
     pub fn new(disk: SimulatedDisk) -> Self {
-        Self { disk, asked: 0, under_way: BTreeMap::new() }
+        Self { disk, asked: 0, each: 0, under_way: BTreeMap::new() }
+    }
+
+    /// As if there were files of `each` bytes on it, one after another. Opening and closing them
+    /// takes no time.
+    pub fn with_files(disk: SimulatedDisk, each: ByteCount) -> Self {
+        Self { each: each.0, ..Self::new(disk) }
     }
 }
 
@@ -26,8 +35,14 @@ impl Port for SimulatedPort {
         self.disk.now()
     }
 
-    fn begin(&mut self, tag: u64, offset: u64, len: u64) -> Result<(), DeviceError> {
-        let (done, result) = match self.disk.ask(offset, len) {
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        let Request { tag, kind, file, offset, len, .. } = request;
+        let offset = u64::from(file) * self.each + offset;
+        let asked = match kind {
+            Kind::Read => self.disk.ask(offset, len),
+            Kind::Write => self.disk.ask_write(offset, len),
+        };
+        let (done, result) = match asked {
             Ok(done) => (done, Ok(())),
             Err(error) => (self.disk.now(), Err(error)),
         };
@@ -48,7 +63,7 @@ impl Port for SimulatedPort {
             && entry.key().0 <= now
         {
             let ((at, _), (tag, result)) = entry.remove_entry();
-            done.push(Arrived { tag, at, result });
+            done.push(Arrived::new(tag, at, result));
         }
         Ok(())
     }

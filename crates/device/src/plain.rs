@@ -1,0 +1,72 @@
+//! A file that is opened with one call and asked nothing else: for who measures what opening,
+//! moving and closing take. Everybody else opens a [`FileDevice`](crate::FileDevice), which looks
+//! at a file before it uses it.
+
+use crate::file::cannot_open;
+use crate::{DeviceError, Direction};
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct PlainFile {
+    file: File,
+    path: PathBuf,
+}
+
+/// What a [`PlainFile`] is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// To be read.
+    Read,
+    /// To be read, and written over in places; it is there.
+    Update,
+    /// To be written anew; what was there is gone.
+    Create,
+}
+
+impl PlainFile {
+    /// Opens it. `direct`: past the page cache; fails where the file system cannot.
+    pub fn open(path: &Path, opening: Opening, direct: bool) -> Result<Self, DeviceError> {
+        let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
+        let flags = i32::try_from(flags.bits()).expect("open flags are an int");
+        let write = opening != Opening::Read;
+        let create = opening == Opening::Create;
+        let file = File::options()
+            .read(!create)
+            .write(write)
+            .create(create)
+            .truncate(create)
+            .custom_flags(flags)
+            .open(path)
+            .map_err(|error| cannot_open(path, error))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Fills `into` from `offset`, wholly or not at all. Where it was opened direct, place, length
+    /// and memory are whole blocks.
+    pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        let place = (offset, into.len());
+        let mut got = 0;
+        while got < into.len() {
+            match self.file.read_at(&mut into[got..], offset + got as u64) {
+                Ok(0) => {
+                    return Err(DeviceError::ends_early(Direction::Read, &self.path, place, got));
+                }
+                Ok(more) => got += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(DeviceError::io("reading", &self.path, place, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of `from` at `offset`; as for reading.
+    pub fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let done = self.file.write_all_at(from, offset);
+        done.map_err(|e| DeviceError::io("writing", &self.path, (offset, from.len()), e))
+    }
+}

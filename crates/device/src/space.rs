@@ -1,0 +1,23 @@
+//! How full a file system is.
+
+use crate::DeviceError;
+use crate::file::cannot_open;
+use std::path::Path;
+use units::ByteCount;
+
+/// Of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All of it, without what only the system's administrator may use.
+    pub total: ByteCount,
+    /// What is free for this user.
+    pub free: ByteCount,
+}
+
+/// Of the file system at `path`.
+pub fn space(path: &Path) -> Result<Space, DeviceError> {
+    let about = rustix::fs::statvfs(path).map_err(|error| cannot_open(path, error.into()))?;
+    let bytes = |blocks: u64| ByteCount(blocks.saturating_mul(about.f_frsize));
+    let reserved = about.f_bfree.saturating_sub(about.f_bavail);
+    Ok(Space { total: bytes(about.f_blocks.saturating_sub(reserved)), free: bytes(about.f_bavail) })
+}

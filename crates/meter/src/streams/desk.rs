@@ -1,0 +1,179 @@
+//! What is due, what is under way, and what waits for room.
+//!
+//! Frames of one number become due in the order of their streams' phases, and all of them before
+//! any of the next number: so what is due next needs no search.
+
+use super::plan::Ask;
+use super::{Plan, index};
+use crate::target::{Port, Request};
+use device::DeviceError;
+use std::collections::VecDeque;
+use std::time::Duration;
+use units::Moment;
+
+/// See the head of this file.
+pub(super) struct Desk<'a> {
+    plan: &'a Plan,
+    origin: Moment,
+    /// Streams in the order of their phases.
+    order: Vec<u32>,
+    /// The next to become due: whose of `order`, and which frame.
+    next: usize,
+    round: u64,
+    /// When frames of this round are to be asked for, but for the phase.
+    round_begins: Moment,
+    streams: Vec<State>,
+    /// Streams that may ask, and since when; one entry a frame.
+    ready: VecDeque<(u32, Moment)>,
+    /// By tag.
+    under_way: Vec<Option<Asked>>,
+    free: Vec<usize>,
+    /// Before this moment nothing could be asked for, for no fault of the meter.
+    pub(super) unable_until: Moment,
+}
+
+/// A frame that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) stream: u32,
+    pub(super) frame: u64,
+    pub(super) ask: Ask,
+    pub(super) intended: Moment,
+    pub(super) start: Moment,
+    /// How late the meter itself was with it.
+    pub(super) own: Duration,
+    /// That, and what the meter's lateness with frames before left this one.
+    pub(super) inherited: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Frames that became due.
+    came_due: u64,
+    /// Frames that were put among the ready ones.
+    put_ready: u64,
+    /// Frames that were asked for.
+    asked: u64,
+    under_way: u32,
+    /// What the meter's own lateness costs this stream until it has caught up.
+    inherited: Duration,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(plan: &'a Plan, origin: Moment) -> Self {
+        let mut order: Vec<u32> = (0..plan.streams).collect();
+        order.sort_by_key(|stream| plan.phase(*stream));
+        Self {
+            plan,
+            origin,
+            order,
+            next: 0,
+            round: 0,
+            round_begins: origin,
+            streams: vec![State::default(); index(plan.streams)],
+            ready: VecDeque::new(),
+            under_way: vec![None; index(plan.at_once)],
+            free: (0..index(plan.at_once)).rev().collect(),
+            unable_until: Moment::ZERO,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.round >= self.plan.frames()
+            && self.ready.is_empty()
+            && self.free.len() == self.under_way.len()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Moment> {
+        (self.round < self.plan.frames())
+            .then(|| self.round_begins + self.plan.phase(self.order[self.next]))
+    }
+
+    /// The frame that was asked for and has not come, if it is one.
+    pub(super) fn waiting_for(&self) -> impl Iterator<Item = &Asked> {
+        self.under_way.iter().flatten()
+    }
+
+    /// Asks for all that is due and has room.
+    pub(super) fn ask(&mut self, port: &mut dyn Port) -> Result<(), DeviceError> {
+        let now = port.now();
+        while let Some(moment) = self.next_due()
+            && moment <= now
+        {
+            let stream = self.order[self.next];
+            self.streams[index(stream)].came_due += 1;
+            self.next += 1;
+            if self.next == self.order.len() {
+                self.next = 0;
+                self.round += 1;
+                self.round_begins = self.origin + self.plan.fps.moment(self.round);
+            }
+            self.make_ready(stream, moment);
+        }
+        while !self.free.is_empty()
+            && let Some((stream, since)) = self.ready.pop_front()
+        {
+            self.ask_for(stream, since, port)?;
+        }
+        Ok(())
+    }
+
+    fn ask_for(
+        &mut self,
+        stream: u32,
+        since: Moment,
+        port: &mut dyn Port,
+    ) -> Result<(), DeviceError> {
+        let state = &mut self.streams[index(stream)];
+        let frame = state.asked;
+        // Most frames are asked for in the round in which they became due.
+        let begins = if frame == self.round {
+            self.round_begins
+        } else {
+            self.origin + self.plan.fps.moment(frame)
+        };
+        let intended = begins + self.plan.phase(stream);
+        let ask = self.plan.ask(stream, frame);
+        let slot = self.free.pop().expect("asked for with room only");
+        let able = since.max(self.unable_until);
+        let start = port.now();
+        port.begin(Request {
+            tag: slot as u64,
+            kind: ask.kind,
+            file: ask.file,
+            offset: ask.offset,
+            len: self.plan.frame.0,
+            handle: self.plan.handle(stream),
+        })?;
+        let own = start.since(able);
+        let caught_up = able <= intended;
+        state.inherited = if caught_up { own } else { state.inherited + own };
+        state.asked += 1;
+        state.under_way += 1;
+        let inherited = state.inherited;
+        self.under_way[slot] = Some(Asked { stream, frame, ask, intended, start, own, inherited });
+        Ok(())
+    }
+
+    /// One more frame of this stream may be asked for, if its buffer has room for it.
+    fn make_ready(&mut self, stream: u32, since: Moment) {
+        let state = &mut self.streams[index(stream)];
+        let ahead = state.put_ready - state.asked + u64::from(state.under_way);
+        if state.put_ready < state.came_due && ahead < u64::from(self.plan.buffer) {
+            state.put_ready += 1;
+            self.ready.push_back((stream, since));
+        }
+    }
+
+    pub(super) fn arrived(&mut self, tag: u64, at: Moment) -> Asked {
+        if self.free.is_empty() {
+            self.unable_until = self.unable_until.max(at);
+        }
+        let slot = usize::try_from(tag).expect("a tag is a place in memory");
+        let asked = self.under_way[slot].take().expect("what arrives was asked for");
+        self.free.push(slot);
+        self.streams[index(asked.stream)].under_way -= 1;
+        self.make_ready(asked.stream, at);
+        asked
+    }
+}

@@ -1,0 +1,165 @@
+//! Which bytes of which file belong to whom.
+//!
+//! ```text
+//!   one-file          │ stream 0   │ stream 1   │ stream 2   │      a part of the file each
+//!   shared-file       │ 0 ──▶      1 ──▶        2 ──▶        │     the whole file for all, begun
+//!                                                                  at different places
+//!   file-per-stream   │ stream 0 │  │ stream 1 │  │ stream 2 │
+//!   file-per-frame    │f│ │f│ │f│ │f│ ...                          opened, moved, closed
+//! ```
+//!
+//! A slot is the room of one frame: whole pages, so that reading past the page cache reads nothing
+//! twice.
+
+use std::str::FromStr;
+use units::ByteCount;
+
+/// How files are laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// One file, of which each stream has a part.
+    #[default]
+    OneFile,
+    /// One file that all go through.
+    SharedFile,
+    /// A file for each stream.
+    FilePerStream,
+    /// A file for each frame.
+    FilePerFrame,
+}
+
+/// What there is: so many files, equally long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// How they are used.
+    pub layout: Layout,
+    /// How many files.
+    pub files: u32,
+    /// Bytes of each.
+    pub each: ByteCount,
+}
+
+impl Layout {
+    /// By the names people type.
+    pub const NAMES: [(&str, Self); 4] = [
+        ("one-file", Self::OneFile),
+        ("shared-file", Self::SharedFile),
+        ("file-per-stream", Self::FilePerStream),
+        ("file-per-frame", Self::FilePerFrame),
+    ];
+
+    /// What people type.
+    pub fn name(self) -> &'static str {
+        let named = Self::NAMES.iter().find(|(_, layout)| *layout == self);
+        named.expect("every layout has its name").0
+    }
+
+    /// Whether it is a single file, so that one that is there already will do.
+    pub fn is_single(self) -> bool {
+        matches!(self, Self::OneFile | Self::SharedFile)
+    }
+}
+
+impl FromStr for Layout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::NAMES.iter().find(|(name, _)| *name == text);
+        named.map(|(_, layout)| *layout).ok_or_else(|| {
+            let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+            format!("'{text}' is no layout; say {}", names.join(", "))
+        })
+    }
+}
+
+impl Shape {
+    /// One file, or device, of this size.
+    pub fn one(size: ByteCount) -> Self {
+        Self { layout: Layout::OneFile, files: 1, each: size }
+    }
+
+    /// What `size` bytes make: `streams` is the most there will be, `slot` as [`slot`] has it.
+    pub fn of(layout: Layout, size: ByteCount, streams: u32, slot: u64) -> Self {
+        let (files, each) = match layout {
+            Layout::OneFile | Layout::SharedFile => (1, size.0),
+            Layout::FilePerStream => (streams, size.0 / u64::from(streams.max(1))),
+            Layout::FilePerFrame => (u32::try_from(size.0 / slot).unwrap_or(u32::MAX), slot),
+        };
+        Self { layout, files, each: ByteCount(units::align_down(each, PAGE)) }
+    }
+
+    /// All of it.
+    pub fn size(&self) -> ByteCount {
+        ByteCount(self.each.0.saturating_mul(self.files.into()))
+    }
+
+    /// How many streams it has room for.
+    pub fn most_streams(&self, slot: u64) -> u32 {
+        let slots = u32::try_from(self.each.0 / slot).unwrap_or(u32::MAX);
+        match self.layout {
+            Layout::OneFile => slots,
+            Layout::SharedFile => {
+                if slots == 0 {
+                    0
+                } else {
+                    u32::MAX
+                }
+            }
+            Layout::FilePerStream | Layout::FilePerFrame if slots == 0 => 0,
+            Layout::FilePerStream | Layout::FilePerFrame => self.files,
+        }
+    }
+
+    /// Where `streams` streams find their slots. There is room for them.
+    pub fn places(&self, streams: u32, slot: u64) -> Places {
+        let slots = match self.layout {
+            Layout::OneFile => self.each.0 / u64::from(streams) / slot,
+            Layout::SharedFile | Layout::FilePerStream => self.each.0 / slot,
+            Layout::FilePerFrame => u64::from(self.files / streams),
+        };
+        Places { layout: self.layout, streams: streams.into(), slots, slot }
+    }
+}
+
+/// Where streams find their slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    layout: Layout,
+    streams: u64,
+    /// Of each stream.
+    slots: u64,
+    slot: u64,
+}
+
+impl Places {
+    /// How many are one stream's.
+    pub fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Which file, and from which byte on. After the last the first comes again.
+    pub fn of(&self, stream: u32, number: u64) -> (u32, u64) {
+        let number = if number < self.slots { number } else { number % self.slots };
+        let before = u64::from(stream);
+        match self.layout {
+            Layout::OneFile => (0, (before * self.slots + number) * self.slot),
+            Layout::SharedFile => {
+                let begins = self.slots * before / self.streams;
+                (0, (begins + number) % self.slots * self.slot)
+            }
+            Layout::FilePerStream => (stream, number * self.slot),
+            Layout::FilePerFrame => {
+                let file = before * self.slots + number;
+                (u32::try_from(file).expect("below the number of files"), 0)
+            }
+        }
+    }
+}
+
+/// The room of a frame.
+pub(crate) fn slot(frame: ByteCount) -> u64 {
+    units::align_up(frame.0, PAGE)
+}
+
+/// Transfers past the page cache are whole pages, in place and length.
+pub(super) const PAGE: u64 = 4096;

@@ -1,0 +1,39 @@
+//! Targets: what is measured, one small file for each way of doing it.
+//!
+//! ```text
+//!   streams, transfers, rounds
+//!        │ begin(Request: read or write, file, offset, length)      ▲ Arrived: when, how it went
+//!        ▼                                                          │
+//!   Port ─┬─ QueuedPort      one file or block device by any of the kernel's ways (device::Queue)
+//!         ├─ FilesPort       many files, or files opened and closed each time: threads
+//!         ├─ SimulatedPort   a disk model in virtual time
+//!         └─ NullPort        nothing at all: what the meter itself costs
+//! ```
+//!
+//! [`Place`] is where: something that is there already, or files that are made and filled for the
+//! run and gone afterwards, laid out as [`Layout`] says. Nothing is written to what was not made
+//! for the run unless the caller says [`Writing::Destructive`].
+
+mod ballast;
+mod files;
+mod layout;
+mod made;
+mod null;
+mod place;
+mod port;
+mod queued;
+mod simulated;
+
+pub use ballast::Ballast;
+pub use files::{FilesPort, Use};
+pub(crate) use layout::slot;
+pub use layout::{Layout, Places, Shape};
+pub use made::MadeFiles;
+pub use null::NullPort;
+pub use place::{Place, PlaceError, Wanted, Writing};
+pub use port::{Arrived, Handle, Port, Request};
+pub use queued::QueuedPort;
+pub use simulated::SimulatedPort;
+
+#[cfg(test)]
+mod tests;

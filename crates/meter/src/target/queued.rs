@@ -1,0 +1,125 @@
+//! One file or block device by one of the kernel's ways, by the clock on the wall.
+
+use super::layout::PAGE;
+use super::{Arrived, Port, Request};
+use crate::log::Kind;
+use device::{BlockDevice, DeviceError, Direction, Pool, Queue, Transfer};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use units::{ByteCount, Moment};
+
+/// Reads and writes through a device's queue by buffers of its own. Blocks that do not lie on the
+/// device's block boundaries are moved with what is around them.
+pub struct QueuedPort {
+    queue: Box<dyn Queue>,
+    pool: Pool,
+    grain: u64,
+    origin: Instant,
+    done: Vec<device::Completion>,
+    /// Of what failed before it began.
+    failed: BTreeMap<u64, DeviceError>,
+    /// So many were written: no two alike.
+    written: u64,
+}
+
+impl QueuedPort {
+    /// The memory for `at_once` operations of up to `block` bytes: what [`QueuedPort::new`] needs.
+    pub fn pool(at_once: u32, block: ByteCount) -> Pool {
+        let largest = largest(block);
+        Pool::new(ByteCount(largest.saturating_mul(at_once.into())), ByteCount(largest))
+    }
+
+    /// Goes to `device` through one of its queues, made with this pool. `origin` is moment zero.
+    pub fn new(
+        device: &dyn BlockDevice,
+        queue: Box<dyn Queue>,
+        pool: Pool,
+        origin: Instant,
+    ) -> Self {
+        let grain = u64::from(device.geometry().block).max(PAGE);
+        Self { queue, pool, grain, origin, done: Vec::new(), failed: BTreeMap::new(), written: 0 }
+    }
+
+    /// Before a run that writes: fills the pool with bytes that no storage can shorten. `at_once`
+    /// and `block` are those of [`QueuedPort::pool`].
+    pub fn fill(pool: &Pool, at_once: u32, block: ByteCount) {
+        let len = usize::try_from(largest(block)).expect("a block fits in memory");
+        let mut chance = fastrand::Rng::with_seed(SEED);
+        let mut all: Vec<_> = (0..at_once).map_while(|_| pool.take(len)).collect();
+        all.iter_mut().for_each(|buffer| chance.fill(buffer));
+    }
+}
+
+impl Port for QueuedPort {
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.origin.elapsed()
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        let Request { tag, kind, offset, len, .. } = request;
+        let from = units::align_down(offset, self.grain);
+        let len = units::align_up(offset + len, self.grain) - from;
+        let len = usize::try_from(len).expect("a block fits in memory");
+        let mut buffer = self.pool.take(len).expect("a buffer for each operation under way");
+        let direction = match kind {
+            Kind::Read => Direction::Read,
+            Kind::Write => {
+                self.written += 1;
+                stamp(&mut buffer, self.written);
+                Direction::Write
+            }
+        };
+        match self.queue.start(Transfer { tag, direction, offset: from, buffer }) {
+            Ok(()) => {}
+            Err(error) => {
+                self.failed.insert(tag, error);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        let at = self.now();
+        for (tag, error) in std::mem::take(&mut self.failed) {
+            done.push(Arrived::new(tag, at, Err(error)));
+        }
+        if !done.is_empty() {
+            return Ok(());
+        }
+        if self.queue.in_flight() == 0 {
+            if until != Moment::MAX {
+                std::thread::sleep(until.since(at));
+            }
+            return Ok(());
+        }
+        self.queue.wait(until.since(at).min(PATIENCE), &mut self.done)?;
+        let at = self.now();
+        let over = self.done.drain(..);
+        done.extend(over.map(|completion| Arrived::new(completion.tag, at, completion.result)));
+        Ok(())
+    }
+
+    fn method(&self) -> String {
+        self.queue.method()
+    }
+}
+
+/// Room for a block with what is around it, which is less than a page on either side.
+pub(super) fn largest(block: ByteCount) -> u64 {
+    units::align_up(block.0, PAGE) + PAGE
+}
+
+/// No page like another, so that no storage keeps one for both.
+pub(super) fn stamp(memory: &mut [u8], number: u64) {
+    for (page, memory) in (0u64..).zip(memory.chunks_mut(4096)) {
+        let mark = (number << 20 | page).to_le_bytes();
+        let len = memory.len().min(mark.len());
+        memory[..len].copy_from_slice(&mark[..len]);
+    }
+}
+
+/// Of the bytes that are written.
+pub(super) const SEED: u64 = 3362;
+
+/// One wait of the queue; the caller waits again.
+const PATIENCE: Duration = Duration::from_secs(60);

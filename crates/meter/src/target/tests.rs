@@ -1,0 +1,189 @@
+//! Layouts as arithmetic, and files that are made, used and gone.
+
+use super::*;
+use crate::log::Kind;
+use std::path::PathBuf;
+use std::time::Instant;
+use units::{ByteCount, Moment};
+
+#[test]
+fn every_stream_has_room_of_its_own_where_the_layout_says_so() {
+    let size = ByteCount(10 << 20);
+    for (layout, files, slots, second) in [
+        (Layout::OneFile, 1, 6, (0, 6 << 18)),
+        (Layout::SharedFile, 1, 40, (0, 6 << 18)),
+        (Layout::FilePerStream, 6, 6, (1, 0)),
+        (Layout::FilePerFrame, 40, 6, (6, 0)),
+    ] {
+        let shape = Shape::of(layout, size, 6, 1 << 18);
+        let name = layout.name();
+        let room = shape.places(6, 1 << 18);
+        assert_eq!((shape.files, room.slots()), (files, slots), "{name}");
+        assert_eq!(room.of(1, 0), second, "{name}");
+        assert_eq!(name.parse(), Ok(layout));
+        let places = |stream| {
+            let numbers = 0..room.slots() * 2;
+            numbers
+                .map(move |number| room.of(stream, number))
+                .collect::<std::collections::BTreeSet<_>>()
+        };
+        let all: std::collections::BTreeSet<_> = (0..6).flat_map(places).collect();
+        let apart = if layout == Layout::SharedFile { 40 } else { 6 * slots };
+        assert_eq!(all.len() as u64, apart, "{name}");
+        for (file, offset) in all {
+            assert!(file < shape.files && offset + (1 << 18) <= shape.each.0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_shape_says_how_many_streams_it_has_room_for() {
+    let most =
+        |layout, size| Shape::of(layout, ByteCount(size), 100, 1 << 18).most_streams(1 << 18);
+    assert_eq!(most(Layout::OneFile, 1 << 20), 4);
+    assert_eq!(most(Layout::SharedFile, 1 << 20), u32::MAX);
+    assert_eq!(most(Layout::SharedFile, 1 << 10), 0);
+    assert_eq!(most(Layout::FilePerStream, 1 << 20), 0);
+    assert_eq!(most(Layout::FilePerStream, 25 << 20), 100);
+    assert_eq!(most(Layout::FilePerFrame, 1 << 20), 4);
+}
+
+/// An empty directory, gone with the value.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("meter-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir(&dir).unwrap();
+        Self(dir)
+    }
+
+    fn holds(&self) -> usize {
+        std::fs::read_dir(&self.0).unwrap().count()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn wanted(layout: Layout, writing: Writing) -> Wanted {
+    let shape = Shape::of(layout, ByteCount::mib(1), 4, 1 << 18);
+    Wanted { shape, direct: true, writing }
+}
+
+#[test]
+fn files_are_made_used_and_gone() {
+    let dir = Dir::new("made");
+    let want = wanted(Layout::FilePerStream, Writing::OwnFiles);
+    let place = Place::at(&dir.0, &want, &mut |_| true).unwrap();
+    assert_eq!((place.shape(), dir.holds()), (want.shape, 1));
+    let Place::Many { files, .. } = &place else { panic!("{place:?}") };
+    let paths: Vec<PathBuf> = (0..files.files()).map(|number| files.path(number)).collect();
+    let before: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    assert!(before[0] != before[1], "no two files are alike");
+    let how = Use {
+        paths: paths.clone(),
+        direct: true,
+        write: true,
+        keep: true,
+        anew: false,
+        at_once: 3,
+        largest: ByteCount(5000),
+    };
+    let mut port = FilesPort::new(how, Instant::now()).unwrap();
+    let handles = [
+        Handle::Kept,
+        Handle::Own { client: 1, open: true, close: true },
+        Handle::Own { client: 2, open: true, close: false },
+        Handle::Own { client: 2, open: false, close: true },
+    ];
+    let mut done = Vec::new();
+    for (tag, handle) in (0..).zip(handles) {
+        let kind = if tag == 1 { Kind::Write } else { Kind::Read };
+        let request = Request { tag, kind, file: 2, offset: 4096 * tag, len: 5000, handle };
+        port.begin(request).unwrap();
+        // One after another: a client has one under way at most.
+        while done.len() as u64 <= tag {
+            port.wait(Moment::MAX, &mut done).unwrap();
+        }
+    }
+    assert!(done.iter().all(|arrived| arrived.result.is_ok()), "{done:?}");
+    let took = |arrived: &Arrived| (!arrived.open.is_zero(), !arrived.close.is_zero());
+    let took: Vec<_> = done.iter().map(took).collect();
+    assert_eq!(took, [(false, false), (true, true), (true, false), (false, true)]);
+    drop(port);
+    let after = std::fs::read(&paths[2]).unwrap();
+    assert!(after != before[2] && after[..4096] == before[2][..4096], "its own place only");
+    drop(place);
+    assert_eq!(dir.holds(), 0, "nothing is left");
+}
+
+#[test]
+fn a_frame_that_is_written_anew_is_a_new_file() {
+    let dir = Dir::new("anew");
+    let want = wanted(Layout::FilePerFrame, Writing::OwnFiles);
+    let Place::Many { files, .. } = Place::at(&dir.0, &want, &mut |_| true).unwrap() else {
+        panic!("many files")
+    };
+    let how = Use {
+        paths: (0..files.files()).map(|number| files.path(number)).collect(),
+        direct: false,
+        write: true,
+        keep: false,
+        anew: true,
+        at_once: 1,
+        largest: ByteCount(1000),
+    };
+    let mut port = FilesPort::new(how, Instant::now()).unwrap();
+    let handle = Handle::Own { client: 0, open: true, close: true };
+    port.begin(Request { tag: 7, kind: Kind::Write, file: 3, offset: 0, len: 1000, handle })
+        .unwrap();
+    let mut done = Vec::new();
+    while done.is_empty() {
+        port.wait(Moment::MAX, &mut done).unwrap();
+    }
+    assert!(done[0].result.is_ok(), "{done:?}");
+    assert_eq!(std::fs::metadata(files.path(3)).unwrap().len(), 1000);
+}
+
+#[test]
+fn nothing_of_the_users_is_written_over_or_removed() {
+    let dir = Dir::new("own");
+    let film = dir.0.join("film");
+    std::fs::write(&film, vec![7; 1 << 20]).unwrap();
+    let at =
+        |path: &PathBuf, want| Place::at(path, &want, &mut |_| true).err().map(|e| e.to_string());
+    let said = at(&film, wanted(Layout::OneFile, Writing::OwnFiles)).unwrap();
+    assert!(said.contains("would be written over") && said.contains("--destructive"), "{said}");
+    let said = at(&film, wanted(Layout::FilePerFrame, Writing::No)).unwrap();
+    assert!(said.contains("is one file, and file-per-frame takes many"), "{said}");
+    assert_eq!(at(&film, wanted(Layout::SharedFile, Writing::No)), None);
+    assert_eq!(at(&film, wanted(Layout::OneFile, Writing::Destructive)), None);
+    assert_eq!(std::fs::read(&film).unwrap(), vec![7; 1 << 20], "nothing was asked for yet");
+    // What is in the way stays, and is named.
+    std::fs::create_dir(dir.0.join(made::name())).unwrap();
+    let said = at(&dir.0, wanted(Layout::FilePerFrame, Writing::No)).unwrap();
+    assert!(said.contains("remove what an earlier run left there"), "{said}");
+    assert_eq!(dir.holds(), 2);
+}
+
+#[test]
+fn who_stops_the_filling_leaves_nothing() {
+    let dir = Dir::new("stop");
+    for layout in [Layout::OneFile, Layout::FilePerStream] {
+        let mut left = 2;
+        let mut go_on = |_| {
+            left -= 1;
+            left > 0
+        };
+        let stopped = Place::at(&dir.0, &wanted(layout, Writing::No), &mut go_on);
+        // A mebibyte is one piece, so that the single file is full before anybody is asked again.
+        assert!(layout == Layout::OneFile || matches!(stopped, Err(PlaceError::Interrupted)));
+        drop(stopped);
+        assert_eq!(dir.holds(), 0);
+    }
+}

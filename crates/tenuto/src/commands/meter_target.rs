@@ -1,0 +1,227 @@
+//! What the meter's commands measure, as the command line names it.
+
+use crate::cli::Args;
+use crate::failure::{Code, Failure};
+use crate::out::{self, Bar};
+use device::{DeviceError, FileDevice, Method, SimulatedDisk};
+use disk::DiskModel;
+use meter::target::{
+    Ballast, FilesPort, Layout, Place, PlaceError, Port, QueuedPort, Shape, SimulatedPort, Use,
+    Wanted, Writing,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use units::ByteCount;
+
+/// What is asked for.
+pub(super) struct Spot {
+    pub(super) target: String,
+    pub(super) size: ByteCount,
+    pub(super) fill_level: Option<u64>,
+    pub(super) buffered: bool,
+    pub(super) destructive: bool,
+    pub(super) method: Method,
+}
+
+/// What is there: made, filled and open.
+pub(super) enum Target {
+    /// In virtual time.
+    Simulated { model: Box<DiskModel>, shape: Shape },
+    /// By the clock on the wall.
+    Real {
+        place: Box<Place>,
+        method: Method,
+        /// Holds its space until the end.
+        #[expect(dead_code, reason = "kept, and nothing else")]
+        ballast: Option<Ballast>,
+    },
+}
+
+/// How a target is gone to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traffic {
+    /// Operations under way at most.
+    pub(super) at_once: u32,
+    /// Bytes of an operation at most.
+    pub(super) largest: ByteCount,
+    pub(super) writes: bool,
+}
+
+/// What stands before a model's name.
+const SIMULATED: &str = "sim:";
+
+impl Spot {
+    pub(super) fn new(args: &Args<'_>, method: Method) -> Result<Self, Failure> {
+        let Some(target) = args.maybe::<String>("target") else {
+            return Err(Failure::usage("--target is missing")
+                .hint("a directory, a file or a block device, or sim:MODEL"));
+        };
+        let destructive = args.maybe::<String>("destructive");
+        if destructive.as_ref().is_some_and(|named| *named != target) {
+            return Err(Failure::usage("--destructive names something else than --target")
+                .hint("what is written over is named twice, so that no slip of the pen does it"));
+        }
+        let spot = Self {
+            target,
+            size: args.get("size"),
+            fill_level: args.maybe("fill-level"),
+            buffered: args.has("buffered"),
+            destructive: destructive.is_some(),
+            method,
+        };
+        if spot.is_simulated()
+            && (spot.method != Method::Best || spot.buffered || spot.fill_level.is_some())
+        {
+            return Err(Failure::usage(format!("{} is not reached through a kernel", spot.target))
+                .hint("leave out --method, --buffered and --fill-level"));
+        }
+        Ok(spot)
+    }
+
+    pub(super) fn is_simulated(&self) -> bool {
+        self.target.starts_with(SIMULATED)
+    }
+
+    /// What `--size` makes, for so many streams at most; what there is, if it is there already.
+    pub(super) fn shape(&self, layout: Layout, streams: u32, slot: u64) -> Result<Shape, Failure> {
+        let size = match self.model()? {
+            Some(model) => model.capacity(),
+            None => self.size,
+        };
+        Ok(Shape::of(layout, size, streams, slot))
+    }
+
+    /// Makes and fills what is to be used, if there is nothing.
+    pub(super) fn open(
+        &self,
+        shape: Shape,
+        writes: bool,
+        stop: &AtomicBool,
+        bar: &Bar,
+    ) -> Result<Target, Failure> {
+        if let Some(model) = self.model()? {
+            return Ok(Target::Simulated { model: Box::new(model), shape });
+        }
+        let path = Path::new(&self.target);
+        let size = shape.size();
+        let ballast = match self.fill_level {
+            Some(_) if !path.is_dir() => {
+                return Err(Failure::usage("--fill-level is for a directory")
+                    .hint("name one on the file system that is to be full"));
+            }
+            Some(percent) => {
+                let ballast = Ballast::make(path, percent, size)?;
+                if ballast.is_none() {
+                    out::note(&format!("its file system is more than {percent} % full already"));
+                }
+                ballast
+            }
+            None => None,
+        };
+        let mut show = |done| {
+            bar.bytes("filling", done, Some(size.0));
+            !stop.load(Ordering::Relaxed)
+        };
+        let writing = match (writes, self.destructive) {
+            (false, _) => Writing::No,
+            (true, false) => Writing::OwnFiles,
+            (true, true) => Writing::Destructive,
+        };
+        let wanted = Wanted { shape, direct: !self.buffered, writing };
+        let place = Place::at(path, &wanted, &mut show)?;
+        if !self.buffered && !place.is_direct() {
+            out::note(&format!(
+                "{} is used through the page cache, so this may be memory's speed: its file \
+                 system cannot do without",
+                self.target
+            ));
+        }
+        Ok(Target::Real { place: Box::new(place), method: self.method, ballast })
+    }
+
+    fn model(&self) -> Result<Option<DiskModel>, Failure> {
+        let Some(name) = self.target.strip_prefix(SIMULATED) else { return Ok(None) };
+        let model = DiskModel::preset(name).ok_or_else(|| {
+            Failure::usage(format!("there is no disk model '{name}'"))
+                .hint("`tenuto disk models` lists them")
+        })?;
+        Ok(Some(model))
+    }
+}
+
+impl Target {
+    pub(super) fn shape(&self) -> Shape {
+        match self {
+            Self::Simulated { shape, .. } => *shape,
+            Self::Real { place, .. } => place.shape(),
+        }
+    }
+
+    /// Whether operations are made one after another, each to its end.
+    pub(super) fn is_blocking(&self) -> bool {
+        let one_by_one = [Method::Pread, Method::Preadv2, Method::Mmap, Method::MmapAll];
+        match self {
+            Self::Real { place, method, .. } => {
+                matches!(**place, Place::One { .. }) && one_by_one.contains(method)
+            }
+            Self::Simulated { .. } => false,
+        }
+    }
+
+    /// The door to it, at moment zero.
+    pub(super) fn port(&self, traffic: &Traffic) -> Result<Box<dyn Port>, DeviceError> {
+        match self {
+            Self::Simulated { model, shape } => {
+                let disk = SimulatedDisk::new(model);
+                Ok(Box::new(SimulatedPort::with_files(disk, shape.each)))
+            }
+            Self::Real { place, method, .. } => match &**place {
+                Place::One { device, .. } => queued(device, *method, traffic),
+                Place::Many { files, layout, direct } => {
+                    let paths: Vec<PathBuf> =
+                        (0..files.files()).map(|number| files.path(number)).collect();
+                    let keep = *layout != Layout::FilePerFrame;
+                    files_port(paths, *direct, keep, traffic)
+                }
+            },
+        }
+    }
+}
+
+fn queued(
+    device: &Arc<FileDevice>,
+    method: Method,
+    traffic: &Traffic,
+) -> Result<Box<dyn Port>, DeviceError> {
+    let Traffic { at_once, largest, writes } = *traffic;
+    let pool = QueuedPort::pool(at_once, largest);
+    if writes {
+        QueuedPort::fill(&pool, at_once, largest);
+    }
+    let queue = device.queue_by(method, at_once, &pool)?;
+    Ok(Box::new(QueuedPort::new(&**device, queue, pool, Instant::now())))
+}
+
+/// `keep`: all are opened before the run; else each as it is used.
+fn files_port(
+    paths: Vec<PathBuf>,
+    direct: bool,
+    keep: bool,
+    traffic: &Traffic,
+) -> Result<Box<dyn Port>, DeviceError> {
+    let Traffic { at_once, largest, writes } = *traffic;
+    let how = Use { paths, direct, write: writes, keep, anew: !keep, at_once, largest };
+    Ok(Box::new(FilesPort::new(how, Instant::now())?))
+}
+
+impl From<PlaceError> for Failure {
+    fn from(error: PlaceError) -> Self {
+        let code = match error {
+            PlaceError::WouldDestroy(_) | PlaceError::OneFile { .. } => Code::Usage,
+            _ => return Self::of(&error.to_string()),
+        };
+        Self::of(&error.to_string()).code(code)
+    }
+}

@@ -1,0 +1,208 @@
+//! Streams on a target: `meter run`, `meter capacity`, and what they and the other commands that
+//! measure a target share. What is shared is written once.
+
+use super::{Command, Row, Value, json};
+
+/// The rows of a command that measures a target: those of its own, then where it measures and what
+/// it leaves. `$name`: as it is typed; `$with`: what else it needs.
+macro_rules! on_a_target {
+    ($name:literal, $with:literal, [$($row:expr),* $(,)?]) => {
+        &[
+            $($row,)*
+            Row::option("target", Value::Text, "A directory, a file, a block device, or sim:MODEL")
+                .long(
+                    "In a directory files are made, filled, used and gone afterwards. A file or a \
+                     device is only read, unless --destructive names it. sim:MODEL is a simulated \
+                     disk, in virtual time.",
+                )
+                .example(concat!("meter ", $name, $with, " --target sim:hdd-20tb"))
+                .bad(concat!("meter ", $name, " --target"), "--target needs a value"),
+            Row::option("size", Value::Size, "Of the files that are made in a directory, together")
+                .default("4GiB")
+                .long("Larger than the caches on the way, or they are what is measured.")
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --size 64GiB"))
+                .bad(
+                    concat!("meter ", $name, " --size all"),
+                    "--size: 'all' is not a size such as 64KiB, 40GiB or 2TB",
+                ),
+            Row::option("fill-level", Value::Count(1, 99), "Fill the file system to so many percent first")
+                .long(
+                    "The space is reserved and given back afterwards; nothing is written to it, so \
+                     that a disk that allocates by itself does not notice.",
+                )
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --fill-level 90"))
+                .bad(
+                    concat!("meter ", $name, " --fill-level full"),
+                    "--fill-level: 'full' is not a whole number from 1 to 99",
+                ),
+            Row::switch("buffered", "Through the page cache")
+                .long("As programs usually read; what was read lately comes from memory.")
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --buffered"))
+                .bad(concat!("meter ", $name, " --buffered=yes"), "--buffered takes no value"),
+            Row::option("destructive", Value::Text, "Write over this file or device; as --target has it")
+                .long("What is in it is lost. Without it nothing is written but files made for the run.")
+                .example(concat!("meter ", $name, $with, " --target /dev/sdx --destructive /dev/sdx"))
+                .bad(concat!("meter ", $name, " --destructive"), "--destructive needs a value"),
+            Row::option("out", Value::Path, "A new directory for the report and all figures")
+                .long("docs/guide/measure-storage.md says what is in it.")
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --out monday"))
+                .bad(concat!("meter ", $name, " --out"), "--out needs a value"),
+            json(
+                concat!("meter ", $name, $with, " --target /mnt/films --json"),
+                concat!("meter ", $name, " --json=x"),
+            ),
+        ]
+    };
+}
+
+/// The rows of a command that runs streams.
+macro_rules! streams {
+    ($name:literal, $with:literal, [$($row:expr),* $(,)?]) => {
+        on_a_target!($name, $with, [
+            $($row,)*
+            Row::option("profile", Value::Text, "What the streams are: a profile's name, or a TOML file")
+                .long("`tenuto meter profiles` lists those that come along.")
+                .example(concat!("meter ", $name, " --profile xdcam422 --target /mnt/films"))
+                .bad(concat!("meter ", $name, " --profile"), "--profile needs a value"),
+            Row::option("layout", Value::Choice(LAYOUTS), "How streams share files")
+                .default("profile")
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --layout file-per-stream"))
+                .bad(
+                    concat!("meter ", $name, " --layout tape"),
+                    "--layout: 'tape' is not one of profile, one-file, shared-file, \
+                     file-per-stream, file-per-frame",
+                ),
+            Row::option("buffer", Value::Count(1, 10_000), "Frames that a client keeps")
+                .default("8")
+                .long("A frame is late when it comes so many frames after it was to be asked for.")
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --buffer 25"))
+                .bad(
+                    concat!("meter ", $name, " --buffer 0"),
+                    "--buffer: '0' is not a whole number from 1 to 10000",
+                ),
+            Row::option("method", Value::Choice(METHODS), "How a single file is read and written")
+                .default("best")
+                .long(
+                    "One that the kernel refuses is replaced by threads; the report says so. Many \
+                     files are always read and written by threads.",
+                )
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --method libaio"))
+                .bad(
+                    concat!("meter ", $name, " --method aio"),
+                    "--method: 'aio' is not one of best, io_uring, threads, pread, preadv2, mmap, \
+                     mmap-all, libaio, posix-aio",
+                ),
+        ])
+    };
+}
+
+pub(super) const CAPACITY: Command = Command {
+    name: "capacity",
+    about: "Find the largest number of streams that a storage holds",
+    long: "\
+Runs more and more streams until frames are late, narrows it down, and asks again: one more than the \
+largest held must fail once more, and the largest held must hold for three times as long right after. \
+Where it does not, the search goes on with such long runs; there are at most 30. Ends with exit code 5 when the storage gives no steady answer, or when this machine \
+and not the storage was late.",
+    inner: &[],
+    rows: streams!("capacity", " --profile xdcam422", [
+        Row::option("rule", Value::Choice(RULES), "What counts as held")
+            .default("strict")
+            .example(
+                "meter capacity --profile mpeg-1.5 --target /dev/sdb --rule one-late-round-of-100",
+            )
+            .bad(
+                "meter capacity --rule loose",
+                "--rule: 'loose' is not one of strict, one-late-round-of-100",
+            ),
+        Row::option("most", Value::Count(1, 100_000), "Try no more than so many")
+            .default("4096")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --most 50")
+            .bad("meter capacity --most 0", "--most: '0' is not a whole number from 1 to 100000"),
+        Row::option("duration", Value::Time, "Of each run; the confirming one is three times as long")
+            .default("20s")
+            .long("Longer runs are surer; the report says how sure.")
+            .example("meter capacity --profile xdcam422 --target /mnt/films --duration 5min")
+            .bad(
+                "meter capacity --duration 60",
+                "--duration: '60' is not a time such as 500ms, 2s or 1h",
+            ),
+    ]),
+};
+
+pub(super) const RUN: Command = Command {
+    name: "run",
+    about: "Read and write as so many players and cameras would, and count the frames that are late",
+    long: "\
+Every stream asks for its frames by the clock, however late the storage is. A frame is late when it is \
+not there, or not written, --buffer frames after it was to be asked for. What this machine is late with \
+itself is counted apart; a run with more than one such frame in a thousand is not valid (exit code 5).",
+    inner: &[],
+    rows: streams!(
+        "run",
+        " --profile xdcam422",
+        [
+            Row::option("streams", Value::Count(1, 100_000), "How many")
+                .default("1")
+                .example("meter run --profile xdcam422 --target /mnt/films --streams 20")
+                .bad(
+                    "meter run --streams 0",
+                    "--streams: '0' is not a whole number from 1 to 100000",
+                ),
+            Row::option("duration", Value::Time, "For so long")
+                .default("60s")
+                .long("Longer runs are surer; the report says how sure.")
+                .example("meter run --profile xdcam422 --target /mnt/films --duration 5min")
+                .bad(
+                    "meter run --duration 60",
+                    "--duration: '60' is not a time such as 500ms, 2s or 1h",
+                ),
+        ]
+    ),
+};
+
+const RULES: &[(&str, &str)] = &[
+    ("strict", "no frame is late"),
+    (
+        "one-late-round-of-100",
+        "frames of one number are a round; at most one in 100 has a late one",
+    ),
+];
+
+/// A test compares these with `meter::target::Layout`.
+const LAYOUTS: &[(&str, &str)] = &[
+    ("profile", "a file for each frame if the profile says so, else one file"),
+    ("one-file", "one file, of which each stream has a part"),
+    ("shared-file", "one file that all go through, begun at different places"),
+    ("file-per-stream", "a file for each stream"),
+    ("file-per-frame", "a file for each frame, opened and closed each time"),
+];
+
+/// A test compares these with `device::Method`.
+pub(super) const METHODS: &[(&str, &str)] = &[
+    ("best", "io_uring, or threads where the kernel refuses that"),
+    ("io_uring", "io_uring: registered file and buffers, one call for many reads"),
+    ("threads", "a pool of threads, each in a pread"),
+    ("pread", "pread, one read after another"),
+    ("preadv2", "preadv2: what is cached at once; polling where the disk can"),
+    ("mmap", "map a read, touch its pages, unmap; one after another"),
+    ("mmap-all", "map all reads, then touch their pages one after another"),
+    ("libaio", "io_submit, the kernel's older asynchronous reads"),
+    ("posix-aio", "the C library's aio_read (threads behind the scenes)"),
+];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn all_methods_are_offered_as_they_call_themselves() {
+        let known = device::Method::NAMES.map(|(name, method)| (name, method.about()));
+        assert_eq!(super::METHODS, known);
+    }
+
+    #[test]
+    fn all_layouts_are_offered() {
+        let known = meter::target::Layout::NAMES.map(|(name, _)| name);
+        let offered: Vec<&str> = super::LAYOUTS[1..].iter().map(|(name, _)| *name).collect();
+        assert_eq!(offered, known);
+    }
+}
