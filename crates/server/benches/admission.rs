@@ -76,7 +76,13 @@ fn pass(engine: &mut Engine, now: Moment) {
 }
 
 fn request(title: u64) -> AdmitRequest {
-    AdmitRequest { layout: Arc::new(hour(title)), offers: vec![vec![0, 1]], from: Duration::ZERO }
+    AdmitRequest {
+        layout: Arc::new(hour(title)),
+        offers: vec![vec![0, 1]],
+        from: Duration::ZERO,
+        patience: Duration::ZERO,
+        instead_of: None,
+    }
 }
 
 /// An hour at about 5 Mb/s whose rate wanders by half, with sound at 128 kb/s.
@@ -100,7 +106,7 @@ fn hour(title: u64) -> Layout {
 fn track(start: u64, piece: u32, due: Vec<u32>) -> TrackLayout {
     let bytes = due.len() as u64 * u64::from(piece);
     let runs = std::iter::once(start..start + bytes).collect();
-    TrackLayout { bytes, piece, runs, due, transfer: OnceLock::new() }
+    TrackLayout { bytes, piece, runs, due, stored: Vec::new(), transfer: OnceLock::new() }
 }
 
 fn config(min_read: u32) -> EngineConfig {

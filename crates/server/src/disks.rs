@@ -29,7 +29,8 @@ pub(crate) struct Job {
     pub(crate) len: u32,
     pub(crate) title: Arc<OpenTitle>,
     pub(crate) track: u16,
-    pub(crate) piece: u32,
+    /// At which byte of the track's data.
+    pub(crate) start: u64,
 }
 
 /// The face of a disk thread. The thread ends, its reads finished, when this is dropped.
@@ -164,7 +165,7 @@ impl Reader {
                 "event": event,
                 "title_id": job.title.id.0,
                 "track": job.track,
-                "piece": job.piece,
+                "start": job.start,
                 "device_offset": job.offset,
                 "length": job.len,
                 "error": error,
@@ -176,8 +177,8 @@ impl Reader {
 /// Where in the track the first wrong checksum is, if there is one. What lies behind the track's
 /// end is padding.
 fn first_damage(job: &Job, bytes: &[u8]) -> Option<u64> {
-    let track = &job.title.packaging.index().tracks[usize::from(job.track)];
-    let start = u64::from(job.piece) * u64::from(job.title.piece(job.track));
+    let track = &job.title.whole.packaging.index().tracks[usize::from(job.track)];
+    let start = job.start;
     let length = track.data_len.saturating_sub(start).min(bytes.len() as u64);
     let span = usize::try_from(CHECKSUM_SPAN).expect("small");
     let data = &bytes[..usize::try_from(length).expect("within the buffer")];

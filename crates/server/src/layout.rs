@@ -40,6 +40,7 @@ pub(crate) fn layout(
                 piece,
                 runs: runs.clone(),
                 transfer: OnceLock::new(),
+                stored: Vec::new(),
                 due: match shape {
                     Shape::Segmented => packaging.due_segmented(number, piece),
                     Shape::Progressive => progressive_due(packaging, number, piece),
@@ -79,7 +80,7 @@ pub fn piece_size(rate: BitRate, runs: &[Range<u64>], read_size: ByteCount) -> u
     u32::try_from(piece).expect("at most LARGEST_PIECE")
 }
 
-fn floor_power(n: u64) -> u64 {
+pub(crate) fn floor_power(n: u64) -> u64 {
     1 << n.max(1).ilog2()
 }
 
@@ -88,7 +89,7 @@ fn floor_power(n: u64) -> u64 {
 const PIECE_TIME: Duration = Duration::from_secs(8);
 /// The span of a checksum: a piece is verified as a whole, so it is not smaller. Also the
 /// smallest chunk there is.
-const SMALLEST_PIECE: u64 = media::CHECKSUM_SPAN;
+pub(crate) const SMALLEST_PIECE: u64 = media::CHECKSUM_SPAN;
 /// A read of 16 MiB is as good as sequential on every disk there is.
 const LARGEST_PIECE: u64 = 16 << 20;
 

@@ -28,6 +28,8 @@ mod server;
 mod sessions;
 mod shared;
 mod shelving;
+mod showing;
+mod wanted;
 pub mod wire;
 
 pub use config::{MAX_HTTP_THREADS, ServerConfig};

@@ -5,11 +5,13 @@
 //! its title by itself, so that neither eviction nor removal from the catalogue takes it away.
 
 use crate::engine::{DiskNumber, Layout, TitleKey};
-use crate::layout::{Place, Shape, layout};
+use crate::layout::{Place, Shape};
 use crate::pace::EnginePace;
+use crate::showing::Showing;
+use crate::wanted::Wanted;
 use crate::wire;
-use media::{Body, NotPackaged, Packaging, PackagingOptions, Slice};
-use std::collections::BTreeMap;
+use media::{Body, NoExcerpt, NotPackaged, Packaging, PackagingOptions, Slice};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,14 +43,15 @@ pub(crate) struct Library {
 pub(crate) struct OpenTitle {
     pub(crate) key: TitleKey,
     pub(crate) id: TitleId,
-    pub(crate) packaging: Packaging,
+    pub(crate) whole: Arc<Showing>,
     created: u64,
-    offers: Vec<Vec<u16>>,
-    segmented: Arc<Layout>,
-    progressive: Arc<Layout>,
+    showings: Mutex<VecDeque<(Wanted, MadeShowing)>>,
     bodies: Mutex<BTreeMap<Vec<u16>, Arc<Body>>>,
     memory: u64,
 }
+
+/// What a viewer wanted, or why there is no such part.
+pub(crate) type MadeShowing = Result<Arc<Showing>, NoExcerpt>;
 
 /// Why a title cannot be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,17 +151,15 @@ impl Library {
         // Removed meanwhile.
         let runs = runs.ok_or(NotOpened::NoTitle)?;
         let place = Place { title: key, disk: shelf.disk, read_size: shelf.read_size };
-        let segmented = Arc::new(layout(place, &packaging, &runs, Shape::Segmented));
-        let progressive = Arc::new(layout(place, &packaging, &runs, Shape::Progressive));
+        let whole = Arc::new(Showing::whole(Arc::new(packaging), place, &runs));
+        let segmented = whole.layout(Shape::Segmented);
         let open = Arc::new(OpenTitle {
             key,
             id: record.id,
             created: record.created,
-            offers: packaging.offers(),
-            memory: memory_of(&packaging, &segmented),
-            packaging,
-            segmented,
-            progressive,
+            memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
+            whole,
+            showings: Mutex::default(),
             bodies: Mutex::default(),
         });
         self.lock().keep(&open, self.memory.0);
@@ -205,21 +206,27 @@ impl Library {
 }
 
 impl OpenTitle {
-    /// Sets of tracks, best first.
-    pub(crate) fn offers(&self) -> &[Vec<u16>] {
-        &self.offers
-    }
-
-    pub(crate) fn layout(&self, shape: Shape) -> &Arc<Layout> {
-        match shape {
-            Shape::Segmented => &self.segmented,
-            Shape::Progressive => &self.progressive,
+    /// What a viewer wants of it, if that has been made already.
+    pub(crate) fn made_showing(&self, wanted: &Wanted) -> Option<MadeShowing> {
+        if *wanted == Wanted::default() {
+            return Some(Ok(Arc::clone(&self.whole)));
         }
+        let showings = self.showings.lock().unwrap_or_else(PoisonError::into_inner);
+        showings.iter().find(|(made, _)| made == wanted).map(|(_, showing)| showing.clone())
     }
 
-    /// Bytes of a piece of a track.
-    pub(crate) fn piece(&self, track: u16) -> u32 {
-        self.segmented.tracks[usize::from(track)].piece
+    /// What a viewer wants of it. Takes a while for a long title: not on a thread that speaks HTTP.
+    pub(crate) fn showing(&self, wanted: &Wanted) -> MadeShowing {
+        if let Some(made) = self.made_showing(wanted) {
+            return made;
+        }
+        let made = Showing::part(&self.whole, wanted).map(Arc::new);
+        let mut showings = self.showings.lock().unwrap_or_else(PoisonError::into_inner);
+        if showings.len() == SHOWINGS_KEPT {
+            showings.pop_front();
+        }
+        showings.push_back((*wanted, made.clone()));
+        made
     }
 
     /// The tracks as one file, if that has been made already.
@@ -232,7 +239,7 @@ impl OpenTitle {
         if let Some(body) = self.made_body(tracks) {
             return body;
         }
-        let body = self.packaging.progressive(tracks);
+        let body = self.whole.packaging.progressive(tracks);
         let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(bodies.entry(tracks.to_vec()).or_insert(body))
     }
@@ -298,6 +305,8 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     2 * (index + due) + slices
 }
 
+/// Parts of a title that are kept for the next viewer who wants the same. Sessions hold their own.
+const SHOWINGS_KEPT: usize = 16;
 /// Bits of a [`TitleKey`] that number the title within its store.
 const KEY_BITS: u32 = 48;
 /// How long a viewer may wait for a title's index behind other viewers' media: about as long as a

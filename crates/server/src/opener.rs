@@ -8,6 +8,7 @@ use crate::core::{Caller, CoreHandle, Notice, WorkerHandle};
 use crate::library::{NotOpened, OpenTitle};
 use crate::pace::EnginePace;
 use crate::shared::Shared;
+use crate::wanted::Wanted;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::collections::VecDeque;
 use std::io;
@@ -22,6 +23,8 @@ pub(crate) enum Task {
     Open { caller: Caller, name: String },
     /// Make the file of these tracks.
     Make { caller: Caller, title: Arc<OpenTitle>, tracks: Vec<u16> },
+    /// Make what a viewer wants of a title.
+    Show { caller: Caller, title: Arc<OpenTitle>, wanted: Wanted },
 }
 
 /// Where tasks go in. The thread ends when the last clone is gone.
@@ -95,6 +98,11 @@ fn work(
         }
         Task::Make { caller, title, tracks } => {
             title.body(&tracks);
+            (caller, Ok(title))
+        }
+        Task::Show { caller, title, wanted } => {
+            // Why there is no such part is kept, too, for who answers.
+            let _ = title.showing(&wanted);
             (caller, Ok(title))
         }
     }

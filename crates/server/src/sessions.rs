@@ -5,6 +5,7 @@
 
 use crate::engine::SessionId;
 use crate::library::OpenTitle;
+use crate::showing::Showing;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::fs::File;
@@ -40,6 +41,8 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) token: Token,
     pub(crate) title: Arc<OpenTitle>,
+    /// What it sees of it.
+    pub(crate) showing: Arc<Showing>,
     /// The title's name when it was asked for: the one in this session's URLs.
     pub(crate) name: String,
     /// The admitted offer's number.
@@ -53,17 +56,17 @@ impl Session {
     pub(crate) fn new(
         id: SessionId,
         token: Token,
-        title: Arc<OpenTitle>,
+        (title, showing): (Arc<OpenTitle>, Arc<Showing>),
         name: String,
         offer: usize,
     ) -> Self {
         let (admitted, started) = (Instant::now(), AtomicBool::new(false));
-        Self { id, token, title, name, offer, admitted, started }
+        Self { id, token, title, showing, name, offer, admitted, started }
     }
 
     /// The tracks that it was admitted for.
     pub(crate) fn tracks(&self) -> &[u16] {
-        &self.title.offers()[self.offer]
+        &self.showing.offers()[self.offer]
     }
 
     /// True the first time that media comes.

@@ -183,6 +183,7 @@ fn make_one(
                 piece,
                 runs: places.take(align_up(sum.total(), BLOCK), u64::from(piece), chance),
                 due: sum.due(u64::from(piece), steps),
+                stored: Vec::new(),
                 transfer: OnceLock::new(),
             }
         })

@@ -7,6 +7,7 @@ use crate::layout::Shape;
 use crate::library::OpenTitle;
 use crate::pace::AskId;
 use crate::sessions::Session;
+use crate::showing::Showing;
 use crossbeam_channel::Sender;
 use device::SharedBuffer;
 use device::sockets::ConnectionId;
@@ -25,8 +26,8 @@ pub(crate) struct Caller {
 /// Everything that can happen to the core.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A viewer is at the door; answered with [`Notice::Admitted`].
-    Admit { caller: Caller, title: Arc<OpenTitle>, name: String, shape: Shape },
+    /// A viewer is at the door; answered with [`Notice::Admitted`], when its start has come.
+    Admit { caller: Caller, visit: Visit },
     /// A viewer left before it could be told that it was admitted.
     Close { session: SessionId },
     /// A viewer asks for bytes; answered with [`Notice::Accepted`] or what stands in the way.
@@ -52,6 +53,20 @@ pub(crate) enum Event {
     },
     /// Let nobody in, and end when nobody plays any more, at the latest after `grace`.
     Stop { grace: Duration },
+}
+
+/// A viewer at the door.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    pub(crate) title: Arc<OpenTitle>,
+    pub(crate) showing: Arc<Showing>,
+    /// The title's, as the viewer asked for it.
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    /// Rather than being refused it waits so long.
+    pub(crate) patience: Duration,
+    /// The session that it has, and gives up for this one.
+    pub(crate) instead_of: Option<SessionId>,
 }
 
 /// What a thread that speaks HTTP hears.
@@ -86,6 +101,8 @@ pub(crate) enum NotAdmitted {
     Gone,
     /// The server is about to stop.
     Stopping,
+    /// It is not to be had in this shape.
+    NoShape,
     /// No token could be made.
     Failed(String),
 }

@@ -10,7 +10,7 @@
 
 mod event;
 
-pub(crate) use event::{Caller, Event, NotAdmitted, Notice, Undone};
+pub(crate) use event::{Caller, Event, NotAdmitted, Notice, Undone, Visit};
 
 use crate::clock::Clock;
 use crate::disks::{Disk, Job};
@@ -18,7 +18,6 @@ use crate::engine::{
     Action, AdmitRequest, Answer, Engine, ReadId, ReadOutcome, RequestId, SessionId, Ticket,
     TitleKey,
 };
-use crate::layout::Shape;
 use crate::library::OpenTitle;
 use crate::pace::AskId;
 use crate::sessions::Session;
@@ -83,6 +82,8 @@ pub(crate) struct Core {
     requests: HashMap<RequestId, Asked>,
     buffers: HashMap<ReadId, SharedBuffer>,
     titles: HashMap<TitleKey, Played>,
+    // Let in for later, and when they are told.
+    later: Vec<(Moment, Caller, Arc<Session>)>,
     withdrawn: HashSet<TitleKey>,
     turns: HashMap<AskId, Ticket>,
     grants: HashMap<Ticket, Sender<()>>,
@@ -133,6 +134,7 @@ impl Core {
             requests: HashMap::new(),
             buffers: HashMap::new(),
             titles: HashMap::new(),
+            later: Vec::new(),
             withdrawn: HashSet::new(),
             turns: HashMap::new(),
             grants: HashMap::new(),
@@ -145,7 +147,8 @@ impl Core {
     /// Serves until told to stop and nobody plays any more.
     pub(crate) fn run(mut self) {
         loop {
-            let wake_up = self.engine.next_wakeup().min(self.next_slot());
+            let told = self.later.iter().map(|(at, ..)| *at).min().unwrap_or(Moment::MAX);
+            let wake_up = self.engine.next_wakeup().min(self.next_slot()).min(told);
             let wait = wake_up.since(self.clock.now()).min(LONGEST_WAIT);
             match self.events.recv_timeout(wait) {
                 Ok(event) => {
@@ -164,6 +167,7 @@ impl Core {
                 self.engine.tick(now);
             }
             self.act();
+            self.tell_the_later(now);
             self.publish(now);
             if self.is_over(now) {
                 return;
@@ -174,7 +178,7 @@ impl Core {
     fn hear(&mut self, event: Event) {
         let now = self.clock.now();
         match event {
-            Event::Admit { caller, title, name, shape } => self.admit(caller, title, name, shape),
+            Event::Admit { caller, visit } => self.admit(caller, visit),
             Event::Close { session } => {
                 self.engine.close(now, session);
                 self.end(session);
@@ -235,17 +239,27 @@ impl Core {
         self.act();
     }
 
-    fn admit(&mut self, caller: Caller, title: Arc<OpenTitle>, name: String, shape: Shape) {
-        let result = self.try_admit(title, name, shape);
+    fn admit(&mut self, caller: Caller, visit: Visit) {
+        let result = match self.try_admit(visit) {
+            Ok((session, wait)) if wait > Duration::ZERO => {
+                return self.later.push((self.clock.now() + wait, caller, session));
+            }
+            Ok((session, _)) => Ok(session),
+            Err(why) => Err(why),
+        };
         self.tell(caller.worker, Notice::Admitted { connection: caller.connection, result });
     }
 
-    fn try_admit(
-        &mut self,
-        title: Arc<OpenTitle>,
-        name: String,
-        shape: Shape,
-    ) -> Result<Arc<Session>, NotAdmitted> {
+    /// Tells those whose start has come that they are in.
+    fn tell_the_later(&mut self, now: Moment) {
+        for (_, caller, session) in self.later.extract_if(.., |(at, ..)| *at <= now) {
+            let (connection, result) = (caller.connection, Ok(session));
+            self.workers[caller.worker].tell(Notice::Admitted { connection, result });
+        }
+    }
+
+    fn try_admit(&mut self, visit: Visit) -> Result<(Arc<Session>, Duration), NotAdmitted> {
+        let Visit { title, showing, name, shape, patience, instead_of } = visit;
         if self.withdrawn.contains(&title.key) {
             return Err(NotAdmitted::Gone);
         }
@@ -254,23 +268,22 @@ impl Core {
         }
         let token = self.shared.sessions.token();
         let token = token.map_err(|error| NotAdmitted::Failed(error.to_string()))?;
-        let request = AdmitRequest {
-            layout: Arc::clone(title.layout(shape)),
-            offers: title.offers().to_vec(),
-            from: Duration::ZERO,
-        };
+        let layout = Arc::clone(showing.layout(shape).ok_or(NotAdmitted::NoShape)?);
+        let (offers, from) = (showing.offers().to_vec(), Duration::ZERO);
+        let request = AdmitRequest { layout, offers, from, patience, instead_of };
         match self.engine.admit(self.clock.now(), request) {
             Answer::Refused(refusal) => Err(NotAdmitted::Refused(refusal)),
-            Answer::Admitted { session: id, offer } => {
+            Answer::Admitted { session: id, offer, wait } => {
                 let played = Played { title: Arc::clone(&title), name: name.clone(), sessions: 0 };
                 let played = self.titles.entry(title.key).or_insert(played);
                 played.sessions += 1;
                 played.name.clone_from(&name);
-                let session = Arc::new(Session::new(id, token, title, name, offer));
+                let session = Session::new(id, token, (title, showing), name, offer);
+                let session = Arc::new(session);
                 self.shared.sessions.enter(Arc::clone(&session));
                 let seat = Seat { session: Arc::clone(&session), requests: HashSet::new() };
                 self.sessions.insert(id, seat);
-                Ok(session)
+                Ok((session, wait))
             }
         }
     }
@@ -308,7 +321,7 @@ impl Core {
 
     fn carry_out(&mut self, action: Action) {
         match action {
-            Action::Read { read, disk, device_offset, len, title, track, piece } => {
+            Action::Read { read, disk, device_offset, len, title, track, start } => {
                 let Some(played) = self.titles.get(&title) else {
                     // Its last session has ended in this very moment: nobody wants it any more.
                     self.engine.read_done(self.clock.now(), read, ReadOutcome::Failed);
@@ -316,7 +329,7 @@ impl Core {
                 };
                 let title = Arc::clone(&played.title);
                 let buffer = self.buffer(len as usize);
-                let job = Job { read, offset: device_offset, len, title, track, piece };
+                let job = Job { read, offset: device_offset, len, title, track, start };
                 self.disks[usize::from(disk.0)].start(job, buffer);
             }
             Action::Deliver { request, read, bytes } => {

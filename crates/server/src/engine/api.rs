@@ -61,6 +61,11 @@ pub struct TrackLayout {
     /// Per piece, when the first byte a player needs of it is due, in milliseconds of media time
     /// from the title's start (for HLS: when the segment it first serves starts). Never decreases.
     pub due: Vec<u32>,
+    /// Where only parts of what is stored are read, or in another order: which of the stored
+    /// pieces each of this track's pieces is. Then all bytes asked for count from piece to piece in
+    /// this order, and a player that goes on may leave out less than a piece. Empty: all of them,
+    /// in their order.
+    pub stored: Vec<u32>,
     /// Per piece, nanoseconds that the disk transfers. Begins empty; the engine fills it in when it
     /// first decides on the track, where it knows the disk's times.
     pub transfer: OnceLock<Vec<u32>>,
@@ -112,6 +117,11 @@ pub struct AdmitRequest {
     pub offers: Vec<Vec<TrackNumber>>,
     /// Where it will start, in media time.
     pub from: Duration,
+    /// Rather than being refused it waits so long for its start.
+    pub patience: Duration,
+    /// The session that ends if this one is let in, and stays as it is if not: what it holds is
+    /// free to be booked by this one.
+    pub instead_of: Option<SessionId>,
 }
 
 /// The answer at the door. A refusal is a value.
@@ -123,6 +133,9 @@ pub enum Answer {
         session: SessionId,
         /// Index into [`AdmitRequest::offers`].
         offer: usize,
+        /// It is promised everything as if it had come so much later; at most
+        /// [`AdmitRequest::patience`], zero where there is room at once.
+        wait: Duration,
     },
     /// No room; nothing changed.
     Refused(Refusal),
@@ -135,6 +148,10 @@ pub struct Refusal {
     pub resource: Resource,
     /// The earliest start that would fit as things stand (the smallest offer), from now.
     pub retry_after: Duration,
+    /// Whether that was worked out on the books: who comes back then is let in if nobody else has
+    /// come in between. Otherwise it is a guess: nothing fits within the time looked at, or too
+    /// many have asked in this slot.
+    pub exact: bool,
     /// Reads that would be late, at worst, and in which second from now: for the log.
     pub detail: String,
 }
@@ -187,8 +204,8 @@ pub enum Action {
         title: TitleKey,
         /// See `title`.
         track: TrackNumber,
-        /// See `title`; byte offset in the track is `piece × TrackLayout::piece`.
-        piece: u32,
+        /// See `title`: at which byte of what is stored of the track it begins.
+        start: u64,
     },
     /// Send these bytes of a piece in memory; say `sent` when the socket has taken them.
     Deliver {

@@ -15,12 +15,14 @@ use super::streams::StreamId;
 use super::{DiskNumber, ReadId, RequestId, TitleKey, TrackNumber};
 use std::collections::BTreeMap;
 
-/// A piece of a track of a title.
+/// A piece of a track of a title: whichever way a viewer takes it, the same bytes are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PieceKey {
     pub(super) title: TitleKey,
     pub(super) track: TrackNumber,
-    pub(super) piece: u32,
+    /// Where in what is stored of the track it begins.
+    pub(super) start: u64,
+    pub(super) len: u32,
 }
 
 /// Where a piece lies.
@@ -203,8 +205,8 @@ impl Buffers {
 
     /// Drops everything of a title; nobody may be using it.
     pub(super) fn purge(&mut self, title: TitleKey, forgotten: &mut Vec<ReadId>) {
-        let from = PieceKey { title, track: 0, piece: 0 };
-        let to = PieceKey { title, track: TrackNumber::MAX, piece: u32::MAX };
+        let from = PieceKey { title, track: 0, start: 0, len: 0 };
+        let to = PieceKey { title, track: TrackNumber::MAX, start: u64::MAX, len: u32::MAX };
         let reads: Vec<ReadId> = self.by_piece.range(from..=to).map(|(_, read)| *read).collect();
         for read in reads {
             if self.by_read[&read].pins == 0 && self.by_read[&read].state == State::Ready {
@@ -243,8 +245,9 @@ mod tests {
     use super::*;
 
     fn piece(piece: u32) -> (PieceKey, Place) {
-        let key = PieceKey { title: TitleKey(1), track: 0, piece };
-        (key, Place { disk: DiskNumber(0), offset: u64::from(piece) * 10, len: 10 })
+        let offset = u64::from(piece) * 10;
+        let key = PieceKey { title: TitleKey(1), track: 0, start: offset, len: 10 };
+        (key, Place { disk: DiskNumber(0), offset, len: 10 })
     }
 
     #[test]

@@ -226,7 +226,7 @@ impl Engine {
 
     // `hung_up`: nothing of its requests is in use any more. Otherwise their sockets may still
     // hold buffers, until they are sent or cancelled.
-    fn end_session(&mut self, now: Moment, id: SessionId, hung_up: bool) {
+    pub(super) fn end_session(&mut self, now: Moment, id: SessionId, hung_up: bool) {
         for request in self.sessions[&id].requests.clone() {
             if hung_up {
                 self.drop_request(now, request);

@@ -12,7 +12,7 @@
 
 use super::buffers::{Interest, PieceKey, State};
 use super::sessions::{Next, Orphan, Request};
-use super::streams::StreamId;
+use super::streams::{StreamId, key};
 use super::{
     Action, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, Resource, SessionId, TitleKey,
     TrackNumber, Want,
@@ -42,8 +42,8 @@ impl Engine {
         state.last_sign = now;
         if state.requests.len() >= MAX_REQUESTS {
             let detail = format!("more than {MAX_REQUESTS} requests at once");
-            let refusal =
-                Refusal { resource: Resource::Memory, retry_after: self.config.slot, detail };
+            let (resource, retry_after) = (Resource::Memory, self.config.slot);
+            let refusal = Refusal { resource, retry_after, exact: false, detail };
             self.actions.push(Action::Refused { request, refusal });
             return;
         }
@@ -238,9 +238,10 @@ impl Engine {
     // Says whether the session's sockets had room for it.
     fn hand_over(&mut self, now: Moment, request: RequestId, next: Next, read: ReadId) -> bool {
         let buffer = self.buffers.get(read).expect("found just now");
-        let (piece, len) = (buffer.key.piece, u64::from(buffer.place.len));
+        let len = u64::from(buffer.place.len);
         let session_id = self.requests[&request].session;
         let id = self.stream_of(session_id, next.track).expect("found through it");
+        let piece = self.streams[&id].piece_at(next.offset);
         let session = self.sessions.get_mut(&session_id).expect("live");
         if session.unsent + len > session.reserve {
             return false;
@@ -321,7 +322,7 @@ impl Engine {
         let layout = &self.sessions[&state.session].layout;
         let piece = next.offset / u64::from(layout.tracks[usize::from(next.track)].piece);
         let piece = u32::try_from(piece).expect("within a sound track");
-        let key = PieceKey { title: layout.title, track: next.track, piece };
+        let key = key(layout, next.track, piece);
         state.awaits = Some(key);
         self.awaited.insert((key, request));
     }

@@ -1,21 +1,28 @@
 //! The door: does this demand fit beside what is booked? If not: what is short, and when would it
 //! fit? New viewers are let in here; those who jump (`jump`) pass through the same test.
 //!
+//! ```text
+//!   offers, best first ── one fits ──────────────▶ let in, now
+//!        │ none            a patient viewer: one fits later ──▶ let in, its place booked for then
+//!        └─────────────────────────────────────────────────────▶ refused: what is short, and when
+//!   who comes instead of a session (other part, other speed): that one's booking is off the books
+//!   while this is decided, and ends if it is let in; otherwise it is put back as it was
+//! ```
+//!
 //! Where memory stands in the way, what was read far ahead is given back first: it stays in the
 //! cache, and on the books as reads to come.
 
 use super::disks::Disk;
+use super::later::{MAX_SEARCHES, SEARCH_SLOTS};
 use super::sessions::Session;
 use super::streams::{Stream, StreamId, unsound};
 use super::{
     AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary,
     TrackLayout, TrackNumber,
 };
-use scheduler::admission::earliest_shift;
 use scheduler::{PolicyKind, Shortage, Timing, Verdict, sending_reserve};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use units::Moment;
 
 // What one offer comes to: the streams it would have.
@@ -41,32 +48,92 @@ impl Engine {
         if let Some(refusal) = self.closed_to(&request) {
             return Answer::Refused(refusal);
         }
+        let old = request.instead_of.filter(|id| self.sessions.contains_key(id));
+        let aside = old.map(|id| self.set_aside(id));
+        match self.choose_offer(now, &request) {
+            Ok(Chosen { offer, booking, slots }) => {
+                let session = SessionId(self.next_session);
+                self.let_in(now, session, request.offers, booking, slots);
+                if let Some(aside) = aside {
+                    self.end_aside(now, aside);
+                }
+                Answer::Admitted { session, offer, wait: self.config.slot * slots }
+            }
+            Err(refusal) => {
+                if let Some(aside) = aside {
+                    self.put_back(aside);
+                }
+                Answer::Refused(refusal)
+            }
+        }
+    }
+
+    // The first offer that fits; if none does, the first that fits within the viewer's patience. What
+    // was decided on is at hand.
+    fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Chosen, Refusal> {
         let session = SessionId(self.next_session);
         let from_ms = u32::try_from(request.from.as_millis()).unwrap_or(u32::MAX);
-        let mut refused = None;
+        let mut misfits = Vec::new();
+        let mut reason = "nothing was offered".to_owned();
         for (offer, tracks) in request.offers.iter().enumerate() {
-            let mut booking = match self.booking(now, session, &request.layout, tracks, from_ms) {
-                Ok(booking) => booking,
-                Err(detail) => {
-                    refused = Some((None, detail));
-                    continue;
-                }
-            };
-            match self.decide(now, &mut booking) {
-                Ok(()) => {
-                    self.let_in(now, session, request.offers, booking);
-                    return Answer::Admitted { session, offer };
-                }
-                Err(shortage) => refused = Some((Some((booking, shortage)), String::new())),
+            match self.booking(now, session, &request.layout, tracks, from_ms) {
+                Ok(mut booking) => match self.decide(now, &mut booking) {
+                    Ok(()) => return Ok(Chosen { offer, booking, slots: 0 }),
+                    Err(shortage) => misfits.push((offer, booking, shortage)),
+                },
+                Err(detail) => reason = detail,
             }
         }
-        match refused {
-            Some((Some((booking, shortage)), _)) => {
-                Answer::Refused(self.refusal(now, &booking, shortage))
+        let patience = request.patience.as_nanos() / self.config.slot.as_nanos();
+        let patience = u32::try_from(patience).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
+        let mut last = None;
+        for (offer, mut booking, shortage) in misfits {
+            if let Some(slots) = self.decide_later(&mut booking, patience) {
+                return Ok(Chosen { offer, booking, slots });
             }
-            Some((None, detail)) => Answer::Refused(self.never(detail)),
-            None => Answer::Refused(self.never("nothing was offered".to_owned())),
+            last = Some((booking, shortage));
         }
+        let Some((mut booking, shortage)) = last else { return Err(self.never(reason)) };
+        Err(self.refusal(now, &mut booking, shortage))
+    }
+
+    // The booking as if the viewer came later; says by how much. It is at hand.
+    fn decide_later(&mut self, booking: &mut Booking, limit: u32) -> Option<u32> {
+        let disk = usize::from(booking.layout.disk.0);
+        if limit == 0 {
+            return None;
+        }
+        self.demand_of(booking);
+        let slots = self.fits_later(disk, limit)?;
+        self.demand.shift(u64::from(slots));
+        booking.streams.iter_mut().for_each(|stream| stream.slide(slots));
+        Some(slots)
+    }
+
+    // Takes a session's booking off the books. What its sockets hold stays kept aside.
+    fn set_aside(&mut self, id: SessionId) -> Aside {
+        let session = self.sessions.get_mut(&id).expect("looked up");
+        let disk = usize::from(session.layout.disk.0);
+        let ids = std::mem::take(&mut session.streams);
+        let spare = session.reserve.saturating_sub(session.unsent);
+        session.reserve -= spare;
+        self.disks[disk].books.unreserve(spare);
+        let streams = ids.into_iter().map(|id| (id, self.remove_stream(id))).collect();
+        Aside { session: id, streams, spare }
+    }
+
+    fn put_back(&mut self, aside: Aside) {
+        let session = self.sessions.get_mut(&aside.session).expect("nothing has ended it");
+        let disk = usize::from(session.layout.disk.0);
+        session.reserve += aside.spare;
+        session.streams = aside.streams.iter().map(|(id, _)| *id).collect();
+        self.disks[disk].books.reserve(aside.spare);
+        aside.streams.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
+    }
+
+    fn end_aside(&mut self, now: Moment, aside: Aside) {
+        aside.streams.into_iter().for_each(|(_, stream)| self.settle(now, stream));
+        self.end_session(now, aside.session, false);
     }
 
     // Reasons that have nothing to do with how much is booked.
@@ -89,7 +156,7 @@ impl Engine {
 
     pub(super) fn never(&self, detail: String) -> Refusal {
         let retry_after = self.config.slot * SEARCH_SLOTS;
-        Refusal { resource: Resource::Disk, retry_after, detail }
+        Refusal { resource: Resource::Disk, retry_after, exact: false, detail }
     }
 
     pub(super) fn count_refusal(&mut self, resource: Resource) {
@@ -156,13 +223,17 @@ impl Engine {
 
     // Fits? Fills in what the simpler policies want to know of each stream.
     pub(super) fn decide(&mut self, now: Moment, booking: &mut Booking) -> Result<(), Shortage> {
-        let disk = usize::from(booking.layout.disk.0);
+        self.demand_of(booking);
+        self.fits_with_giving_back(now, usize::from(booking.layout.disk.0))
+    }
+
+    // Makes a booking's demand the one at hand.
+    pub(super) fn demand_of(&mut self, booking: &mut Booking) {
         self.demand.begin(self.slot);
         self.demand.reserve = booking.reserve;
         for stream in &mut booking.streams {
             stream.summary = self.demand.add_track(stream.unread());
         }
-        self.fits_with_giving_back(now, disk)
     }
 
     fn fits_with_giving_back(&mut self, now: Moment, disk: usize) -> Result<(), Shortage> {
@@ -203,26 +274,13 @@ impl Engine {
             .map_err(|(slot, missing)| Shortage { resource: Resource::Network, slot, missing })
     }
 
-    /// The fewest slots, up to `limit`, by which the demand at hand must begin later to fit.
-    pub(super) fn fits_later(&mut self, disk: usize, limit: u32) -> Option<u32> {
-        if self.disks[disk].searches >= MAX_SEARCHES {
-            return None;
-        }
-        self.disks[disk].searches += 1;
-        (1..=limit).find(|slots| {
-            self.demand.shift(u64::from(*slots));
-            let fits = self.fits(disk).is_ok();
-            self.demand.unshift(u64::from(*slots));
-            fits
-        })
-    }
-
     fn let_in(
         &mut self,
         now: Moment,
         id: SessionId,
         offers: Vec<Vec<TrackNumber>>,
         booking: Booking,
+        slots: u32,
     ) {
         let Booking { layout, streams, reserve } = booking;
         self.next_session += 1;
@@ -239,7 +297,7 @@ impl Engine {
             requests: Vec::new(),
             reserve,
             unsent: 0,
-            last_sign: now,
+            last_sign: now + self.config.slot * slots,
             asked: false,
             jumps: BTreeMap::new(),
             summary,
@@ -296,7 +354,7 @@ impl Engine {
     pub(super) fn refusal(
         &mut self,
         now: Moment,
-        booking: &Booking,
+        booking: &mut Booking,
         shortage: Shortage,
     ) -> Refusal {
         let slot = self.config.slot;
@@ -308,47 +366,32 @@ impl Engine {
             Resource::Network => format!("{missing} bytes too many for the network"),
         };
         let detail = format!("{what}, {when:.1} s from now");
-        let retry_after = self.earliest_start(booking);
-        Refusal { resource, retry_after, detail }
+        let (retry_after, exact) = self.earliest_start(booking);
+        Refusal { resource, retry_after, exact, detail }
     }
+}
 
-    // The demand at hand, later. Refusals are cheap: only so many searches per slot and disk,
-    // others get the last answer.
-    fn earliest_start(&mut self, booking: &Booking) -> Duration {
-        let disk = usize::from(booking.layout.disk.0);
-        if self.disks[disk].searches >= MAX_SEARCHES {
-            return self.disks[disk].last_search;
-        }
-        self.disks[disk].searches += 1;
-        let mut demand = std::mem::take(&mut self.demand);
-        demand.begin(self.slot);
-        demand.reserve = booking.reserve;
-        for stream in &booking.streams {
-            demand.add_track(stream.unread());
-        }
-        self.demand = demand;
-        let found = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
-            self.demand.shift(slots);
-            let fits = self.fits(disk).is_ok();
-            self.demand.unshift(slots);
-            fits
-        });
-        let slots =
-            found.map_or(SEARCH_SLOTS, |slots| u32::try_from(slots).unwrap_or(SEARCH_SLOTS));
-        self.disks[disk].last_search = self.config.slot * slots;
-        self.disks[disk].last_search
-    }
+// What is let in: an offer, its booking, and so many slots later than now.
+struct Chosen {
+    offer: usize,
+    booking: Booking,
+    slots: u32,
+}
+
+// A session off the books.
+struct Aside {
+    session: SessionId,
+    streams: Vec<(StreamId, Stream)>,
+    // Of its reserve, what its sockets do not hold.
+    spare: u64,
 }
 
 pub(super) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
     sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
 }
 
-/// How far ahead the earliest start is looked for: ten minutes of 500 ms slots.
-const SEARCH_SLOTS: u32 = 1200;
-
-/// Searches per slot and disk: each tries about forty starts, some 10 µs each.
-const MAX_SEARCHES: u32 = 8;
+/// The most patience: five minutes of 500 ms slots; a search tries each.
+const MOST_PATIENCE_SLOTS: u32 = 600;
 
 /// Read-ahead that is kept first when memory is short: what is due within 4 s of 500 ms slots.
 const KEEP_SLOTS: u64 = 8;

@@ -61,7 +61,8 @@ impl Engine {
             // Were both let in in turn, they would take it from each other for ever.
             let detail = "the player has gone on elsewhere since".to_owned();
             let retry_after = self.config.slot;
-            return Err(Refusal { resource: Resource::Disk, retry_after, detail });
+            let resource = Resource::Disk;
+            return Err(Refusal { resource, retry_after, exact: false, detail });
         }
         self.rebook(now, request, &lost)
     }
@@ -153,7 +154,7 @@ impl Engine {
         let slots = match self.decide_now_or_soon(now, disk, &mut booking) {
             Ok(slots) => slots,
             Err(shortage) => {
-                let refusal = self.refusal(now, &booking, shortage);
+                let refusal = self.refusal(now, &mut booking, shortage);
                 self.disks[disk].books.reserve(old_reserve);
                 aside.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
                 return Err(refusal);

@@ -22,6 +22,7 @@ mod delivery;
 mod disks;
 mod door;
 mod jump;
+mod later;
 mod reading;
 mod sessions;
 mod start;

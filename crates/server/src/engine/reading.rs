@@ -193,7 +193,7 @@ impl Engine {
             len: place.len,
             title: key.title,
             track: key.track,
-            piece: key.piece,
+            start: key.start,
         });
     }
 
@@ -226,12 +226,14 @@ impl Engine {
 
     // A piece is in memory: counts it for the streams that hold it and serves who waits.
     fn tell(&mut self, now: Moment, read: ReadId, told: &[Interest]) {
-        let piece = self.buffers.get(read).expect("ready just now").key.piece;
         for who in told {
             match who {
                 Interest::Stream(id) => {
-                    if self.streams.get(id).is_some_and(|stream| stream.holds(piece, read)) {
-                        self.count(now, *id, piece);
+                    let pieces = self.streams.get(id).map(|stream| stream.holds_in(read));
+                    for piece in pieces.iter().flatten() {
+                        self.count(now, *id, *piece);
+                    }
+                    if pieces.is_some_and(|pieces| !pieces.is_empty()) {
                         self.serve_session(now, self.streams[id].session);
                     }
                 }
@@ -277,15 +279,14 @@ impl Engine {
     fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
         let buffer = self.buffers.remove(read);
         self.actions.push(Action::Forget { read });
-        let piece = buffer.key.piece;
-        let holders: Vec<StreamId> = buffer
+        let holders: Vec<(StreamId, u32)> = buffer
             .told
             .iter()
             .filter_map(|who| match who {
-                Interest::Stream(id) => Some(*id),
+                Interest::Stream(id) => Some((*id, self.streams.get(id)?.holds_in(read))),
                 Interest::Request(_) => None,
             })
-            .filter(|id| self.streams.get(id).is_some_and(|stream| stream.holds(piece, read)))
+            .flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece)))
             .collect();
         let waiting = self.waiting_for(buffer.key);
         if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
@@ -293,14 +294,14 @@ impl Engine {
             for who in &buffer.told {
                 self.buffers.tell(again, *who);
             }
-            for id in holders {
+            for (id, piece) in holders {
                 self.streams.get_mut(&id).expect("checked").now_reads(piece, again);
                 self.buffers.pin(again);
             }
             self.emit_read(now, again);
             return;
         }
-        for id in holders {
+        for (id, piece) in holders {
             self.lose(now, id, piece);
         }
         for request in waiting {

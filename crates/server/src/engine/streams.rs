@@ -103,7 +103,7 @@ impl Stream {
     }
 
     pub(super) fn key(&self, piece: u32) -> PieceKey {
-        PieceKey { title: self.layout.title, track: self.track, piece }
+        key(&self.layout, self.track, piece)
     }
 
     pub(super) fn place(&self, piece: u32) -> Place {
@@ -151,12 +151,29 @@ impl Stream {
             // A segment begins within the piece before the first that is due with it.
             return (self.first..=self.first.saturating_add(1)).contains(&piece);
         }
-        self.ends.iter().any(|end| start <= *end && piece == self.piece_at(*end))
+        let whole = self.is_whole();
+        let from = |end: u64| start <= end && piece == self.piece_at(end);
+        self.ends.iter().any(|end| if whole { from(*end) } else { self.skips_to(*end, start) })
+    }
+
+    // Whether from `end` on less than a piece is left out to `start`, or nothing.
+    fn skips_to(&self, end: u64, start: u64) -> bool {
+        let last = self.piece_at(end);
+        (last..=last.saturating_add(1)).contains(&self.piece_at(start))
+    }
+
+    /// Whether all that is stored of the track is played, in its order.
+    fn is_whole(&self) -> bool {
+        self.layout.tracks[usize::from(self.track)].stored.is_empty()
     }
 
     /// The player asks for these bytes.
     pub(super) fn asks(&mut self, bytes: &Range<u64>) {
-        self.ends.retain(|end| *end != bytes.start);
+        let mut ends = std::mem::take(&mut self.ends);
+        let whole = self.is_whole();
+        let next = |end: u64| end <= bytes.start && self.skips_to(end, bytes.start);
+        ends.retain(|end| if whole { *end != bytes.start } else { !next(*end) });
+        self.ends = ends;
         if self.ends.len() == PARALLEL_REQUESTS {
             self.ends.pop_front();
         }
@@ -285,9 +302,9 @@ impl Stream {
         }
     }
 
-    /// Whether it holds `piece` in buffer `read`.
-    pub(super) fn holds(&self, piece: u32, read: ReadId) -> bool {
-        matches!(self.hold(piece), Some(Hold::Held { read: held, .. }) if *held == read)
+    /// The pieces that it holds in buffer `read`: one, or two where it shows the same bytes twice.
+    pub(super) fn holds_in(&self, read: ReadId) -> Vec<u32> {
+        self.held().filter(|(held, _)| *held == read).map(|(_, piece)| piece.piece).collect()
     }
 
     /// `piece` is being read again, into another buffer.
@@ -301,11 +318,6 @@ impl Stream {
     pub(super) fn hold_mut(&mut self, piece: u32) -> Option<&mut Hold> {
         let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
         self.holds.get_mut(at)
-    }
-
-    fn hold(&self, piece: u32) -> Option<&Hold> {
-        let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
-        self.holds.get(at)
     }
 
     /// The player has taken `piece`, to its end or not.
@@ -341,9 +353,23 @@ pub(super) fn place(layout: &Layout, track: TrackNumber, piece: u32) -> Place {
     Place { disk: layout.disk, offset, len }
 }
 
+/// What a piece of a title is called in memory.
+pub(super) fn key(layout: &Layout, number: TrackNumber, piece: u32) -> PieceKey {
+    let track = &layout.tracks[usize::from(number)];
+    let (start, len) = (stored_at(track, piece), curve(track).len(piece));
+    PieceKey { title: layout.title, track: number, start, len }
+}
+
+// At which byte of what is stored of a track a piece begins.
+fn stored_at(track: &TrackLayout, piece: u32) -> u64 {
+    let i = usize::try_from(piece).unwrap_or(usize::MAX);
+    let stored = track.stored.get(i).copied().unwrap_or(piece);
+    u64::from(stored) * u64::from(track.piece)
+}
+
 /// The same on the track's disk: offset and length.
 pub(super) fn place_of(track: &TrackLayout, piece: u32) -> (u64, u32) {
-    let mut at = u64::from(piece) * u64::from(track.piece);
+    let mut at = stored_at(track, piece);
     for run in &track.runs {
         let run_len = run.end - run.start;
         if at < run_len {
@@ -361,6 +387,14 @@ pub(super) fn unsound(track: &TrackLayout, read_size: u64) -> Option<&'static st
     let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
     let stored = runs.clone().fold(0u64, u64::saturating_add);
     let cut = track.runs.len().saturating_sub(1);
+    let listed = track.stored.len() as u64;
+    let needed = if listed == 0 || piece == 0 {
+        padded
+    } else {
+        let places = track.stored.iter().zip(0..);
+        let ends = places.map(|(_, i)| stored_at(track, i) + u64::from(curve(track).len(i)));
+        ends.max().unwrap_or(0)
+    };
     if piece == 0 || piece % BLOCK != 0 {
         Some("its pieces are not whole blocks")
     } else if piece > read_size {
@@ -369,7 +403,9 @@ pub(super) fn unsound(track: &TrackLayout, read_size: u64) -> Option<&'static st
         Some("it has more pieces than can be counted")
     } else if !curve(track).is_sound() {
         Some("its due times go back")
-    } else if stored < padded {
+    } else if listed > 0 && listed != padded.div_ceil(piece) {
+        Some("its list of pieces is not as long as it")
+    } else if stored < needed {
         Some("part of it has no place on the disk")
     } else if track.runs.iter().any(|run| run.start % BLOCK != 0)
         || runs.clone().take(cut).any(|run| run % piece != 0)
@@ -404,6 +440,7 @@ mod tests {
                 piece: 8192,
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
+                stored: Vec::new(),
                 transfer: OnceLock::new(),
             }],
         };

@@ -68,7 +68,7 @@ impl Sweeps {
 
 impl Disk {
     /// When everything in the device, and what is chosen but for `back`, is certainly done.
-    fn free_at(&self, now: Moment, back: &[Chosen]) -> Moment {
+    pub(super) fn free_at(&self, now: Moment, back: &[Chosen]) -> Moment {
         let Some(costs) = &self.facts.costs else { return now };
         let sweeps = &self.sweeps;
         let sum = |chosen: &mut dyn Iterator<Item = &Chosen>| -> u64 {

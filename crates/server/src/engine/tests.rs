@@ -4,6 +4,7 @@
 //! that a viewer needs one read per slot, and six in the first three to start within 2 s.
 
 mod jumps;
+mod views;
 
 use super::*;
 use scheduler::PolicyKind;
@@ -47,6 +48,7 @@ fn track(pieces: u32) -> TrackLayout {
         piece: PIECE,
         runs: std::iter::once(0..u64::from(pieces * PIECE)).collect(),
         due: (0..pieces).map(|piece| piece * 500).collect(),
+        stored: Vec::new(),
         transfer: OnceLock::new(),
     }
 }
@@ -61,7 +63,8 @@ fn layout(title: u64) -> Arc<Layout> {
 }
 
 fn request(layout: Arc<Layout>) -> AdmitRequest {
-    AdmitRequest { layout, offers: vec![vec![0]], from: Duration::ZERO }
+    let (from, patience) = (Duration::ZERO, Duration::ZERO);
+    AdmitRequest { layout, offers: vec![vec![0]], from, patience, instead_of: None }
 }
 
 impl House {
@@ -126,9 +129,9 @@ impl House {
     fn hear(&mut self) {
         for action in self.engine.take_actions() {
             let text = match &action {
-                Action::Read { read, title, piece, .. } => {
+                Action::Read { read, title, start, .. } => {
                     self.reads.push(*read);
-                    format!("read {}:{piece}", title.0)
+                    format!("read {}:{}", title.0, start / u64::from(PIECE))
                 }
                 Action::Deliver { request, read, bytes } => {
                     self.unsent.push((*request, *read));
@@ -441,13 +444,15 @@ fn absurd_requests_get_defined_answers() {
 #[test]
 fn absurd_titles_are_turned_away_by_name() {
     let mut house = House::new(config(4, 100));
-    let absurd: [(&str, TrackLayout); 6] = [
+    let absurd: [(&str, TrackLayout); 8] = [
         ("not whole blocks", TrackLayout { piece: 0, ..track(4) }),
         ("not whole blocks", TrackLayout { piece: 1000, ..track(4) }),
         ("calibrated", TrackLayout { piece: 8192, ..track(4) }),
         ("go back", TrackLayout { due: vec![5, 4, 3, 2], ..track(4) }),
         ("no place", TrackLayout { runs: std::iter::once(0..4096).collect(), ..track(4) }),
         ("no place", TrackLayout { bytes: u64::MAX, ..track(4) }),
+        ("no place", TrackLayout { stored: vec![0, 1, 2, 4], ..track(4) }),
+        ("not as long", TrackLayout { stored: vec![0, 1, 2], ..track(4) }),
     ];
     for (reason, track) in absurd {
         let layout = Layout { tracks: vec![track], ..Arc::into_inner(layout(1)).unwrap() };

@@ -7,12 +7,15 @@ use super::request::{Method, Request};
 use super::response::{Head, Reply};
 use super::routes::{Route, escape};
 use crate::console;
-use crate::core::NotAdmitted;
+use crate::core::{NotAdmitted, Visit};
+use crate::engine::SessionId;
 use crate::layout::Shape;
 use crate::library::{NotOpened, OpenTitle};
 use crate::metrics;
 use crate::sessions::{Found, Session};
 use crate::shared::Shared;
+use crate::showing::Showing;
+use crate::wanted::{self, BadParameter, Wanted};
 use media::{Body, NotPackaged, Slice, TrackKind};
 use serde_json::json;
 use std::ops::Range;
@@ -30,8 +33,10 @@ pub(crate) enum Answer {
     Open(String),
     /// Ask the opener for the file of these tracks, then answer anew.
     Make(Arc<OpenTitle>, Vec<u16>),
+    /// Ask the opener for what is wanted of a title, then answer anew.
+    Show(Arc<OpenTitle>, Wanted),
     /// Ask the core whether the viewer may come in; the answer is [`admitted`].
-    Admit { title: Arc<OpenTitle>, name: String, shape: Shape },
+    Admit(Visit),
 }
 
 /// The answer to a request. `opened`: the title it names, if that has just been opened for it.
@@ -77,7 +82,7 @@ pub(crate) fn admitted(
         Ok(session) => match shape {
             Shape::Segmented => {
                 let query = format!("?s={}", session.token);
-                playlist(session.title.packaging.multivariant_playlist(&videos(&session), &query))
+                playlist(session.showing.packaging.multivariant_playlist(&videos(&session), &query))
             }
             Shape::Progressive => {
                 Reply::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
@@ -86,6 +91,7 @@ pub(crate) fn admitted(
         Err(NotAdmitted::Refused(refusal)) => Reply::refused(&refusal),
         Err(NotAdmitted::Gone) => no_title(name),
         Err(NotAdmitted::Stopping) => stopping(),
+        Err(NotAdmitted::NoShape) => whole_file_only(),
         Err(NotAdmitted::Failed(error)) => Reply::error(500, "internal", &error),
     }
 }
@@ -120,12 +126,43 @@ fn master(
         Err(answer) => return answer,
     };
     let (title, name) = title;
+    let showing = match showing(request, &title) {
+        Ok(showing) => showing,
+        Err(answer) => return answer,
+    };
     if request.method == Method::Head {
         // Only looking: nothing is reserved for it.
-        let videos: Vec<u16> = title.offers().iter().filter_map(|o| o.first().copied()).collect();
-        return Answer::Reply(playlist(title.packaging.multivariant_playlist(&videos, "")));
+        let firsts = showing.offers().iter().filter_map(|offer| offer.first().copied());
+        let videos: Vec<u16> = firsts.collect();
+        return Answer::Reply(playlist(showing.packaging.multivariant_playlist(&videos, "")));
     }
-    Answer::Admit { title, name, shape: Shape::Segmented }
+    let instead_of = match request.query("s").map(|token| shared.sessions.find(token)) {
+        Some(Found::Live(session)) => Some(session.id),
+        _ => None,
+    };
+    admit(request, (title, showing), (name, Shape::Segmented), instead_of)
+}
+
+/// What a request wants of a title, or what to answer instead.
+fn showing(request: &Request, title: &Arc<OpenTitle>) -> Result<Arc<Showing>, Answer> {
+    let wanted = Wanted::of(request).map_err(|why| Answer::Reply(bad_parameter(&why)))?;
+    match title.made_showing(&wanted) {
+        Some(Ok(showing)) => Ok(showing),
+        Some(Err(why)) => Err(Answer::Reply(bad_parameter(&BadParameter(why.to_string())))),
+        None => Err(Answer::Show(Arc::clone(title), wanted)),
+    }
+}
+
+fn admit(
+    request: &Request,
+    (title, showing): (Arc<OpenTitle>, Arc<Showing>),
+    (name, shape): (String, Shape),
+    instead_of: Option<SessionId>,
+) -> Answer {
+    match wanted::patience(request) {
+        Ok(patience) => Answer::Admit(Visit { title, showing, name, shape, patience, instead_of }),
+        Err(why) => Answer::Reply(bad_parameter(&why)),
+    }
 }
 
 fn progressive(
@@ -143,6 +180,9 @@ fn progressive(
         let Some(body) = session.title.made_body(&tracks) else {
             return Answer::Make(Arc::clone(&session.title), tracks);
         };
+        if wanted::asks(request) {
+            return Answer::Reply(manifests_only());
+        }
         let etag = session.title.etag(&format!("mp4-{}", session.offer));
         let kind = kind_of(&session.title, &tracks);
         return ranged(request, body, session, &etag, kind);
@@ -151,8 +191,15 @@ fn progressive(
         Ok(found) => found,
         Err(answer) => return answer,
     };
+    let showing = match showing(request, &title) {
+        Ok(showing) => showing,
+        Err(answer) => return answer,
+    };
+    if showing.layout(Shape::Progressive).is_none() {
+        return Answer::Reply(whole_file_only());
+    }
     if request.method == Method::Head {
-        let tracks = title.offers()[0].clone();
+        let tracks = title.whole.offers()[0].clone();
         let Some(body) = title.made_body(&tracks) else { return Answer::Make(title, tracks) };
         let head = Head::new(200)
             .field("Content-Type", kind_of(&title, &tracks))
@@ -160,12 +207,15 @@ fn progressive(
             .field("ETag", title.etag("mp4-0"));
         return Answer::Reply(Reply::only_head(head, body.len()));
     }
-    Answer::Admit { title, name, shape: Shape::Progressive }
+    admit(request, (title, showing), (name, Shape::Progressive), None)
 }
 
 /// Resources that belong to a session.
 fn of_session(request: &Request, route: &Route, session: Arc<Session>) -> Answer {
-    let packaging = &session.title.packaging;
+    if wanted::asks(request) {
+        return Answer::Reply(manifests_only());
+    }
+    let (packaging, tag) = (&session.showing.packaging, session.showing.tag());
     match *route {
         Route::Playlist { track, .. } => {
             let query = format!("?s={}", session.token);
@@ -179,7 +229,7 @@ fn of_session(request: &Request, route: &Route, session: Arc<Session>) -> Answer
             };
             let range = 0..bytes.len();
             let body = [Slice::Generated { bytes, range }].into_iter().collect();
-            let etag = session.title.etag(&format!("i{track}"));
+            let etag = session.title.etag(&format!("i{track}{tag}"));
             let kind = kind_of(&session.title, &[track]);
             ranged(request, Arc::new(body), session, &etag, kind)
         }
@@ -187,7 +237,7 @@ fn of_session(request: &Request, route: &Route, session: Arc<Session>) -> Answer
             let Some(body) = packaging.segment(track, number) else {
                 return Answer::Reply(nothing_here());
             };
-            let etag = session.title.etag(&format!("s{track}-{number}"));
+            let etag = session.title.etag(&format!("s{track}-{number}{tag}"));
             let kind = kind_of(&session.title, &[track]);
             ranged(request, Arc::new(body), session, &etag, kind)
         }
@@ -283,14 +333,14 @@ fn session(shared: &Shared, request: &Request, name: &str) -> Result<Arc<Session
 /// The video renditions to list: the admitted one and those below it, so that a player that
 /// switches never asks for more than was booked.
 fn videos(session: &Session) -> Vec<u16> {
-    let offers = session.title.offers()[session.offer..].iter();
-    let tracks = &session.title.packaging.index().tracks;
+    let offers = session.showing.offers()[session.offer..].iter();
+    let tracks = &session.showing.packaging.index().tracks;
     let is_video = |track: &u16| tracks[usize::from(*track)].description.kind == TrackKind::Video;
     offers.filter_map(|offer| offer.iter().copied().find(is_video)).collect()
 }
 
 fn kind_of(title: &OpenTitle, tracks: &[u16]) -> &'static str {
-    let all = &title.packaging.index().tracks;
+    let all = &title.whole.packaging.index().tracks;
     let is_video = |track: &u16| {
         all.get(usize::from(*track)).is_some_and(|t| t.description.kind == TrackKind::Video)
     };
@@ -301,6 +351,22 @@ fn playlist(text: String) -> Reply {
     let mut reply = Reply::new(200, "application/vnd.apple.mpegurl", text);
     reply.head = reply.head.field("Cache-Control", "no-store");
     reply
+}
+
+fn bad_parameter(BadParameter(why): &BadParameter) -> Reply {
+    Reply::error(400, "bad-parameter", why)
+}
+
+fn whole_file_only() -> Reply {
+    let why = "one file has all of a title in its order; take start, stop, skip and backwards \
+               with master.m3u8";
+    Reply::error(400, "whole-file-only", why)
+}
+
+fn manifests_only() -> Reply {
+    let why = "start, stop, speed, skip and wait belong to the manifest: what a session plays is \
+               what its manifest was asked for";
+    Reply::error(400, "bad-parameter", why)
 }
 
 fn console_file(name: &str) -> Reply {

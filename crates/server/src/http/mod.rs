@@ -21,5 +21,8 @@ mod transfer;
 mod worker;
 
 pub(crate) use date::iso_date;
+pub(crate) use request::Request;
+#[cfg(test)]
+pub(crate) use request::{Parsed, parse};
 pub(crate) use routes::escape;
 pub(crate) use worker::{Patience, Prepared};

@@ -106,6 +106,7 @@ impl Reply {
             "message": message,
             "resource": resource,
             "retry_after_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            "exact": refusal.exact,
             "detail": refusal.detail,
         });
         let mut reply = Self::json(503, &body);
@@ -182,6 +183,7 @@ mod tests {
         let refusal = Refusal {
             resource: Resource::Disk,
             retry_after: Duration::from_millis(1_200),
+            exact: true,
             detail: "3 reads late in second 7".to_owned(),
         };
         let reply = Reply::refused(&refusal);

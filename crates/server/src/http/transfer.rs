@@ -16,6 +16,7 @@
 //! window, because until then the answer may still be a refusal.
 
 use crate::engine::{Part, ReadId, RequestId, SessionId, Want};
+use crate::showing::{self, Spans};
 use device::SharedBuffer;
 use device::sockets::SendSlice;
 use media::{Body, Slice};
@@ -27,6 +28,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Transfer {
     session: SessionId,
+    // Where the engine counts this session's bytes from.
+    spans: Arc<Spans>,
     // Sent in front of everything else.
     head: Option<Vec<u8>>,
     body: Arc<Body>,
@@ -84,7 +87,7 @@ impl Transfer {
     /// `range` of `body` behind `head`. `first_number` and those after it are the connection's
     /// alone; `under_way` is held until the transfer is over.
     pub(crate) fn new(
-        session: SessionId,
+        (session, spans): (SessionId, Arc<Spans>),
         head: Vec<u8>,
         body: Arc<Body>,
         range: Range<u64>,
@@ -93,6 +96,7 @@ impl Transfer {
     ) -> Self {
         Self {
             session,
+            spans,
             head: Some(head),
             body,
             rest: range,
@@ -153,6 +157,11 @@ impl Transfer {
                 accepted: request.is_none(),
             });
             if let Some(request) = request {
+                let placed = |part: Part| Part {
+                    bytes: showing::place(&self.spans, part.track, part.bytes),
+                    track: part.track,
+                };
+                let parts = parts.into_iter().map(placed).collect();
                 return Some(Want { request, session: self.session, parts });
             }
         }
@@ -351,7 +360,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(seed);
         let pool = Pool::new(ByteCount::mib(64), ByteCount::mib(1));
         let transfer = Transfer::new(
-            SessionId(1),
+            (SessionId(1), Arc::default()),
             b"head".to_vec(),
             Arc::clone(body),
             range,
@@ -409,7 +418,7 @@ mod tests {
 
     fn whole(body: &Arc<Body>) -> Transfer {
         Transfer::new(
-            SessionId(1),
+            (SessionId(1), Arc::default()),
             b"head".to_vec(),
             Arc::clone(body),
             0..body.len(),

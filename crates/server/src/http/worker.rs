@@ -18,6 +18,7 @@ use super::transfer::Transfer;
 use crate::core::{Caller, CoreHandle, Event, Notice, Undone, WorkerHandle};
 use crate::engine::{ReadOutcome, RequestId};
 use crate::opener::{Opener, Task};
+use crate::sessions::Session;
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, unbounded};
 use device::sockets::{ConnectionId, SendSlice, SocketEvent, Sockets};
@@ -247,12 +248,14 @@ impl Worker {
         let task = match answer::answer(&self.shared, &request, opened) {
             Answer::Reply(reply) => return self.reply(id, exchange, reply),
             Answer::Body { head, body, range, session } => {
-                return self.send_body(id, exchange, head, body, range, session.id);
+                return self.send_body(id, exchange, head, (body, range), &session);
             }
-            Answer::Admit { title, name, shape } => {
-                self.wait(id, exchange, request, Asked::Core(name.clone(), shape));
-                return self.core.tell(Event::Admit { caller, title, name, shape });
+            Answer::Admit(visit) => {
+                let asked = Asked::Core(visit.name.clone(), visit.shape);
+                self.wait(id, exchange, request, asked);
+                return self.core.tell(Event::Admit { caller, visit });
             }
+            Answer::Show(title, wanted) => Task::Show { caller, title, wanted },
             Answer::Open(name) => Task::Open { caller, name },
             Answer::Make(title, tracks) => Task::Make { caller, title, tracks },
         };
@@ -295,15 +298,16 @@ impl Worker {
         id: ConnectionId,
         mut exchange: Exchange,
         head: Head,
-        body: Arc<media::Body>,
-        range: std::ops::Range<u64>,
-        session: crate::engine::SessionId,
+        (body, range): (Arc<media::Body>, std::ops::Range<u64>),
+        session: &Session,
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         exchange.status = head.status();
         let head = head.finish(range.end - range.start, exchange.keep_alive);
         let under_way = Arc::clone(&self.shared.http.under_way);
-        let transfer = Transfer::new(session, head, body, range, connection.next_number, under_way);
+        let whose = (session.id, Arc::clone(session.showing.spans()));
+        let number = connection.next_number;
+        let transfer = Transfer::new(whose, head, body, range, number, under_way);
         connection.doing = Doing::Sending(exchange, Box::new(transfer));
         connection.taken.1 = Instant::now();
         self.pump(id);

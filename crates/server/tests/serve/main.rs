@@ -19,3 +19,4 @@ mod playing;
 mod ranges;
 mod refusals;
 mod stage;
+mod views;

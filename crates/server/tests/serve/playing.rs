@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Frames decoded from a source: (stream, size, MD5) of each, in order. FFmpeg may not complain.
-fn frames(input: &str) -> Vec<String> {
+pub(crate) fn frames(input: &str) -> Vec<String> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "warning", "-i", input, "-map", "0:v?", "-map", "0:a?", "-bitexact"]);
     let output = command.args(["-f", "framemd5", "-"]).output().unwrap();

@@ -28,7 +28,8 @@ pub(crate) fn media() -> &'static Media {
         ffmpeg(
             "-f lavfi -i testsrc2=s=480x270:r=25:d=6,noise=alls=12:allf=t \
              -f lavfi -i sine=440:d=6 \
-             -c:v libx264 -preset veryfast -b:v 1400k -g 25 -bf 2 -c:a aac -b:a 96k",
+             -c:v libx264 -preset veryfast -b:v 1400k -g 25 -sc_threshold 0 -bf 2 \
+             -c:a aac -b:a 96k",
             &film,
         );
         let song = directory.join("song.m4a");

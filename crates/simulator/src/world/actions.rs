@@ -4,7 +4,9 @@ use super::{Event, World};
 use crate::checks::Piece;
 use crate::disks::Work;
 use scheduler::PolicyKind;
-use server::engine::{Action, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary, TitleKey};
+use server::engine::{
+    Action, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber,
+};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -22,8 +24,8 @@ impl World<'_> {
             return;
         }
         match action {
-            Action::Read { read, disk, device_offset, len, title, track, piece } => {
-                let piece = Piece { title, track, piece };
+            Action::Read { read, disk, device_offset, len, title, track, start } => {
+                let piece = self.piece_at(title, track, start);
                 self.read(read, usize::from(disk.0), piece, (device_offset, len));
             }
             Action::Deliver { request, read, bytes } => self.deliver(request, read, &bytes),
@@ -48,6 +50,13 @@ impl World<'_> {
             Action::Granted { ticket } => self.granted(ticket),
             Action::TitleIdle { title } => self.title_idle(title),
         }
+    }
+
+    fn piece_at(&self, title: TitleKey, track: TrackNumber, start: u64) -> Piece {
+        let layout = &self.titles[usize::try_from(title.0).expect("few titles")].layout;
+        let size = u64::from(layout.tracks[usize::from(track)].piece);
+        let piece = u32::try_from(start / size).expect("pieces are counted in u32");
+        Piece { title, track, piece }
     }
 
     fn read(&mut self, read: ReadId, disk: usize, piece: Piece, (offset, len): (u64, u32)) {

@@ -54,9 +54,15 @@ impl World<'_> {
         }
         let layout = Arc::clone(&title.layout);
         let offers = title.offers.clone();
-        let request = AdmitRequest { layout: Arc::clone(&layout), offers: offers.clone(), from };
+        let request = AdmitRequest {
+            layout: Arc::clone(&layout),
+            offers: offers.clone(),
+            from,
+            patience: Duration::ZERO,
+            instead_of: None,
+        };
         match self.engine.admit(self.now, request) {
-            Answer::Admitted { session, offer } => {
+            Answer::Admitted { session, offer, .. } => {
                 self.note_progress(
                     "admitted: viewer, session",
                     [number as u64, session.0, offer as u64, 0],
