@@ -61,7 +61,8 @@ impl ReadCost {
     pub fn cycle(&self, streams: u32, stream: BitRate) -> Option<Duration> {
         let wanted = u128::from(streams) * u128::from(stream.0);
         let spare = u128::from(self.r0.0).checked_sub(wanted).filter(|spare| *spare > 0)?;
-        let nanos = u128::from(streams) * u128::from(self.r0.0) * self.t0.as_nanos() / spare;
+        let together = u128::from(streams) * u128::from(self.r0.0);
+        let nanos = together.saturating_mul(self.t0.as_nanos()) / spare;
         u64::try_from(nanos).ok().map(Duration::from_nanos)
     }
 

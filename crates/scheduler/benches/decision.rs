@@ -113,7 +113,7 @@ fn decisions(criterion: &mut Criterion) {
                         demand.shift(slots);
                         black_box(house.decide(PolicyKind::TimeDomain, &demand, &mut plan));
                         demand.unshift(slots);
-                        false
+                        Err(1)
                     })
                 })
                 .count()

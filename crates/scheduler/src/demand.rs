@@ -12,6 +12,7 @@
 //! (double buffering: read in one slot, sent in the next). It is deliberately ignorant of what the
 //! player has asked for.
 
+use crate::books::DiskBooks;
 use crate::ledger::Load;
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
@@ -295,6 +296,33 @@ impl Demand {
         let len = u64::from(piece.len);
         *self.at(piece.release) += Load { freed: len, ..Load::default() };
         self.held += len;
+    }
+
+    /// Adds all of another demand.
+    pub(crate) fn add_demand(&mut self, other: &Self) {
+        self.add_sums(other.first, other.slots());
+        self.held += other.held;
+        self.reserve += other.reserve;
+        self.summary += other.summary;
+    }
+
+    /// Adds what is unread on these books; what is overdue is due at once.
+    pub(crate) fn add_books(&mut self, books: &DiskBooks) {
+        self.add_sums(books.current(), &[books.overdue()]);
+        self.add_sums(books.current(), books.ahead_of_now());
+        self.held += books.held();
+        self.reserve += books.reserved();
+        self.summary += books.summary();
+    }
+
+    fn add_sums(&mut self, first: SlotIndex, sums: &[Load]) {
+        for (load, slot) in sums.iter().zip(first.0..) {
+            if *load != Load::default() {
+                *self.at(SlotIndex(slot)) += *load;
+                self.reads += u64::from(load.reads);
+                self.bytes += load.bytes;
+            }
+        }
     }
 
     #[inline]

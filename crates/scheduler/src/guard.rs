@@ -3,6 +3,14 @@
 //! A drive that retries, rebuilds or wears out keeps working, slower ("fail-stutter"). A batch
 //! that was not complete when its slot ended lowers what is promised from then on; slots in which
 //! the batch was complete raise it again, slowly, never above the calibration.
+//!
+//! ```text
+//!   reads are counted    Guard       reads done of a batch, slot by slot    ─▶ min_read
+//!                                                                           └▶ behind, for curves
+//!   time is counted      TimeGuard   sweeps' time over their charge         ─▶ behind
+//! ```
+//!
+//! Neither learns that a disk is better than it was known to be: that is calibration's to find out.
 
 /// The guaranteed reads per slot of one disk, as believed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +29,14 @@ impl Guard {
     /// Reads per slot to promise and to ask for now.
     pub fn min_read(&self) -> u32 {
         self.effective
+    }
+
+    /// How much less that is than calibrated, as [`Facts::behind`](crate::Facts::behind) counts it:
+    /// for policies that have another number of reads than `min_read`. What is left of their number
+    /// is the same part as of the calibration, or less.
+    pub fn behind(&self) -> u64 {
+        let calibrated = u64::from(self.calibrated) * 1024;
+        calibrated.div_ceil(u64::from(self.effective.max(1))).saturating_sub(1024)
     }
 
     /// A new calibration: begins anew.
@@ -64,19 +80,35 @@ impl TimeGuard {
 
     /// A sweep that was charged `charged` nanoseconds (by the disk's model) took `took`.
     pub fn swept(&mut self, charged: u64, took: u64) {
-        let over = u128::from(took.saturating_sub(charged)) * 1024 / u128::from(charged.max(1));
-        let over = u64::try_from(over).unwrap_or(u64::MAX);
-        if over > self.behind {
-            self.good_sweeps = 0;
-            // Like a late slot: at once, but a single hiccup takes no more than a quarter.
-            self.behind = over.min(self.behind + (1024 + self.behind) / 4).min(MOST_BEHIND);
-        } else if self.behind > 0 {
+        if self.tightened(charged, took) {
+            return;
+        }
+        if self.behind > 0 {
             self.good_sweeps += 1;
             if self.good_sweeps >= GOOD_SLOTS_TO_GROW {
                 self.good_sweeps = 0;
                 self.behind -= self.behind.div_ceil(16);
             }
         }
+    }
+
+    /// A sweep that was charged so much is under way for so long: what is known of it before it
+    /// ends, if it ever does. To be told once a slot.
+    pub fn under_way(&mut self, charged: u64, so_far: u64) {
+        self.tightened(charged, so_far);
+    }
+
+    // Whether that was longer than believed.
+    fn tightened(&mut self, charged: u64, took: u64) -> bool {
+        let over = u128::from(took.saturating_sub(charged)) * 1024 / u128::from(charged.max(1));
+        let over = u64::try_from(over).unwrap_or(u64::MAX);
+        if over <= self.behind {
+            return false;
+        }
+        self.good_sweeps = 0;
+        // Like a late slot: at once, but a single hiccup takes no more than a quarter.
+        self.behind = over.min(self.behind + (1024 + self.behind) / 4).min(MOST_BEHIND);
+        true
     }
 }
 
@@ -114,6 +146,15 @@ mod tests {
             assert!(after(1, 1) <= 40);
         }
         assert_eq!(guard.min_read(), 40, "never above the calibration");
+        assert_eq!(guard.behind(), 0);
+        guard.slot_ended(40, 30);
+        // Of any other number, three quarters are left.
+        let facts = crate::Facts { behind: guard.behind(), ..crate::Facts::default() };
+        assert_eq!(
+            [40, 80, 1000].map(|reads| facts.shrink(reads)),
+            [29, 59, 749],
+            "or a little less"
+        );
     }
 
     #[test]
@@ -138,6 +179,12 @@ mod tests {
             after(500);
         }
         assert_eq!(guard.behind(), 0);
+        let mut during = |so_far| {
+            guard.under_way(1000, so_far);
+            guard.behind()
+        };
+        assert_eq!([during(999), during(1500), during(2000)], [0, 256, 576], "before it ends");
+        assert_eq!([during(10), during(10), during(10), during(10), during(10)], [576; 5]);
         (0..40).for_each(|_| guard.swept(0, u64::MAX));
         assert_eq!(guard.behind(), MOST_BEHIND);
     }

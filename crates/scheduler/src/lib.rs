@@ -26,6 +26,7 @@ mod budget;
 mod curve;
 mod demand;
 mod facts;
+mod failover;
 mod guard;
 mod ledger;
 mod plan;
@@ -42,6 +43,7 @@ pub use demand::{
     Curve, Demand, HOLD_SLOTS, MAX_HORIZON_SLOTS, MEAN_UNIT, PieceDue, Summary, Timing,
 };
 pub use facts::Facts;
+pub use failover::{Failover, Placed, Standing, Survival};
 pub use guard::{Guard, TimeGuard};
 pub use ledger::{Ledger, Load, Planned};
 pub use plan::{Batch, EdfQueue, Sweep};

@@ -338,7 +338,7 @@ mod tests {
         check(
             "serve a --admission vbrsym",
             &expect![[r#"
-            error: --admission: 'vbrsym' is not one of time-domain, vbrsim, simple-maximum, instantaneous-maximum, average, none
+            error: --admission: 'vbrsym' is not one of time-domain, service-curve, vbrsim, rates, scan, grouped-sweeps, full-stroke, service-cycle, simple-maximum, instantaneous-maximum, time-domain-by-chance, chernoff, normal, overflow, observed, average, none
             hint: did you mean `vbrsim`?
         "#]],
         );

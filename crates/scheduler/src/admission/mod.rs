@@ -45,7 +45,7 @@ use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 pub use kinds::PolicyKind;
-pub use shift::earliest_shift;
+pub use shift::{EXACT_TESTS, earliest_shift};
 pub use vbr_sim::{least_slack, spare_reads};
 
 /// Decides about one disk.
@@ -63,6 +63,19 @@ pub trait Policy: Sync {
         demand: &Demand,
         plan: &mut Plan,
     ) -> Verdict;
+
+    /// Of a demand that was refused with this shortage, the same books and supply: how many slots,
+    /// from where it begins on, it cannot begin in for certain. At least one; a policy need know
+    /// nothing better.
+    fn ruled_out(
+        &self,
+        _: &DiskBooks,
+        _: &Supply<'_>,
+        _demand: &Demand,
+        _refused: Shortage,
+    ) -> u64 {
+        1
+    }
 }
 
 /// What one disk and its memory can give.

@@ -42,12 +42,17 @@ impl Policy for Overflow {
             let reads = u64::from(all.reads);
             let worst = facts.charge(costs, reads, all.transfer);
             // Sure of all of them, or of as many as fit at their worst, at equal shares.
-            let sure = if worst <= slot { reads } else { reads * slot / worst };
+            let sure = if worst <= slot { reads } else { part(reads, slot, worst) };
             let deviations = allowed(reads, sure);
             let waiting = waits.normal(reads, deviations);
             facts.stretch(waits.sweep(costs, reads, all.transfer, waiting))
         })
     }
+}
+
+fn part(reads: u64, of: u64, whole: u64) -> u64 {
+    let part = u128::from(reads) * u128::from(of) / u128::from(whole.max(1));
+    u64::try_from(part).unwrap_or(u64::MAX)
 }
 
 /// Standard deviations above the mean at which the slot must end for q to be small enough: where

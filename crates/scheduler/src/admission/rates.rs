@@ -11,8 +11,8 @@
 //! of sizes included. Where no rates are known: [`TimeDomain`].
 
 use super::time_domain::TimeDomain;
-use super::walk::{Charge, walk};
-use super::{Policy, Supply, Verdict};
+use super::walk::{self, Charge};
+use super::{Policy, Resource, Shortage, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::facts::Facts;
@@ -29,8 +29,23 @@ impl Policy for Rates {
         plan: &mut Plan,
     ) -> Verdict {
         match &supply.facts.rates {
-            Some(rates) => walk(books, supply, demand, &Terms(supply.facts, rates), plan),
+            Some(rates) => walk::walk(books, supply, demand, &Terms(supply.facts, rates), plan),
             None => TimeDomain.verdict(books, supply, demand, plan),
+        }
+    }
+
+    fn ruled_out(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        refused: Shortage,
+    ) -> u64 {
+        match &supply.facts.rates {
+            Some(rates) if refused.resource == Resource::Disk => {
+                walk::ruled_out(books, supply, demand, &Terms(supply.facts, rates), refused)
+            }
+            _ => 1,
         }
     }
 }

@@ -1,36 +1,47 @@
 //! "When, then?": the earliest later start that fits.
 //!
-//! Whether a start fits is not monotonic in its time, but nearly: a search that steps exactly at
-//! first and wider later, then halves the last gap, finds a start that fits with a bounded number
-//! of tests. The start it names is tested itself; an earlier one inside a wide gap may be missed.
+//! ```text
+//!   start   1    2  3  4  5  6    7    8  9    10
+//!           ✗ ┄┄ ruled out ┄┄┄┄   ✗ ┄┄┄┄┄┄┄    ✓          ✗ tested and refused
+//! ```
+//!
+//! Whether a start fits is not monotonic in its time, so each is tried, but for those that are ruled
+//! out by the refusal before: where everything due by some slot takes too long even in one sweep,
+//! the newcomer must be so much later that enough of it is due after that slot
+//! ([`Policy::ruled_out`](super::Policy::ruled_out)). So the answer is exact for as many tests as are
+//! allowed for that; then steps grow, the last gap is halved, and an earlier start within it may be
+//! missed. The start that is named is always tested itself.
 
-/// The smallest shift found, of 1 to `limit` slots, that `fits`. At most about 50 tests.
-pub fn earliest_shift(limit: u64, mut fits: impl FnMut(u64) -> bool) -> Option<u64> {
-    let (mut misfit, mut shift) = (0, 1);
+/// The smallest shift found, of 1 to `limit` slots, that fits; exact if it took no more than
+/// [`EXACT_TESTS`]. `test` says of a shift that does not fit how many slots from it on, itself
+/// included, do not fit for certain. About [`EXACT_TESTS`] + 50 tests at most.
+pub fn earliest_shift(limit: u64, mut test: impl FnMut(u64) -> Result<(), u64>) -> Option<u64> {
+    let (mut misfit, mut shift, mut tests) = (0, 1, 0);
     while shift <= limit {
-        if fits(shift) {
-            return Some(narrow(misfit, shift, fits));
+        match test(shift) {
+            Ok(()) => return Some(narrow(misfit, shift, test)),
+            Err(out) => misfit = shift.saturating_add(out.max(1) - 1),
         }
-        misfit = shift;
-        shift = if shift < EXACT { shift + 1 } else { shift + shift.div_ceil(WIDEN_PART) };
+        tests += 1;
+        let wide = if tests < EXACT_TESTS { 0 } else { shift.div_ceil(WIDEN_PART) };
+        shift = misfit.saturating_add(1).max(shift + wide);
     }
     None
 }
 
-fn narrow(mut misfit: u64, mut fit: u64, mut fits: impl FnMut(u64) -> bool) -> u64 {
+fn narrow(mut misfit: u64, mut fit: u64, mut test: impl FnMut(u64) -> Result<(), u64>) -> u64 {
     while fit - misfit > 1 {
         let middle = misfit + (fit - misfit) / 2;
-        if fits(middle) {
-            fit = middle;
-        } else {
-            misfit = middle;
+        match test(middle) {
+            Ok(()) => fit = middle,
+            Err(out) => misfit = middle.saturating_add(out.max(1) - 1).min(fit - 1),
         }
     }
     fit
 }
 
-/// Up to here every slot is tried: 4 s of 500 ms slots, as long as a person waits gladly.
-const EXACT: u64 = 8;
+/// Starts that are tried without leaving any out: a fraction of a millisecond.
+pub const EXACT_TESTS: u32 = 24;
 
 /// Beyond, steps grow by a quarter: "in about two minutes" need not be exact.
 const WIDEN_PART: u64 = 4;
@@ -45,15 +56,36 @@ mod tests {
             let mut tests = 0;
             let found = earliest_shift(1200, |shift| {
                 tests += 1;
-                shift >= answer
+                if shift >= answer { Ok(()) } else { Err(1) }
             });
             assert!(
                 found == Some(answer) || (answer > 1000 && found.is_none()),
                 "{answer}: {found:?}"
             );
-            assert!(tests <= 50, "{answer}: {tests} tests");
+            assert!(tests <= EXACT_TESTS + 50, "{answer}: {tests} tests");
         }
-        assert_eq!(earliest_shift(1200, |_| false), None);
-        assert_eq!(earliest_shift(0, |_| true), None);
+        assert_eq!(earliest_shift(1200, |_| Err(1)), None);
+        assert_eq!(earliest_shift(1200, |_| Err(u64::MAX)), None);
+        assert_eq!(earliest_shift(0, |_| Ok(())), None);
+    }
+
+    #[test]
+    fn what_is_ruled_out_is_not_tried_and_nothing_else_is_missed() {
+        for seed in 0..2000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let fits: Vec<bool> = (0..60).map(|_| random.u8(..20) == 0).collect();
+            let mut tests = 0;
+            let found = earliest_shift(60, |shift| {
+                tests += 1;
+                let at = usize::try_from(shift - 1).unwrap();
+                let misfits = fits[at..].iter().take_while(|fits| !**fits).count();
+                // Some of them are known of.
+                if fits[at] { Ok(()) } else { Err(random.u64(1..=misfits as u64)) }
+            });
+            if tests <= EXACT_TESTS {
+                let first = fits.iter().position(|fits| *fits);
+                assert_eq!(found, first.map(|at| at as u64 + 1), "seed {seed}");
+            }
+        }
     }
 }

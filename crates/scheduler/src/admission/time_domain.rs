@@ -11,8 +11,8 @@
 //! Where neither a model nor measured zones say what reads cost: [`ServiceCurve`].
 
 use super::service_curve::ServiceCurve;
-use super::walk::{Charge, walk};
-use super::{Policy, Supply, Verdict};
+use super::walk::{self, Charge};
+use super::{Policy, Resource, Shortage, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::facts::Facts;
@@ -30,8 +30,23 @@ impl Policy for TimeDomain {
         plan: &mut Plan,
     ) -> Verdict {
         match &supply.facts.costs {
-            Some(costs) => walk(books, supply, demand, &AtMost(supply.facts, costs), plan),
+            Some(costs) => walk::walk(books, supply, demand, &AtMost(supply.facts, costs), plan),
             None => ServiceCurve.verdict(books, supply, demand, plan),
+        }
+    }
+
+    fn ruled_out(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        refused: Shortage,
+    ) -> u64 {
+        match &supply.facts.costs {
+            Some(costs) if refused.resource == Resource::Disk => {
+                walk::ruled_out(books, supply, demand, &AtMost(supply.facts, costs), refused)
+            }
+            _ => 1,
         }
     }
 }

@@ -15,7 +15,7 @@
 //! with what is not urgent and leave an urgent read without a buffer (priority inversion).
 
 use super::memory::Merged;
-use super::{Resource, Slack, Supply, Verdict};
+use super::{Resource, Shortage, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Load;
@@ -83,6 +83,44 @@ pub(super) fn walk(
         ControlFlow::Break(refused) => refused,
         ControlFlow::Continue(()) => walk.admit(),
     }
+}
+
+/// How many slots from its own on the demand cannot begin in, because by the end of the slot in
+/// which it was refused not even one sweep of everything due is done: no windows take less together
+/// than the one sweep that they could be joined to. For charges that are subadditive.
+pub(super) fn ruled_out(
+    books: &DiskBooks,
+    supply: &Supply<'_>,
+    demand: &Demand,
+    charge: &impl Charge,
+    refused: Shortage,
+) -> u64 {
+    let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
+    let time = refused.slot.next().0.saturating_mul(slot).saturating_sub(supply.free_at.0);
+    let ahead = |from: SlotIndex| {
+        let ahead = refused.slot.next().0.saturating_sub(from.0);
+        usize::try_from(ahead).unwrap_or(usize::MAX)
+    };
+    let mut sweep = books.overdue();
+    let booked = books.ahead_of_now();
+    for load in &booked[..ahead(books.current()).min(booked.len())] {
+        sweep += *load;
+    }
+    let ours = &demand.slots()[..ahead(demand.first()).min(demand.slots().len())];
+    for load in ours {
+        sweep += *load;
+    }
+    // Where the demand ended before that slot, the first slots only move what is due later.
+    let later = ahead(demand.first()) - ours.len();
+    let moved = |sweep: &mut Load, load: &Load| {
+        *sweep -= *load;
+        charge.takes(0, sweep.reads.into(), sweep.transfer, sweep.bytes) > time
+    };
+    if charge.takes(0, sweep.reads.into(), sweep.transfer, sweep.bytes) <= time {
+        return 1;
+    }
+    let out = ours.iter().rev().take_while(|load| moved(&mut sweep, load)).count();
+    (later + out + 1) as u64
 }
 
 struct Walk<'a, C> {

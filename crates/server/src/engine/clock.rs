@@ -31,7 +31,11 @@ impl Engine {
             return;
         }
         self.slot = slot;
-        self.disks.iter_mut().for_each(|disk| disk.roll(slot));
+        for disk in 0..self.disks.len() {
+            let plans = self.plans(disk);
+            self.disks[disk].roll(slot, plans);
+        }
+        self.learn_facts();
         self.network.advance(slot);
         self.let_go_in_time(now);
         self.watch_sessions(now);

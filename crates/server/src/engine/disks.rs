@@ -21,6 +21,8 @@ pub(super) struct Disk {
     pub(super) memory: u64,
     pub(super) slot: Duration,
     pub(super) facts: Facts,
+    /// What will be known when nobody is here whose booking stands on what was known before.
+    pub(super) new_facts: Option<Facts>,
     /// Where its time is counted.
     pub(super) sweeps: Sweeps,
     pub(super) sweep: Sweep,
@@ -34,6 +36,8 @@ pub(super) struct Disk {
     /// Costly answers given in this slot: see `door`.
     pub(super) searches: u32,
     pub(super) last_search: Duration,
+    /// Of the demand that was refused last, for how many slots it cannot begin.
+    pub(super) ruled_out: u64,
     pub(super) reads: u64,
     pub(super) bytes: u64,
     pub(super) failures: u64,
@@ -51,6 +55,7 @@ impl Disk {
             memory,
             slot,
             facts: Facts::default(),
+            new_facts: None,
             sweeps: Sweeps::default(),
             sweep: Sweep::default(),
             in_flight: 0,
@@ -59,6 +64,7 @@ impl Disk {
             work: BestEffort::default(),
             searches: 0,
             last_search: Duration::ZERO,
+            ruled_out: 1,
             reads: 0,
             bytes: 0,
             failures: 0,
@@ -90,9 +96,14 @@ impl Disk {
     }
 
     /// A slot has ended and `slot` begins.
-    pub(super) fn roll(&mut self, slot: SlotIndex) {
+    pub(super) fn roll(&mut self, slot: SlotIndex, plans: bool) {
         let late = u32::try_from(self.batch.len()).expect("bounded by the batch");
         self.guard.slot_ended(self.batch_len, self.batch_len - late);
+        if plans {
+            self.watch_sweep(slot.start(self.slot));
+        } else {
+            self.facts.behind = self.guard.behind();
+        }
         self.batch.clear();
         self.batch_len = 0;
         self.searches = 0;

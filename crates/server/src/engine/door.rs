@@ -263,6 +263,7 @@ impl Engine {
         if self.config.policy == PolicyKind::None {
             return Ok(());
         }
+        self.disks[disk].ruled_out = 1;
         if let Verdict::Refuse(shortage) = self.verdict(disk) {
             return Err(shortage);
         }

@@ -31,12 +31,24 @@ impl Engine {
             return None;
         }
         self.disks[disk].searches += 1;
-        (1..=limit).find(|slots| {
-            self.demand.shift(u64::from(*slots));
-            let fits = self.fits(disk).is_ok();
-            self.demand.unshift(u64::from(*slots));
-            fits
-        })
+        let mut slots = 1;
+        while slots <= limit {
+            match self.fits_after(disk, u64::from(slots)) {
+                Ok(()) => return Some(slots),
+                Err(out) => {
+                    slots = slots.saturating_add(u32::try_from(out).unwrap_or(u32::MAX).max(1));
+                }
+            }
+        }
+        None
+    }
+
+    // Whether the demand at hand fits so many slots later; if not, for how many slots it does not.
+    fn fits_after(&mut self, disk: usize, slots: u64) -> Result<(), u64> {
+        self.demand.shift(slots);
+        let fits = self.fits(disk).map_err(|_| self.disks[disk].ruled_out);
+        self.demand.unshift(slots);
+        fits
     }
 
     /// When a booking would fit that is made then, and whether that is certain.
@@ -47,12 +59,7 @@ impl Engine {
         }
         self.disks[disk].searches += 1;
         self.demand_of(booking);
-        let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
-            self.demand.shift(slots);
-            let fits = self.fits(disk).is_ok();
-            self.demand.unshift(slots);
-            fits
-        });
+        let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| self.fits_after(disk, slots));
         let found = booked.and_then(|slots| self.fits_then(disk, slots));
         let slots = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
         let slots = u32::try_from(slots).unwrap_or(SEARCH_SLOTS);
@@ -215,6 +222,6 @@ const STARTS_TRIED: u64 = 64;
 /// Reads of the future that are followed: some milliseconds.
 const MOST_READS: u64 = 20_000;
 
-/// Searches per slot and disk: each tries about forty starts, some 10 µs each, and follows as many
+/// Searches per slot and disk: each tries up to seventy starts, some 10 µs each, and follows as many
 /// reads as above.
 pub(super) const MAX_SEARCHES: u32 = 8;

@@ -137,13 +137,23 @@ impl Engine {
         self.use_leftovers(now);
     }
 
-    /// What is known of a disk's times: from now on whoever counts them goes by this. Ignored while
-    /// anybody is here, whose booking stands on what was known when it was made.
+    /// What is known of a disk's times: from now on whoever counts them goes by this. While anybody
+    /// is here, whose booking stands on what was known when it was made, it waits for the house to be
+    /// empty; until then the second guard sees to it that a disk that became slower is not believed.
+    /// A layout whose tracks were timed before keeps those times.
     pub fn set_facts(&mut self, now: Moment, disk: DiskNumber, facts: Facts) {
         self.advance(now);
         let Some(disk) = self.disk_index(disk) else { return };
+        self.disks[disk].new_facts = Some(facts);
+        self.learn_facts();
+    }
+
+    // Takes over what is known of the disks, if nobody is here.
+    fn learn_facts(&mut self) {
         if self.sessions.is_empty() && self.requests.is_empty() {
-            self.disks[disk].facts = facts;
+            for disk in &mut self.disks {
+                disk.learn();
+            }
         }
     }
 

@@ -114,6 +114,24 @@ impl Disk {
         }
     }
 
+    /// Goes by what was learned of the disk since, if anything; the guard begins anew.
+    pub(super) fn learn(&mut self) {
+        if let Some(facts) = self.new_facts.take() {
+            self.facts = facts;
+            self.sweeps.guard = TimeGuard::default();
+        }
+    }
+
+    /// A slot begins: a sweep that takes too long is known before it ends.
+    pub(super) fn watch_sweep(&mut self, now: Moment) {
+        let sweeps = &mut self.sweeps;
+        if sweeps.to_end > 0 {
+            let so_far = u64::try_from(now.since(sweeps.began).as_nanos()).unwrap_or(u64::MAX);
+            sweeps.guard.under_way(sweeps.charged, so_far);
+            self.facts.behind = sweeps.guard.behind();
+        }
+    }
+
     /// The device has ended work without a deadline.
     pub(super) fn work_ended(&mut self, now: Moment) {
         self.sweeps.sign = now;
@@ -165,7 +183,11 @@ impl Engine {
         back.iter().for_each(|chosen| state.books.put_back(chosen.piece));
         let free_at = Moment(state.free_at(self.now, &back).0.saturating_add(work));
         let mut proposal = std::mem::take(&mut state.sweeps.proposal);
-        let verdict = policy.verdict(&state.books, &state.supply(free_at), demand, &mut proposal);
+        let supply = state.supply(free_at);
+        let verdict = policy.verdict(&state.books, &supply, demand, &mut proposal);
+        if let Verdict::Refuse(shortage) = verdict {
+            state.ruled_out = policy.ruled_out(&state.books, &supply, demand, shortage);
+        }
         state.sweeps.proposal = proposal;
         back.iter().for_each(|chosen| state.books.take_up(chosen.piece));
         state.sweeps.back = back.into_iter().map(|chosen| chosen.read).collect();

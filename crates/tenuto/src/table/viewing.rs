@@ -35,8 +35,10 @@ the store reach it through its control socket.",
             .example("serve film.store --admission none")
             .bad(
                 "serve film.store --admission all",
-                "--admission: 'all' is not one of time-domain, vbrsim, simple-maximum, \
-                 instantaneous-maximum, average, none",
+                "--admission: 'all' is not one of time-domain, service-curve, vbrsim, rates, scan, \
+                 grouped-sweeps, full-stroke, service-cycle, simple-maximum, \
+                 instantaneous-maximum, time-domain-by-chance, chernoff, normal, overflow, \
+                 observed, average, none",
             ),
         Row::option("memory", Value::Size, "Memory for media in flight")
             .default("512MiB")
