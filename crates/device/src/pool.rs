@@ -194,7 +194,9 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     fn reserve(len: usize) -> Self {
-        let mapped_len = len.saturating_add(HUGE_PAGE);
+        // The last huge page is one if half of it is used.
+        let huge = len.max(len.saturating_add(HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE);
+        let mapped_len = huge.saturating_add(HUGE_PAGE);
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
@@ -205,11 +207,9 @@ impl Memory {
         let mapped = NonNull::new(mapped.cast::<u8>()).expect("a mapping is not at zero");
         // SAFETY: at most a huge page further, and the mapping has one to spare.
         let start = unsafe { mapped.add(mapped.as_ptr().align_offset(HUGE_PAGE)) };
-        // The last huge page is one if half of it is used: there is room for it in the mapping.
-        // Both advices for the same stretch, because a huge page does not cross between two.
-        let huge = len.max((len + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE);
         // Without huge pages reads are split smaller, nothing else; a child process (FFmpeg) has
-        // no use for the buffers. Kernels built without either say no, which is as well.
+        // no use for the buffers. Kernels built without either say no, which is as well. Both for
+        // the same stretch: a huge page does not cross from one advice to another.
         for advice in [Advice::LinuxHugepage, Advice::LinuxDontFork] {
             // SAFETY: within the mapping, and neither advice changes what the memory holds.
             let _ = unsafe { madvise(start.as_ptr().cast(), huge, advice) };
@@ -293,9 +293,11 @@ mod tests {
         if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             return;
         }
-        for size in [ByteCount::MIB, ByteCount::mib(2), ByteCount::mib(7)] {
-            let pool = Pool::new(size, ByteCount::MIB);
-            let start = pool.region(0).0.addr().get();
+        // Several, because it depends on where the kernel puts them.
+        let sizes = (0..16).flat_map(|_| [1, 2, 7].map(ByteCount::mib));
+        let pools: Vec<Pool> = sizes.map(|size| Pool::new(size, ByteCount::MIB)).collect();
+        for pool in pools {
+            let (start, size) = (pool.region(0).0.addr().get(), pool.size());
             let (end, flags) = mapping_of(start);
             assert!(flags.contains(" hg "), "{size}:{flags}");
             assert!(end - start >= HUGE_PAGE, "{size}: {} bytes", end - start);

@@ -59,15 +59,15 @@ impl Kernel for Libaio {
         Ok(taken)
     }
 
-    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<()> {
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool> {
         let count = match self.context.collect(&mut self.events, at_most) {
             Ok(count) => count,
-            Err(Errno::INTR) => 0,
+            Err(Errno::INTR) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         };
         let answer = |event: &Event| (usize::try_from(event.data).expect("a slot"), event.result);
         answers.extend(self.events[..count].iter().map(answer));
-        Ok(())
+        Ok(count == 0)
     }
 
     fn method(&self, file: &OpenFile) -> String {

@@ -72,7 +72,8 @@ impl PosixAio {
         }
     }
 
-    fn suspend(&self, at_most: Duration) {
+    /// Until one has ended; whether the time was up before.
+    fn suspend(&self, at_most: Duration) -> bool {
         let blocks: Vec<*const libc::aiocb> =
             self.blocks.values().map(|Block(block)| block.as_ptr().cast_const()).collect();
         let time = libc::timespec {
@@ -80,9 +81,10 @@ impl PosixAio {
             tv_nsec: i64::from(at_most.subsec_nanos()),
         };
         let count = i32::try_from(blocks.len()).expect("bounded by the depth");
-        // SAFETY: blocks that the C library has; the list lives until it returns. That time is up
-        // or a signal came is seen by the caller from the blocks.
-        unsafe { libc::aio_suspend(blocks.as_ptr(), count, &raw const time) };
+        // SAFETY: blocks that the C library has; the list lives until it returns.
+        let answer = unsafe { libc::aio_suspend(blocks.as_ptr(), count, &raw const time) };
+        // Else one has ended, or a signal came.
+        answer != 0 && io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock
     }
 }
 
@@ -110,13 +112,14 @@ impl Kernel for PosixAio {
         Ok(transfers.fresh().len())
     }
 
-    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<()> {
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool> {
         self.take_ended(answers);
-        if answers.is_empty() && !self.blocks.is_empty() && !at_most.is_zero() {
-            self.suspend(at_most);
-            self.take_ended(answers);
+        if !answers.is_empty() || self.blocks.is_empty() || at_most.is_zero() {
+            return Ok(at_most.is_zero());
         }
-        Ok(())
+        let time_is_up = self.suspend(at_most);
+        self.take_ended(answers);
+        Ok(time_is_up)
     }
 
     /// One that has begun goes on.

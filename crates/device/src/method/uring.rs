@@ -115,7 +115,7 @@ impl Kernel for Uring {
         Ok(transfers.fresh().len())
     }
 
-    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<()> {
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool> {
         let waiting = self.ring.completion().is_empty() && !at_most.is_zero();
         let entered = enter(&self.ring, waiting, at_most);
         for completion in self.ring.completion() {
@@ -133,7 +133,10 @@ impl Kernel for Uring {
         // SAFETY: points to nothing.
         let pushed = unsafe { self.ring.submission().push(&all.user_data(CALLED_OFF)) };
         // Without room they go on, as those that the disk has.
-        if pushed.is_ok() { enter(&self.ring, false, Duration::ZERO) } else { Ok(()) }
+        if pushed.is_ok() {
+            enter(&self.ring, false, Duration::ZERO)?;
+        }
+        Ok(())
     }
 
     fn method(&self, file: &OpenFile) -> String {
@@ -231,20 +234,19 @@ fn entry(rest: &Rest, known: Option<u16>) -> squeue::Entry {
     }
 }
 
-/// Hands over what is queued and, if `waiting`, waits for a completion. That time was up, or a
-/// signal came, or the ring is full of completions, is seen by what is collected.
-fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<()> {
+/// Hands over what is queued and, if `waiting`, waits for a completion; whether time was up before.
+/// That a signal came, or the ring is full of completions, is seen by what is collected.
+fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<bool> {
     let timeout = Timespec::from(at_most);
     let args = SubmitArgs::new().timespec(&timeout);
-    match ring.submitter().submit_with_args(usize::from(waiting), &args) {
-        Err(error) if !is_passing(&error) => Err(error),
-        _ => Ok(()),
+    let Err(error) = ring.submitter().submit_with_args(usize::from(waiting), &args) else {
+        return Ok(false);
+    };
+    match Errno::from_io_error(&error) {
+        Some(Errno::TIME) => Ok(true),
+        Some(Errno::INTR | Errno::BUSY | Errno::AGAIN) => Ok(false),
+        _ => Err(error),
     }
-}
-
-fn is_passing(error: &io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(errno, Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN))
 }
 
 /// Of the memory that may be locked, the part that a ring may pin is one in so many.
