@@ -17,4 +17,5 @@ pub mod report;
 pub mod rounds;
 pub mod streams;
 pub mod target;
+pub mod trace;
 pub mod viewer;

@@ -7,9 +7,11 @@
 //!
 //! It reads no file and runs nothing: [`streams`](crate::streams) does.
 
+mod drawn;
 mod profile;
 mod verify;
 
+pub use drawn::{Draw, Drawn, Draws, MILLION, Mix};
 pub use profile::{Definition, Fps, Pattern, Profile, ProfileError, Status};
 
 use serde::Deserialize;

@@ -10,8 +10,10 @@
 //!   bits_per_s = 720_000_000        as published; may be left out
 //!   definition = { kind = "rate" }  what the bytes follow from, see `Definition`
 //!   source = "..."                  status = "verified" | "derived" | "house"
+//!   [drawn]                         left out, or what operations are drawn from, see `Drawn`
 //! ```
 
+use super::Drawn;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -46,6 +48,10 @@ pub struct Profile {
     pub source: String,
     /// How far that goes.
     pub status: Status,
+    /// What operations are drawn from, where they are not frames one after another. The figures
+    /// above are then its means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drawn: Option<Drawn>,
 }
 
 /// Frames a second, exactly.
@@ -145,6 +151,9 @@ impl Profile {
         if self.read_percent > 100 || self.random_percent > 100 {
             return impossible("more than 100 percent; take 0 to 100".to_owned());
         }
+        if let Some(wrong) = self.drawn.as_ref().and_then(Drawn::wrong) {
+            return impossible(wrong);
+        }
         match self.rate() {
             Some(rate) if rate > MOST_RATE => {
                 impossible(format!("{rate} a stream; take {MOST_RATE} at most"))
@@ -168,6 +177,9 @@ impl Profile {
     /// Why streams of it cannot be run, and what can be done; `None` if they can.
     pub fn cannot_run(&self) -> Option<&'static str> {
         match self {
+            Self { drawn: Some(drawn), .. } if drawn.sizes() > 1 => {
+                Some("its operations are drawn of many sizes, and a stream's frames have one")
+            }
             Self { fps: None, .. } => Some(
                 "it has no fps, so that nothing of it is ever late; `tenuto meter transfers` \
                  measures it as fast as it goes",

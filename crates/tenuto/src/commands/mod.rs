@@ -6,6 +6,7 @@ mod emulation;
 mod meter;
 mod meter_blame;
 mod meter_compare;
+mod meter_profile_from;
 mod meter_profiles;
 mod meter_record;
 mod meter_streams;
@@ -53,6 +54,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("run", inner) => meter_streams::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("compare", inner) => meter_compare::run(&Args(inner)),
+            ("profile-from", inner) => meter_profile_from::run(&Args(inner)),
             ("profiles", inner) => meter_profiles::profiles(&Args(inner)),
             (other, _) => unreachable!("the table has no command meter {other}"),
         },

@@ -33,3 +33,39 @@ Storage has days: repeat runs, A B A B, before blaming a change.",
         json("meter compare monday tuesday --json", "meter compare a b --json=x"),
     ],
 };
+
+pub(super) const PROFILE_FROM: Command = Command {
+    name: "profile-from",
+    about: "Make a profile of what a trace shows a program doing",
+    long: "\
+Prints a profile as TOML: share of reads, share of sequential operations, sizes and rate as in the TRACE, \
+which is told by its looks:
+
+fio: --write_iolog=TRACE (version 3; version 2 has no times)
+
+strace: strace -f -ttt -y -e trace=openat,dup2,read,write,pread64,pwrite64,readv,writev,lseek,close -o \
+TRACE PROGRAM; what it reads of the system (/usr, /etc, /proc) is left out
+
+blktrace: blktrace -d DEVICE -o - | blkparse -i - > TRACE, or binary: blkparse -i DEVICE -d TRACE
+
+NFS: tshark -r CAPTURE -Y 'rpc.msgtyp == 0 && nfs' -T fields -E header=y -e frame.time_epoch -e \
+nfs.fh.hash -e nfs.procedure_v3 -e nfs.offset3 -e nfs.count3 -e nfs.opcode -e nfs.offset4 -e nfs.count4 \
+-e nfs.write.data_length > TRACE
+
+sar: sar -d -p 1 60 > TRACE; rates and a mean size only, all taken as sequential",
+    inner: &[],
+    rows: &[
+        Row::needed("TRACE", Value::Path, "The trace")
+            .example("meter profile-from day.strace")
+            .bad("meter profile-from", "TRACE is missing"),
+        Row::option("name", Value::Text, "Of the profile")
+            .long("Unless given, the file's.")
+            .example("meter profile-from day.strace --name editor")
+            .bad("meter profile-from a --name", "--name needs a value"),
+        Row::option("only", Value::Text, "Files or devices with this in their names")
+            .long("In blkparse's text a device is named by its number (8,0), in a capture a file by its hash.")
+            .example("meter profile-from day.strace --only /mnt/films/")
+            .bad("meter profile-from a --only", "--only needs a value"),
+        json("meter profile-from day.strace --json", "meter profile-from a --json=x"),
+    ],
+};

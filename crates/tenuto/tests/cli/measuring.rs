@@ -108,3 +108,28 @@ fn a_run_says_what_the_machine_did_and_two_runs_are_compared() {
     room.fails("meter compare a nowhere", 1, "cannot read nowhere/summary.json");
     room.fails("meter compare a real", 1, "too short to tell");
 }
+
+#[test]
+fn a_trace_becomes_a_profile_that_can_be_read_again() {
+    let room = Room::new();
+    let mut text = "fio version 3 iolog\n1 /mnt/a add\n2 /mnt/a open\n".to_owned();
+    for n in 0..1000 {
+        let what = if n % 4 == 0 { "write" } else { "read" };
+        text += &format!("{} /mnt/a {what} {} 65536\n", 10 + n * 5000, n * 65_536);
+    }
+    room.write("day.log", &text);
+    let said = room.json("meter profile-from day.log");
+    assert_eq!((&said["operations"], &said["format"]), (&1000.into(), &"fio".into()));
+    let drawn = &said["profile"]["drawn"];
+    assert_eq!(drawn["reads_per_million"], 750_000);
+    assert_eq!(drawn["operations_per_1000_s"], 200_000);
+    room.write("editor.toml", room.ok("meter profile-from day.log --name editor"));
+    let again = room.json("meter profiles editor.toml --verify");
+    assert_eq!(again["profiles"][0]["drawn"], *drawn);
+    room.write("cut.log", &text[..text.len() - 9]);
+    room.fails("meter profile-from cut.log", 1, "line 1003 is no line of fio's iolog");
+    room.write("noise", [0xffu8; 100]);
+    room.fails("meter profile-from noise", 1, "not a trace of fio");
+    room.fails("meter profile-from day.log --only /mnt/b", 1, "what --only says");
+    room.fails("meter profile-from nowhere", 1, "cannot read nowhere");
+}

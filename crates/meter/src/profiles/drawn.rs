@@ -1,0 +1,172 @@
+//! Operations that are drawn rather than played: what a trace's mix comes to.
+//!
+//! ```text
+//!   [drawn]
+//!   operations_per_1000_s = 321_500        left out: as fast as it goes
+//!   reads_per_million = 720_000
+//!   [drawn.reads]                          left out where there are none
+//!   sequential_per_million = 900_000       begin where one before of their kind ended
+//!   sizes = [[65536, 250_000], [1048576, 750_000]]     bytes, of a million
+//!   [drawn.writes]
+//!   ...
+//! ```
+//!
+//! Each operation is drawn by itself: kind, then place, then size. That a real program writes after
+//! it has read, or reads large pieces in runs, is not in these numbers.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// See the head of this file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drawn {
+    /// In the mean; `None`: as fast as it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operations_per_1000_s: Option<u64>,
+    /// The rest are writes.
+    pub reads_per_million: u32,
+    /// `None` only where nothing is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Mix>,
+    /// `None` only where nothing is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<Mix>,
+}
+
+/// Of reads, or of writes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// How many begin where one before ended.
+    pub sequential_per_million: u32,
+    /// Bytes, and how many of a million operations have so many.
+    pub sizes: Vec<(u64, u32)>,
+}
+
+/// All of them.
+pub const MILLION: u32 = 1_000_000;
+
+/// An operation that is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// When, from the start; `None`: as soon as there is time.
+    pub at: Option<Duration>,
+    /// Whether it writes.
+    pub write: bool,
+    /// Where.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl Drawn {
+    /// What cannot be, as a sentence; `None` if all can.
+    pub fn wrong(&self) -> Option<String> {
+        if self.reads_per_million > MILLION {
+            return Some("reads_per_million is more than a million".to_owned());
+        }
+        if self.operations_per_1000_s == Some(0) {
+            return Some("operations_per_1000_s = 0; leave it out for as fast as it goes".into());
+        }
+        let parts = [
+            ("reads", &self.reads, self.reads_per_million > 0),
+            ("writes", &self.writes, self.reads_per_million < MILLION),
+        ];
+        parts.into_iter().find_map(|(name, mix, needed)| match mix {
+            None if needed => Some(format!("[drawn.{name}] is missing")),
+            Some(mix) => mix.wrong().map(|what| format!("[drawn.{name}]: {what}")),
+            None => None,
+        })
+    }
+
+    /// How many different ones.
+    pub fn sizes(&self) -> usize {
+        let all = [&self.reads, &self.writes].into_iter().flatten().flat_map(|mix| &mix.sizes);
+        all.map(|(bytes, _)| bytes).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Bytes of an operation, in the mean.
+    pub fn mean_bytes(&self) -> u64 {
+        let of = |mix: &Option<Mix>| mix.as_ref().map_or(0, Mix::mean_bytes);
+        let reads = u128::from(self.reads_per_million);
+        let writes = u128::from(MILLION) - reads;
+        let sum = reads * u128::from(of(&self.reads)) + writes * u128::from(of(&self.writes));
+        u64::try_from(sum / u128::from(MILLION)).unwrap_or(u64::MAX)
+    }
+
+    /// Operations one after another, in an area of so many bytes; the same seed draws the same.
+    pub fn draws(&self, area: u64, seed: u64) -> Draws<'_> {
+        Draws {
+            of: self,
+            area,
+            chance: fastrand::Rng::with_seed(seed),
+            count: 0,
+            ends: [0, area / 2],
+        }
+    }
+}
+
+impl Mix {
+    fn wrong(&self) -> Option<String> {
+        if self.sequential_per_million > MILLION {
+            return Some("sequential_per_million is more than a million".to_owned());
+        }
+        if self.sizes.iter().any(|(bytes, _)| *bytes == 0) {
+            return Some("a size of 0 bytes".to_owned());
+        }
+        let all: u64 = self.sizes.iter().map(|(_, of)| u64::from(*of)).sum();
+        (all != u64::from(MILLION)).then(|| format!("sizes add up to {all} of a million"))
+    }
+
+    fn mean_bytes(&self) -> u64 {
+        let sum: u128 =
+            self.sizes.iter().map(|(bytes, of)| u128::from(*bytes) * u128::from(*of)).sum();
+        u64::try_from(sum / u128::from(MILLION)).unwrap_or(u64::MAX)
+    }
+}
+
+/// See [`Drawn::draws`].
+#[derive(Clone, Debug)]
+pub struct Draws<'a> {
+    of: &'a Drawn,
+    area: u64,
+    chance: fastrand::Rng,
+    count: u64,
+    /// Where the last read and the last write ended.
+    ends: [u64; 2],
+}
+
+impl Iterator for Draws<'_> {
+    type Item = Draw;
+
+    fn next(&mut self) -> Option<Draw> {
+        let mut below = |of: u32| self.chance.u32(..MILLION) < of;
+        let write = !below(self.of.reads_per_million);
+        let mix = if write { &self.of.writes } else { &self.of.reads }.as_ref()?;
+        let sequential = below(mix.sequential_per_million);
+        let mut left = self.chance.u32(..MILLION);
+        let size = mix.sizes.iter().find(|(_, of)| {
+            let here = left < *of;
+            left = left.saturating_sub(*of);
+            here
+        });
+        let bytes = size.or(mix.sizes.last())?.0;
+        let end = &mut self.ends[usize::from(write)];
+        let room = self.area.checked_sub(bytes)?;
+        let offset = if sequential && *end <= room {
+            *end
+        } else {
+            // Whole multiples of its own size, as programs do.
+            self.chance.u64(0..=room / bytes) * bytes
+        };
+        *end = offset + bytes;
+        let at = self.of.operations_per_1000_s.map(|rate| {
+            let nanos = u128::from(self.count) * 1_000_000_000_000 / u128::from(rate);
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        });
+        self.count += 1;
+        Some(Draw { at, write, offset, bytes })
+    }
+}

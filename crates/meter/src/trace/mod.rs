@@ -1,0 +1,171 @@
+//! Traces of what programs did, and the profile that asks for the same.
+//!
+//! ```text
+//!   fio iolog (v2, v3) ─┐
+//!   strace              │               ┌ kind       ┐
+//!   blkparse, blktrace  ├─▶ Operations ─┤ sequential ├─ counted ─▶ profiles::Drawn ─▶ TOML
+//!   tshark of NFS       │               │ size       │
+//!   sar (rates only)  ──┘               └ rate       ┘
+//! ```
+//!
+//! [`read`] tells the formats apart by what they look like. Sequential is an operation that begins
+//! where one of the last 16 of its kind in its file ended, so that players side by side in one file
+//! count as sequential each. A line that belongs to the format and makes no sense ends the reading
+//! with its number: half a trace is not a profile.
+//!
+//! It reads bytes that it is given and opens nothing.
+
+mod blkparse;
+mod blktrace;
+mod file;
+mod fio;
+mod sar;
+mod shape;
+mod strace;
+mod tshark;
+
+pub use file::text;
+pub use shape::{Shape, profile, shape};
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What a trace holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// What wrote it: `strace`.
+    pub format: &'static str,
+    /// In the order of their times.
+    pub operations: Vec<Operation>,
+    /// Where only sums are known, instead of operations.
+    pub rates: Option<Rates>,
+}
+
+/// A read or a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// From some moment on; `None`: the trace has no times.
+    pub at: Option<Duration>,
+    /// Which file or device, from 0.
+    pub file: u32,
+    /// Where in it.
+    pub offset: u64,
+    /// How many bytes were moved.
+    pub bytes: u64,
+    /// Or read.
+    pub write: bool,
+}
+
+/// What `sar` knows of a device, in the mean over its lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Reads and writes, in a second.
+    pub operations: f64,
+    /// In a second.
+    pub bytes_read: f64,
+    /// In a second.
+    pub bytes_written: f64,
+}
+
+/// A trace that cannot be made a profile of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// It looks like none of them.
+    #[error(
+        "not a trace of fio (write_iolog), strace, blkparse, blktrace, sar -d or tshark; \
+         `tenuto meter profile-from --help` says how each is made"
+    )]
+    Unknown,
+    /// A line that makes no sense.
+    #[error("line {line} is no line of {format}: {why}; was the trace cut short?")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// Of what.
+        format: &'static str,
+        /// What it should be.
+        why: &'static str,
+    },
+    /// A binary trace that makes no sense.
+    #[error("at byte {at}: {why}; was the trace cut short?")]
+    Byte {
+        /// From 0.
+        at: usize,
+        /// What it should be.
+        why: &'static str,
+    },
+    /// There is nothing to count.
+    #[error("no reads or writes of files in it{0}")]
+    Nothing(&'static str),
+    /// It has several, and they cannot be told apart afterwards.
+    #[error("it has several devices that moved bytes: {0}; choose one with --only")]
+    Several(String),
+}
+
+/// Reads a trace. With `only`, only what happened to files or devices whose name has that in it.
+pub fn read(bytes: &[u8], only: Option<&str>) -> Result<Trace, TraceError> {
+    if blktrace::is(bytes) {
+        return blktrace::read(bytes).and_then(Trace::sound);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let formats: [(Is, Read); 5] = [
+        (fio::is, fio::read),
+        (sar::is, sar::read),
+        (strace::is, strace::read),
+        (blkparse::is, blkparse::read),
+        (tshark::is, tshark::read),
+    ];
+    let known = formats.into_iter().find(|(is, _)| is(&text));
+    let (_, read) = known.ok_or(TraceError::Unknown)?;
+    read(&text, only).and_then(Trace::sound)
+}
+
+type Is = fn(&str) -> bool;
+type Read = fn(&str, Option<&str>) -> Result<Trace, TraceError>;
+
+impl Trace {
+    /// If it has anything, in the order of time.
+    fn sound(mut self) -> Result<Self, TraceError> {
+        if self.operations.is_empty() && self.rates.is_none() {
+            return Err(TraceError::Nothing(match self.format {
+                "strace" => "; trace openat, too, or use strace -y, so that files are known",
+                "tshark" => "; it wants the columns that --help names",
+                _ => "",
+            }));
+        }
+        self.operations.sort_by_key(|operation| operation.at);
+        Ok(self)
+    }
+}
+
+/// Numbers for names, in order of appearance.
+#[derive(Default)]
+struct Files(BTreeMap<String, u32>);
+
+impl Files {
+    fn number(&mut self, name: &str) -> u32 {
+        let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        match self.0.get(name) {
+            Some(number) => *number,
+            None => *self.0.entry(name.to_owned()).or_insert(next),
+        }
+    }
+}
+
+fn wanted(name: &str, only: Option<&str>) -> bool {
+    only.is_none_or(|only| name.contains(only))
+}
+
+/// `12.345678` seconds, exactly.
+fn seconds(text: &str) -> Option<Duration> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 9 || !digits(whole) || !digits(part) {
+        return None;
+    }
+    let nanos: u32 = format!("{part:0<9}").parse().ok()?;
+    Some(Duration::new(whole.parse().ok()?, nanos))
+}
+
+#[cfg(test)]
+mod tests;

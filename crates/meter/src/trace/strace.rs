@@ -1,0 +1,253 @@
+//! `strace -f -ttt -y -e trace=openat,open,creat,dup2,read,write,pread64,pwrite64,readv,writev,`
+//! `preadv,pwritev,lseek,close`: reads and writes as a program asked for them.
+//!
+//! ```text
+//!   12724 1795287628.041408 read(3</mnt/films/a.mxf>, "..."..., 65536) = 65536 <0.0002>
+//!   pid   time              call(descriptor<name>, ...)                  = result
+//! ```
+//!
+//! Process, time and names may be missing, and times may have other forms (`-t`, `-tt`, `-r`). Calls
+//! that were interrupted by another thread's are put together again. Where names are missing,
+//! descriptors are followed from `openat` on. What programs read of the system itself (libraries,
+//! `/proc`, terminals) is left out.
+
+use super::{Files, Operation, Trace, TraceError, seconds, wanted};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Nothing below these is media.
+const SYSTEM: [&str; 8] = ["/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sys/", "/usr/", "/bin/"];
+
+pub(super) fn is(text: &str) -> bool {
+    text.lines().take(200).any(|line| {
+        let (_, rest) = front(line);
+        rest.contains("<unfinished ...>") || call(rest).is_some()
+    })
+}
+
+/// Process and time that a line begins with.
+#[derive(Clone, Copy, Default)]
+struct Front<'a> {
+    process: &'a str,
+    time: Option<&'a str>,
+}
+
+fn front(line: &str) -> (Front<'_>, &str) {
+    let mut front = Front::default();
+    let mut rest = line.trim_start();
+    if let Some((process, after)) = rest.strip_prefix("[pid").and_then(|rest| rest.split_once(']'))
+    {
+        (front.process, rest) = (process.trim(), after.trim_start());
+    }
+    while let Some((word, after)) = rest.split_once(' ') {
+        let numeric = word.bytes().all(|byte| byte.is_ascii_digit() || b".:".contains(&byte));
+        if word.is_empty() || !numeric {
+            break;
+        }
+        if word.contains(['.', ':']) {
+            front.time = Some(word);
+        } else {
+            front.process = word;
+        }
+        rest = after.trim_start();
+    }
+    (front, rest)
+}
+
+/// `name(args) = result`, taken apart.
+fn call(text: &str) -> Option<(&str, &str, &str)> {
+    let (name, _) = text.split_once('(')?;
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if name.is_empty() || !name.bytes().all(word) {
+        return None;
+    }
+    let (before, result) = text.rsplit_once(" = ")?;
+    let args = before.trim_end().strip_suffix(')')?.get(name.len() + 1..)?;
+    Some((name, args, result))
+}
+
+/// An open file.
+#[derive(Clone)]
+struct Open {
+    name: String,
+    at: u64,
+}
+
+#[derive(Default)]
+struct Reading<'a> {
+    only: Option<&'a str>,
+    files: Files,
+    /// By process and descriptor: which of `opened`.
+    table: HashMap<(String, i64), usize>,
+    opened: Vec<Open>,
+    operations: Vec<Operation>,
+    day: Duration,
+    last: Duration,
+}
+
+pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> {
+    let mut reading = Reading { only, ..Reading::default() };
+    let mut waiting: BTreeMap<String, (Option<Duration>, String)> = BTreeMap::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let (front, rest) = front(text);
+        let at = front.time.map(|time| {
+            let wrong = TraceError::Line { line, format: "strace", why: "it begins with a time" };
+            reading.time(time).ok_or(wrong)
+        });
+        let at = at.transpose()?;
+        if let Some(part) = rest.strip_suffix("<unfinished ...>") {
+            waiting.insert(front.process.to_owned(), (at, part.trim_end().to_owned()));
+            continue;
+        }
+        let resumed = rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
+        if let Some((_, rest)) = resumed {
+            if let Some((begun, part)) = waiting.remove(front.process) {
+                reading.take(line, front.process, begun, &(part + rest))?;
+            }
+            continue;
+        }
+        reading.take(line, front.process, at, rest)?;
+    }
+    Ok(Trace { format: "strace", operations: reading.operations, rates: None })
+}
+
+impl Reading<'_> {
+    /// A moment, from any fixed one on.
+    fn time(&mut self, text: &str) -> Option<Duration> {
+        let at = if text.contains(':') {
+            let mut parts = text.split(':');
+            let (hours, minutes) =
+                (parts.next()?.parse::<u64>().ok()?, parts.next()?.parse::<u64>().ok()?);
+            let rest = seconds(parts.next()?)?;
+            let mut at = self.day + Duration::from_secs(hours * 3600 + minutes * 60) + rest;
+            // Past midnight. A few seconds backwards are lines of another thread.
+            if at + Duration::from_secs(12 * 3600) < self.last {
+                self.day += Duration::from_secs(86_400);
+                at += Duration::from_secs(86_400);
+            }
+            at
+        } else {
+            let at = seconds(text)?;
+            // Since the line before (-r), unless it is a date.
+            if at < Duration::from_secs(1_000_000) { self.last + at } else { at }
+        };
+        self.last = self.last.max(at);
+        Some(at)
+    }
+
+    fn take(
+        &mut self,
+        line: usize,
+        process: &str,
+        at: Option<Duration>,
+        text: &str,
+    ) -> Result<(), TraceError> {
+        let wrong = |why| TraceError::Line { line, format: "strace", why };
+        let ours = ["open", "creat", "read", "write", "pread", "pwrite", "lseek", "close", "dup"];
+        if !ours.iter().any(|name| text.starts_with(name)) || !text.contains('(') {
+            return Ok(());
+        }
+        let unfinished =
+            || wrong("a call ends in = and its result (strace -o FILE keeps it whole)");
+        let (name, args, result) = call(text).ok_or_else(unfinished)?;
+        let number = result.split(['<', ' ']).next().unwrap_or_default();
+        // The process ended in it.
+        if number == "?" {
+            return Ok(());
+        }
+        let result_number: i64 = number.parse().map_err(|_| unfinished())?;
+        if result_number < 0 {
+            return Ok(());
+        }
+        match name {
+            "open" | "openat" | "openat2" | "creat" => {
+                let quoted = args.split('"').nth(1).unwrap_or_default();
+                let name = between(result).unwrap_or(quoted).to_owned();
+                self.open(process, result_number, Open { name, at: 0 });
+            }
+            "dup" | "dup2" | "dup3" => {
+                let of = self.find(process, args);
+                if let Some(of) = of {
+                    self.table.insert((process.to_owned(), result_number), of);
+                }
+            }
+            "close" => {
+                let (fd, _) = descriptor(args);
+                self.table.remove(&(process.to_owned(), fd.unwrap_or(-1)));
+            }
+            "lseek" => {
+                if let Some(of) = self.find(process, args) {
+                    self.opened[of].at = result_number.unsigned_abs();
+                }
+            }
+            _ => {
+                let bytes = result_number.unsigned_abs();
+                let Some(of) = self.find(process, args).filter(|_| bytes > 0) else {
+                    return Ok(());
+                };
+                let placed = name.starts_with("pread") || name.starts_with("pwrite");
+                let offset = if placed {
+                    let back = usize::from(name.ends_with('2'));
+                    let last = args.rsplit(", ").nth(back).unwrap_or_default();
+                    last.parse().map_err(|_| wrong("the last argument is the place"))?
+                } else {
+                    self.opened[of].at
+                };
+                if !placed {
+                    self.opened[of].at += bytes;
+                }
+                let name = self.opened[of].name.clone();
+                let system = SYSTEM.iter().any(|system| name.starts_with(system));
+                if !name.starts_with('/') && name.contains(":[")
+                    || system
+                    || !wanted(&name, self.only)
+                {
+                    return Ok(());
+                }
+                let (file, write) = (self.files.number(&name), text.contains("write"));
+                let write = write && !text.starts_with("read") && !text.starts_with("pread");
+                self.operations.push(Operation { at, file, offset, bytes, write });
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, process: &str, fd: i64, open: Open) -> usize {
+        self.opened.push(open);
+        let number = self.opened.len() - 1;
+        self.table.insert((process.to_owned(), fd), number);
+        number
+    }
+
+    /// What the first argument stands for: by its process, else by any (a thread of it), else by the
+    /// name beside it.
+    fn find(&mut self, process: &str, args: &str) -> Option<usize> {
+        let (fd, name) = descriptor(args);
+        let fd = fd?;
+        let own = self.table.get(&(process.to_owned(), fd)).copied();
+        let same = |of: &usize| name.is_none_or(|name| self.opened[*of].name == name);
+        let any =
+            || self.table.iter().filter(|((_, each), _)| *each == fd).map(|(_, of)| *of).max();
+        if let Some(of) = own.or_else(any).filter(same) {
+            return Some(of);
+        }
+        let name = name?.to_owned();
+        Some(self.open(process, fd, Open { name, at: 0 }))
+    }
+}
+
+/// `3</mnt/a.mxf>` at the beginning of arguments.
+fn descriptor(args: &str) -> (Option<i64>, Option<&str>) {
+    let digits = args.bytes().take_while(u8::is_ascii_digit).count();
+    let name = args[digits..].strip_prefix('<').and_then(|rest| {
+        let end = rest.find(">,").or_else(|| rest.strip_suffix('>').map(str::len))?;
+        rest.get(..end)
+    });
+    (args[..digits].parse().ok(), name)
+}
+
+/// What stands between angle brackets right after a number.
+fn between(result: &str) -> Option<&str> {
+    let digits = result.bytes().take_while(u8::is_ascii_digit).count();
+    result[digits..].strip_prefix('<')?.split('>').next()
+}
