@@ -117,7 +117,15 @@ pub enum DeviceError {
         /// What the kernel said.
         source: std::io::Error,
     },
-    /// Somebody else has it.
+    /// It is mounted, swap, or part of another device.
+    #[error("{} is in use: it is {by}; release it first, or name another", path.display())]
+    Occupied {
+        /// Which.
+        path: PathBuf,
+        /// By what, each as [`Use`](crate::Use) shows it.
+        by: String,
+    },
+    /// Another process has it.
     #[error("{} is in use: {by}", path.display())]
     InUse {
         /// Which.
@@ -270,8 +278,8 @@ pub trait Queue: Send {
         self.start(Transfer { tag, direction: Direction::Write, offset, buffer })
     }
 
-    /// Waits until at least one transfer is finished, or `at_most` has passed, or none is in
-    /// flight, and appends what is finished to `done`.
+    /// Waits until at least one transfer is finished, or `at_most` has passed (`Duration::MAX`: as
+    /// long as it takes), or none is in flight, and appends what is finished to `done`.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError>;
 
     /// Calls off what has not begun: `wait` hands each back with an error that

@@ -234,7 +234,7 @@ fn unescaped(field: &str) -> String {
 }
 
 /// `stat` and sysfs count in these, whatever the disk's block is.
-const STAT_BLOCK: u64 = 512;
+pub(crate) const STAT_BLOCK: u64 = 512;
 
 #[cfg(test)]
 mod tests {

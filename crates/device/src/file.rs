@@ -7,6 +7,7 @@
 //! are made in `method/`.
 
 use crate::bounce::Bounce;
+use crate::describe::describe;
 use crate::method::Method;
 use crate::sysfs::Disk;
 use crate::{BlockDevice, DeviceError, DeviceKind, Direction, Geometry, Pool, Queue, Transfer};
@@ -308,9 +309,13 @@ fn open_file(
 pub(crate) fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
     let path = path.to_owned();
     if source.kind() == io::ErrorKind::ResourceBusy {
-        let by = "it is mounted, part of a RAID, a volume group or swap, or another process has it to \
-                  itself; release it first";
-        return DeviceError::InUse { path, by };
+        let uses = describe(&path).map_or(Vec::new(), |about| about.uses);
+        if uses.is_empty() {
+            let by = "another process has it to itself; stop that one, or work through it";
+            return DeviceError::InUse { path, by };
+        }
+        let by = uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return DeviceError::Occupied { path, by };
     }
     let hint = match source.kind() {
         io::ErrorKind::NotFound => "; check the path, or make it with `tenuto format`",

@@ -1,11 +1,12 @@
 //! Making room for a store in a file: all of it, before anything is written.
 
 use crate::DeviceError;
+use crate::describe::STAT_BLOCK;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use units::ByteCount;
 
@@ -20,19 +21,26 @@ pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
         hint: "; the directory must exist and be writable".to_owned(),
         source,
     })?;
-    let before = file.metadata().map_err(|e| failed(path, size, e))?.len();
-    let reserved = reserve(&file, before, size.0);
+    let about = file.metadata().map_err(|e| failed(path, size, e))?;
+    let before = about.len();
+    let has_place = about.blocks() * STAT_BLOCK;
+    let reserved = reserve(&file, before, has_place, size.0);
     if let Err(error) = reserved {
         // The refusal is what matters; what is left over is at worst a few spare blocks.
         let _ = if was_there { file.set_len(before) } else { std::fs::remove_file(path) };
-        return Err(no_room(path, &file, before, size, error));
+        return Err(no_room(path, &file, has_place, size, error));
     }
     file.sync_all().map_err(|e| failed(path, size, e))
 }
 
-fn reserve(file: &File, before: u64, size: u64) -> io::Result<()> {
+/// Asks first whether there is room: a file system would find out by taking all there is, and
+/// whoever writes there meanwhile would find none.
+fn reserve(file: &File, before: u64, has_place: u64, size: u64) -> io::Result<()> {
     if size == 0 {
         return Ok(());
+    }
+    if free(file).is_some_and(|free| size.saturating_sub(has_place) > free) {
+        return Err(Errno::NOSPC.into());
     }
     match fallocate(file, FallocateFlags::empty(), 0, size) {
         Ok(()) => Ok(()),
@@ -56,20 +64,24 @@ fn write_zeros(file: &File, before: u64, size: u64) -> io::Result<()> {
 fn no_room(
     path: &Path,
     file: &File,
-    before: u64,
+    has_place: u64,
     size: ByteCount,
     error: io::Error,
 ) -> DeviceError {
     if error.kind() != io::ErrorKind::StorageFull {
         return failed(path, size, error);
     }
-    let free = fstatvfs(file).map_or(0, |about| about.f_bavail * about.f_frsize);
     let reason = format!(
         "its file system has {} free and {} more are needed for {size}; free some, or make it smaller",
-        ByteCount(free),
-        ByteCount(size.0.saturating_sub(before)),
+        ByteCount(free(file).unwrap_or(0)),
+        ByteCount(size.0.saturating_sub(has_place)),
     );
     DeviceError::Unusable { path: path.to_owned(), reason }
+}
+
+/// Bytes that this process may still take there.
+fn free(file: &File) -> Option<u64> {
+    fstatvfs(file).ok().map(|about| about.f_bavail * about.f_frsize)
 }
 
 fn failed(path: &Path, size: ByteCount, source: io::Error) -> DeviceError {

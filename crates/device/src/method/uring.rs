@@ -238,7 +238,9 @@ fn entry(rest: &Rest, known: Option<u16>) -> squeue::Entry {
 /// That a signal came, or the ring is full of completions, is seen by what is collected.
 fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<bool> {
     let timeout = Timespec::from(at_most);
-    let args = SubmitArgs::new().timespec(&timeout);
+    // A timer costs something, too, and the kernel knows no time that long.
+    let for_ever = at_most == Duration::MAX;
+    let args = if for_ever { SubmitArgs::new() } else { SubmitArgs::new().timespec(&timeout) };
     let Err(error) = ring.submitter().submit_with_args(usize::from(waiting), &args) else {
         return Ok(false);
     };

@@ -131,6 +131,11 @@ fn waiting_for_nothing_returns_at_once() {
             queue.wait(Duration::ZERO, &mut done).unwrap();
         }
         assert_eq!(done.len(), 1, "waiting no time at all still makes headway");
+        queue.submit(1, 0, pool.take(4096).unwrap()).unwrap();
+        while queue.in_flight() > 0 {
+            queue.wait(Duration::MAX, &mut done).unwrap();
+        }
+        assert_eq!(done.len(), 2, "and so does waiting for ever");
     });
 }
 

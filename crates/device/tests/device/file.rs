@@ -1,8 +1,12 @@
 //! Files and block devices: what opening them finds out and refuses.
 
-use crate::scratch::Scratch;
+#![expect(unsafe_code, reason = "a thread that gives up its rights")]
+#![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
+
+use crate::scratch::{Loop, Mount, Scratch};
 use device::{BlockDevice, DeviceError, DeviceKind, FileDevice, OpenOptions, preallocate};
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use units::ByteCount;
 
@@ -53,6 +57,91 @@ fn one_process_alone_has_a_file() {
     assert!(open(&path, OpenOptions::default()).is_ok(), "looking in is allowed");
     drop(first);
     assert!(open(&path, ALONE).is_ok(), "the lock went with its holder");
+}
+
+#[test]
+fn a_block_device_that_is_mounted_or_had_by_another_is_refused() {
+    let scratch = Scratch::new("mounted");
+    let beneath = scratch.path().join("beneath");
+    preallocate(&beneath, ByteCount::mib(8)).unwrap();
+    let Some(disk) = Loop::over(&beneath) else { return };
+    let first = open(disk.path(), ALONE).unwrap();
+    let second = open(disk.path(), ALONE);
+    assert!(matches!(second, Err(DeviceError::InUse { .. })), "{second:?}");
+    assert!(said(second).contains("another process has it to itself"));
+    drop(first);
+
+    let at = scratch.path().join("here");
+    let Some(mount) = Mount::ext4(disk.path(), &at) else { return };
+    let before = std::fs::read(&beneath).unwrap();
+    let refused = open(disk.path(), ALONE);
+    assert!(matches!(refused, Err(DeviceError::Occupied { .. })), "{refused:?}");
+    let refused = said(refused);
+    assert!(refused.contains(disk.path().to_str().unwrap()), "{refused}");
+    assert!(
+        refused.contains(&format!("it is mounted on {}; release it", at.display())),
+        "{refused}"
+    );
+    assert!(std::fs::read(&beneath).unwrap() == before);
+    assert!(open(disk.path(), OpenOptions::default()).is_ok(), "looking in is allowed");
+    drop(mount);
+    assert!(open(disk.path(), ALONE).is_ok());
+}
+
+/// Runs `body` in a thread without root's rights to files; not at all where it is not root who
+/// tests.
+fn as_nobody<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can give up root's rights");
+        return None;
+    }
+    let thread = std::thread::spawn(|| {
+        // SAFETY: they change whose rights this thread has to files, nothing else.
+        unsafe {
+            libc::setfsgid(NOBODY);
+            libc::setfsuid(NOBODY);
+        }
+        body()
+    });
+    Some(thread.join().unwrap())
+}
+
+const NOBODY: u32 = 65_534;
+
+/// `/etc/group` has number 6 as `disk` on Debian; elsewhere it may be a number.
+#[test]
+fn a_missing_right_is_named_with_who_has_it() {
+    let directory = std::env::temp_dir().join(format!("tenuto-rights-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("disk");
+    preallocate(&path, ByteCount::MIB).unwrap();
+    let refusals = [0o640, 0o600].map(|mode| {
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        [OpenOptions::default(), ALONE].map(|options| {
+            // Not root: then nothing is changed and nothing asked.
+            let _ = chown(&path, None, Some(6));
+            let path = path.clone();
+            as_nobody(move || said(open(&path, options)))
+        })
+    });
+    std::fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
+    let locked_out = {
+        let path = path.clone();
+        as_nobody(move || said(open(&path, ALONE)))
+    };
+    std::fs::remove_dir_all(&directory).unwrap();
+    let refusals: Option<Vec<String>> = refusals.into_iter().flatten().collect();
+    let (Some(refusals), Some(locked_out)) = (refusals, locked_out) else { return };
+    let wanted = [
+        ["to read it, be user 0 or in group ", " (mode 640), or run with sudo"],
+        ["to read and write it, be user 0 (mode 640), or run with sudo", ""],
+        ["to read it, be user 0 (mode 600), or run with sudo", ""],
+        ["to read and write it, be user 0 (mode 600), or run with sudo", ""],
+    ];
+    for (refusal, wanted) in refusals.iter().zip(wanted) {
+        assert!(wanted.iter().all(|part| refusal.contains(part)), "{refusal} {wanted:?}");
+    }
+    assert!(locked_out.contains("run as a user who may enter its directories"), "{locked_out}");
 }
 
 #[test]

@@ -117,15 +117,13 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// ext4 in this file; `None`, and a line that says so, where that is not possible: it takes root
+    /// ext4 in this file or block device; `None`, and a line that says so, where that is not possible: it takes root
     /// and `mkfs.ext4`.
     pub(crate) fn ext4(disk: &Path, at: &Path) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let quietly = ["-q", "-F"].map(std::ffi::OsStr::new);
-        let made =
-            output("mkfs.ext4", &[quietly[0], quietly[1], disk.as_os_str()]).and_then(|_| {
-                output("mount", &["-o".as_ref(), "loop".as_ref(), disk.as_os_str(), at.as_os_str()])
-            });
+        let made = output("mkfs.ext4", &[quietly[0], quietly[1], disk.as_os_str()])
+            .and_then(|_| output("mount", &[disk, at]));
         match made {
             Ok(_) => Some(Self { at: at.to_owned() }),
             Err(why) => {
@@ -143,7 +141,10 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = output("umount", &[&self.at]);
+        // A ring may keep a file there open for a moment yet; the file system goes when that does.
+        if output("umount", &[&self.at]).is_err() {
+            let _ = output("umount", &["--lazy".as_ref(), self.at.as_os_str()]);
+        }
     }
 }
 
