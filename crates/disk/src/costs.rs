@@ -38,6 +38,8 @@ pub struct Costs {
     transfer: Transfer,
     /// Of a sweep of so many reads; more are several sweeps.
     positioning: Vec<u64>,
+    /// For any number of reads but none: not above the first plus so many times the second.
+    line: (u64, u64),
     /// Reads in the device at once for which this holds.
     depth: u32,
 }
@@ -63,13 +65,15 @@ impl Costs {
             Kind::Spinning(platters) => platters.positioning(largest.0, reads),
             Kind::Flash(chips) => chips.positioning(reads, depth.max(1)),
         };
-        Self {
-            transfer: Transfer::Model(model.clone()),
-            positioning: (0..=MOST_IN_A_SWEEP)
-                .map(|reads| whole(positioning(reads).ceil()))
-                .collect(),
-            depth,
-        }
+        let table = (0..=MOST_IN_A_SWEEP).map(|reads| whole(positioning(reads).ceil()));
+        Self::new(Transfer::Model(model.clone()), table.collect(), depth)
+    }
+
+    fn new(transfer: Transfer, positioning: Vec<u64>, depth: u32) -> Self {
+        let each = positioning.last().copied().unwrap_or(0).div_ceil(MOST_IN_A_SWEEP);
+        let beyond = |(reads, nanos): (u64, &u64)| nanos.saturating_sub(reads.saturating_mul(each));
+        let once = (0..).zip(&positioning).map(beyond).max().unwrap_or(0);
+        Self { transfer, positioning, line: (once, each), depth }
     }
 
     /// Of a disk as measured, for reads of at most `largest`. `None` where the record says too
@@ -93,11 +97,9 @@ impl Costs {
         let once = (float(nanos(guarantee.longest_read)) - each).max(0.0).ceil();
         let positioning = |n| if n == 0 { 0 } else { whole(once + float(n) * position) };
         let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
-        sorted.then(|| Self {
-            transfer: Transfer::Measured(Measured { zones, end: u64::MAX }),
-            positioning: (0..=MOST_IN_A_SWEEP).map(positioning).collect(),
-            depth: calibration.queue_depth,
-        })
+        let table = || (0..=MOST_IN_A_SWEEP).map(positioning).collect();
+        let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
+        sorted.then(|| Self::new(transfer, table(), calibration.queue_depth))
     }
 
     /// Nanoseconds from the first byte to the last of a read that lies here. What lies beyond the
@@ -133,6 +135,15 @@ impl Costs {
     fn of_many(&self, reads: u64) -> u64 {
         let (sweeps, rest) = (reads / MOST_IN_A_SWEEP, reads % MOST_IN_A_SWEEP);
         sweeps.saturating_mul(self.of_most()).saturating_add(self.positioning(rest))
+    }
+
+    /// Nanoseconds that so many sweeps with so many reads in all take at most beside transfer,
+    /// however the reads are shared out among them: a straight line above
+    /// [`Costs::positioning`], for who wants no more than to see that there is time enough.
+    #[inline]
+    pub fn positioning_of_sweeps(&self, sweeps: u64, reads: u64) -> u64 {
+        let (once, each) = self.line;
+        sweeps.saturating_mul(once).saturating_add(reads.saturating_mul(each))
     }
 
     /// Nanoseconds of a sweep of so many reads with so much transfer.
@@ -274,6 +285,8 @@ mod tests {
                 assert!(table.is_sorted(), "{}: falls", model.name());
                 for a in 0..table.len() {
                     for b in 0..=a.min(table.len() - 1 - a) {
+                        let apart = costs.positioning_of_sweeps(2, (a + b) as u64);
+                        assert!(table[a] + table[b] <= apart, "{}: {a}, {b}", model.name());
                         // A nanosecond of rounding up for each.
                         assert!(
                             table[a + b] <= table[a] + table[b],

@@ -30,15 +30,13 @@ use crate::books::DiskBooks;
 use crate::ledger::Load;
 use units::{Moment, SlotIndex};
 
-/// The windows of one disk, to the end of all that is booked. Beyond them each slot is a window.
+/// The windows of one disk. Each slot that is in none is a window by itself.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    // The last slot of each window.
-    cuts: Vec<SlotIndex>,
+    // First and last slot of each window that has more than one; all others are one slot.
+    windows: Vec<(SlotIndex, SlotIndex)>,
     // Whether a window is begun though it could end too late: see `Plan::trust`.
     trusted: bool,
-    // Where a decision adds up what is booked and what is asked for; kept for its memory.
-    pub(crate) sums: Vec<Load>,
 }
 
 /// What to read now.
@@ -62,7 +60,7 @@ pub enum Next {
 impl Plan {
     /// No windows.
     pub fn clear(&mut self) {
-        self.cuts.clear();
+        self.windows.clear();
         self.trusted = false;
     }
 
@@ -72,21 +70,21 @@ impl Plan {
         self.trusted = true;
     }
 
-    /// One more window, the last slot of which is this. They come in order.
-    pub(crate) fn cut(&mut self, last: SlotIndex) {
-        debug_assert!(self.cuts.last().is_none_or(|before| *before < last), "in order");
-        self.cuts.push(last);
+    /// One more window of several slots. They come in order.
+    pub(crate) fn join(&mut self, first: SlotIndex, last: SlotIndex) {
+        debug_assert!(self.windows.last().is_none_or(|before| before.1 < first), "in order");
+        self.windows.push((first, last));
     }
 
-    /// The last slots of the windows.
-    pub fn cuts(&self) -> &[SlotIndex] {
-        &self.cuts
+    /// First and last slot of each window that has more than one.
+    pub fn windows(&self) -> &[(SlotIndex, SlotIndex)] {
+        &self.windows
     }
 
     /// The last slot of the window that `slot` is in.
     fn end_of(&self, slot: SlotIndex) -> SlotIndex {
-        let at = self.cuts.partition_point(|cut| *cut < slot);
-        self.cuts.get(at).copied().unwrap_or(slot)
+        let at = self.windows.partition_point(|window| window.1 < slot);
+        self.windows.get(at).filter(|window| window.0 <= slot).map_or(slot, |window| window.1)
     }
 
     /// What the disk reads next: the first window with anything unread, and as many whole ones

@@ -3,6 +3,7 @@
 //! windows.
 
 use disk::{Costs, DiskModel};
+use scheduler::admission::{EXACT_TESTS, earliest_shift};
 use scheduler::{
     Demand, DiskBooks, Facts, Load, Next, PieceDue, Plan, PolicyKind, Resource, Shortage, Supply,
     Verdict,
@@ -294,4 +295,59 @@ fn few_are_refused_whom_some_windows_would_have_served() {
         }
     }
     assert!(both > 1000 && neither > 1000 && missed * 100 < both, "{both} {neither} {missed}");
+}
+
+/// Whoever is refused is told the earliest start there is: no start between is left out for nothing.
+#[test]
+fn the_earliest_later_start_is_the_earliest() {
+    let facts = facts();
+    let (mut told, mut ruled_out) = (0, 0);
+    for seed in 0..1500 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let memory = [8 << 20, 24 << 20, 1 << 40][random.usize(..3)];
+        let mut house = House::new(PolicyKind::TimeDomain, &facts, memory);
+        let mut refused = None;
+        for stream in 0..40 {
+            let pieces = pieces(0, 60, &mut random);
+            if !house.admit(stream, &pieces).is_admit() {
+                refused = Some(pieces);
+                break;
+            }
+        }
+        let Some(mut wanted) = refused else { continue };
+        // Some want far too much.
+        for _ in 0..seed % 4 {
+            wanted.extend(pieces(0, 60, &mut random));
+        }
+        wanted.sort_by_key(|piece| piece.due);
+        let policy = PolicyKind::TimeDomain.policy();
+        let mut demand = Demand::default();
+        demand.begin(SlotIndex(0));
+        demand.add_track(wanted.into_iter());
+        let mut after = |slots: u64| {
+            demand.shift(slots);
+            let supply = house.supply();
+            let answer = match policy.verdict(&house.books, &supply, &demand, &mut house.proposal) {
+                Verdict::Admit { .. } => Ok(()),
+                Verdict::Refuse(shortage) => {
+                    Err(policy.ruled_out(&house.books, &supply, &demand, shortage))
+                }
+            };
+            demand.unshift(slots);
+            answer
+        };
+        let first = (1..=60).find(|slots| after(*slots).is_ok());
+        let mut tests = 0;
+        let found = earliest_shift(60, |slots| {
+            tests += 1;
+            let answer = after(slots);
+            ruled_out += answer.err().map_or(0, |out| out.min(60) - 1);
+            answer
+        });
+        if tests <= EXACT_TESTS {
+            assert_eq!(found, first, "seed {seed}");
+            told += 1;
+        }
+    }
+    assert!(told > 700 && ruled_out > 150, "{told} told, {ruled_out} ruled out");
 }

@@ -5,7 +5,6 @@ use super::{Resource, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Load;
-use std::ops::ControlFlow;
 
 pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
     let reserved = books.reserved() + demand.reserve;
@@ -32,6 +31,8 @@ pub(super) struct Merged<'a> {
     booked: &'a [Load],
     ours: &'a [Load],
     lead: u64,
+    // The same, as an index.
+    offset: usize,
     len: u64,
 }
 
@@ -40,7 +41,8 @@ impl<'a> Merged<'a> {
         let (booked, ours) = (books.ahead_of_now(), demand.slots());
         let lead = demand.first().0.saturating_sub(books.current().0);
         let ours_end = if ours.is_empty() { 0 } else { lead + ours.len() as u64 };
-        Self { booked, ours, lead, len: ours_end.max(booked.len() as u64) }
+        let offset = usize::try_from(lead).unwrap_or(usize::MAX);
+        Self { booked, ours, lead, offset, len: ours_end.max(booked.len() as u64) }
     }
 
     /// Slots from the current one until nothing is booked any more.
@@ -58,49 +60,31 @@ impl<'a> Merged<'a> {
         load
     }
 
-    /// All sums in one list, the current slot's first.
-    pub(super) fn add_up(&self, sums: &mut Vec<Load>) {
-        let len = usize::try_from(self.len).expect("bounded by the horizon");
-        sums.resize(len, Load::default());
-        let (booked, rest) = sums.split_at_mut(self.booked.len());
-        booked.copy_from_slice(self.booked);
-        rest.fill(Load::default());
-        let lead = usize::try_from(self.lead).unwrap_or(usize::MAX).min(len);
-        for (sum, ours) in sums[lead..].iter_mut().zip(self.ours) {
-            *sum += *ours;
+    /// The same as [`Merged::at`], by index.
+    #[inline(always)]
+    pub(super) fn sum_at(&self, ahead: usize) -> Load {
+        let mut sum = self.booked.get(ahead).copied().unwrap_or_default();
+        if let Some(ours) = self.ours.get(ahead.wrapping_sub(self.offset)) {
+            sum += *ours;
         }
+        sum
     }
 
-    /// Calls `with` for each slot from the current one, in order, until it breaks off.
+    /// Reads and transfer of the slots from one to before another.
     #[inline(always)]
-    pub(super) fn each<B>(
-        &self,
-        mut with: impl FnMut(usize, Load) -> ControlFlow<B>,
-    ) -> ControlFlow<B> {
-        let lead = usize::try_from(self.lead).unwrap_or(usize::MAX);
-        let (alone, beside) = self.booked.split_at(lead.min(self.booked.len()));
-        for (ahead, theirs) in alone.iter().enumerate() {
-            with(ahead, *theirs)?;
-        }
-        if self.ours.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        for ahead in alone.len()..lead {
-            with(ahead, Load::default())?;
-        }
-        let mut ahead = lead;
-        for (theirs, ours) in beside.iter().zip(self.ours) {
-            let mut sum = *theirs;
-            sum += *ours;
-            with(ahead, sum)?;
-            ahead += 1;
-        }
-        let together = beside.len().min(self.ours.len());
-        for load in beside[together..].iter().chain(&self.ours[together..]) {
-            with(ahead, *load)?;
-            ahead += 1;
-        }
-        ControlFlow::Continue(())
+    pub(super) fn sums(&self, from: usize, until: usize) -> (u64, u64) {
+        let part = |loads: &[Load], from: usize, until: usize| {
+            let until = until.min(loads.len());
+            let loads = &loads[from.min(until)..until];
+            let add = |(reads, transfer), load: &Load| {
+                (reads + u64::from(load.reads), transfer + load.transfer)
+            };
+            loads.iter().fold((0, 0), add)
+        };
+        let theirs = part(self.booked, from, until);
+        let (from, until) = (from.saturating_sub(self.offset), until.saturating_sub(self.offset));
+        let ours = part(self.ours, from, until);
+        (theirs.0 + ours.0, theirs.1 + ours.1)
     }
 
     /// The reads of that sum.

@@ -58,4 +58,10 @@ impl Charge for AtMost<'_> {
     fn takes(&self, _: u64, reads: u64, transfer: u64, _: u64) -> u64 {
         self.0.charge(self.1, reads, transfer)
     }
+
+    #[inline(always)]
+    fn sweeps_take(&self, sweeps: u64, reads: u64, transfer: u64) -> u64 {
+        let positioning = self.1.positioning_of_sweeps(sweeps, reads);
+        self.0.stretch(positioning.saturating_add(transfer))
+    }
 }

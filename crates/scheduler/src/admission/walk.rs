@@ -20,7 +20,6 @@ use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Load;
 use crate::windows::{MOST_READS, Plan};
-use std::ops::ControlFlow;
 use std::time::Duration;
 use units::SlotIndex;
 
@@ -29,6 +28,13 @@ pub(super) trait Charge {
     /// Nanoseconds of a sweep of so many reads, `before` of them having been made since the disk
     /// last waited. Never falls with reads, transfer or bytes.
     fn takes(&self, before: u64, reads: u64, transfer: u64, bytes: u64) -> u64;
+
+    /// Nanoseconds that so many sweeps take at most that have so much between them, however it is
+    /// shared out; `u64::MAX` where nothing is known.
+    #[inline(always)]
+    fn sweeps_take(&self, _sweeps: u64, _reads: u64, _transfer: u64) -> u64 {
+        u64::MAX
+    }
 }
 
 /// Whether every window is done by its deadline, in finite memory.
@@ -54,8 +60,6 @@ pub(super) fn walk(
     };
     let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
     let mut walk = Walk {
-        charge,
-        plan,
         current,
         slot,
         free: supply.free_at.0,
@@ -63,6 +67,7 @@ pub(super) fn walk(
         slack: u64::MAX,
         end: current.0.saturating_mul(slot),
         window: Window::default(),
+        short: Short::default(),
     };
     if overdue.reads > 0 {
         let reads = u64::from(overdue.reads);
@@ -70,19 +75,148 @@ pub(super) fn walk(
         (walk.free, walk.before) = (walk.free.saturating_add(takes), reads);
     }
     // With memory for everything at once it never binds.
-    let gone = if memory.used.saturating_add(books.unread() + demand.bytes()) > memory.most {
-        let mut sums = std::mem::take(&mut walk.plan.sums);
-        merged.add_up(&mut sums);
-        let gone = walk.in_memory(&sums, memory);
-        walk.plan.sums = sums;
-        gone
-    } else {
-        merged.each(|ahead, load| walk.take_up(ahead, load))
-    };
-    match gone {
-        ControlFlow::Break(refused) => refused,
-        ControlFlow::Continue(()) => walk.admit(),
+    let binds = memory.used.saturating_add(books.unread() + demand.bytes()) > memory.most;
+    if binds
+        && demand.reads() > 0
+        && let Some(slack) = slot_by_slot(&walk, &merged, &memory, charge)
+    {
+        return Verdict::Admit { slack: Slack::Time(Duration::from_nanos(slack)) };
     }
+    let on_time = if binds {
+        in_memory(&mut walk, &merged, memory, charge, plan)
+    } else {
+        with_plenty(&mut walk, &merged, charge, plan)
+    };
+    if on_time { walk.admit(plan) } else { walk.refuse() }
+}
+
+// With memory for everything. Where there is more time than anywhere before, slots are taken by
+// the block, each for a window of its own: the line above what they cost is enough to see that none
+// of them is the tightest.
+fn with_plenty<C: Charge>(
+    state: &mut Walk,
+    slots: &Merged<'_>,
+    charge: &C,
+    plan: &mut Plan,
+) -> bool {
+    let mut walk = *state;
+    let len = usize::try_from(slots.len()).expect("bounded by the horizon");
+    let (mut ahead, mut on_time) = (0, true);
+    'walk: while ahead < len {
+        let until = (ahead + BLOCK).min(len);
+        let (done, slack) = walk.so_far();
+        let time = walk.end.saturating_add(walk.slot).saturating_sub(slack);
+        if time > done {
+            let (reads, transfer) = slots.sums(ahead, until);
+            let takes = charge.sweeps_take(BLOCK as u64, reads, transfer);
+            let ends = done.saturating_add(takes);
+            if ends <= time {
+                walk.close(plan);
+                walk.window.reads = 0;
+                walk.free = ends;
+                walk.before += reads;
+                walk.end = walk.end.saturating_add(walk.slot.saturating_mul(BLOCK as u64));
+                ahead = until;
+                continue;
+            }
+        }
+        while ahead < until {
+            let load = slots.sum_at(ahead);
+            walk.end = walk.end.saturating_add(walk.slot);
+            if load.reads > 0 && !walk.joins(charge, ahead, load) {
+                walk.close(plan);
+                if !walk.open(charge, ahead, load, walk.free) {
+                    on_time = false;
+                    break 'walk;
+                }
+            }
+            ahead += 1;
+        }
+    }
+    *state = walk;
+    on_time
+}
+
+// The simplest plan of all: each slot's reads in the slot itself, or as soon after as the disk has
+// done those before. Where that is on time and fits into memory, nothing needs to be looked at more
+// closely. The least time to spare, or `None` if it is not.
+fn slot_by_slot<C: Charge>(
+    walk: &Walk,
+    slots: &Merged<'_>,
+    memory: &Memory,
+    charge: &C,
+) -> Option<u64> {
+    let (mut free, mut begins, mut slack) = (walk.free, walk.end, u64::MAX);
+    let mut used = memory.used;
+    for ahead in 0..usize::try_from(slots.len()).expect("bounded by the horizon") {
+        let Load { reads, transfer, bytes, freed } = slots.sum_at(ahead);
+        let ends = begins.saturating_add(walk.slot);
+        used += bytes;
+        if reads > 0 {
+            let takes = charge.sweeps_take(1, u64::from(reads), transfer);
+            free = free.max(begins).saturating_add(takes);
+            if free > ends || used > memory.most {
+                return None;
+            }
+            slack = slack.min(ends - free);
+        }
+        used = used.saturating_sub(freed);
+        begins = ends;
+    }
+    Some(slack)
+}
+
+fn in_memory<C: Charge>(
+    state: &mut Walk,
+    slots: &Merged<'_>,
+    mut memory: Memory,
+    charge: &C,
+    plan: &mut Plan,
+) -> bool {
+    let (mut walk, mut on_time) = (*state, true);
+    // The end of the slot `memory.to`.
+    let mut frees = walk.end.saturating_add(walk.slot);
+    let len = usize::try_from(slots.len()).expect("bounded by the horizon");
+    for ahead in 0..len {
+        let load = slots.sum_at(ahead);
+        walk.end = walk.end.saturating_add(walk.slot);
+        if load.reads == 0 {
+            continue;
+        }
+        let with = memory.used + walk.window.bytes + load.bytes;
+        if with <= memory.most && walk.joins(charge, ahead, load) {
+            continue;
+        }
+        memory.used += walk.window.bytes;
+        walk.close(plan);
+        let mut begins = walk.free;
+        while memory.to < ahead && frees <= begins {
+            memory.used = memory.used.saturating_sub(slots.sum_at(memory.to).freed);
+            memory.to += 1;
+            frees = frees.saturating_add(walk.slot);
+        }
+        while memory.used + load.bytes > memory.most && memory.to < ahead {
+            begins = begins.max(frees);
+            memory.used = memory.used.saturating_sub(slots.sum_at(memory.to).freed);
+            memory.to += 1;
+            frees = frees.saturating_add(walk.slot);
+        }
+        let bytes = (memory.used + load.bytes).saturating_sub(memory.most);
+        if bytes > 0 {
+            walk.short = Short { ahead, bytes, ..walk.short };
+            on_time = false;
+            break;
+        }
+        if begins > walk.free {
+            walk.before = 0;
+        }
+        if !walk.open(charge, ahead, load, begins) {
+            on_time = false;
+            break;
+        }
+    }
+    *state = walk;
+    on_time
 }
 
 /// How many slots from its own on the demand cannot begin in, because by the end of the slot in
@@ -123,9 +257,9 @@ pub(super) fn ruled_out(
     (later + out + 1) as u64
 }
 
-struct Walk<'a, C> {
-    charge: &'a C,
-    plan: &'a mut Plan,
+// Where the walk has come to. Times in nanoseconds of the engine's clock, slots from the current one.
+#[derive(Clone, Copy)]
+struct Walk {
     current: SlotIndex,
     /// Nanoseconds of a slot.
     slot: u64,
@@ -138,11 +272,24 @@ struct Walk<'a, C> {
     /// The end of the slot that was taken up last.
     end: u64,
     window: Window,
+    short: Short,
 }
 
-// A window that grows. Times in nanoseconds of the engine's clock, slots from the current one.
+// What could not be done.
+#[derive(Clone, Copy, Default)]
+struct Short {
+    ahead: usize,
+    /// Bytes of buffers; if there are enough, it is the disk's time.
+    bytes: u64,
+    reads: u64,
+    takes: u64,
+    ends: u64,
+}
+
+// A window that grows; none, while it has no reads.
 #[derive(Clone, Copy, Default)]
 struct Window {
+    first: usize,
     last: usize,
     reads: u64,
     transfer: u64,
@@ -161,64 +308,24 @@ struct Memory {
     to: usize,
 }
 
-impl<C: Charge> Walk<'_, C> {
-    /// The next slot's reads, with memory for everything.
+impl Walk {
+    /// When everything taken up is done, and the least time that any window had to spare.
     #[inline(always)]
-    fn take_up(&mut self, ahead: usize, load: Load) -> ControlFlow<Verdict> {
-        self.end = self.end.saturating_add(self.slot);
-        if load.reads == 0 || self.joins(ahead, load) {
-            return ControlFlow::Continue(());
-        }
-        self.close();
-        self.open(ahead, load, self.free)
-    }
-
-    fn in_memory(&mut self, sums: &[Load], mut memory: Memory) -> ControlFlow<Verdict> {
-        let (current, slot) = (self.current.0, self.slot);
-        let ends_of = |ahead: usize| (current + ahead as u64 + 1).saturating_mul(slot);
-        for (ahead, load) in sums.iter().enumerate() {
-            self.end = self.end.saturating_add(slot);
-            if load.reads == 0 {
-                continue;
-            }
-            let with = memory.used + self.window.bytes + load.bytes;
-            if with <= memory.most && self.joins(ahead, *load) {
-                continue;
-            }
-            memory.used += self.window.bytes;
-            self.close();
-            let mut begins = self.free;
-            while memory.to < ahead && ends_of(memory.to) <= begins {
-                memory.used = memory.used.saturating_sub(sums[memory.to].freed);
-                memory.to += 1;
-            }
-            while memory.used + load.bytes > memory.most {
-                if memory.to >= ahead {
-                    let missing = memory.used + load.bytes - memory.most;
-                    return refuse(Resource::Memory, self.current + ahead as u64, missing);
-                }
-                begins = begins.max(ends_of(memory.to));
-                memory.used = memory.used.saturating_sub(sums[memory.to].freed);
-                memory.to += 1;
-            }
-            if begins > self.free {
-                self.before = 0;
-            }
-            self.open(ahead, *load, begins)?;
-        }
-        ControlFlow::Continue(())
+    fn so_far(&self) -> (u64, u64) {
+        let Window { reads, ends, deadline, .. } = self.window;
+        if reads > 0 { (ends, self.slack.min(deadline - ends)) } else { (self.free, self.slack) }
     }
 
     /// Whether the slot's reads go into the window that is open, which is then done later.
     #[inline(always)]
-    fn joins(&mut self, ahead: usize, load: Load) -> bool {
+    fn joins(&mut self, charge: &impl Charge, ahead: usize, load: Load) -> bool {
         let window = self.window;
         let reads = window.reads + u64::from(load.reads);
         if window.reads == 0 || reads > MOST_READS {
             return false;
         }
         let (transfer, bytes) = (window.transfer + load.transfer, window.bytes + load.bytes);
-        let takes = self.charge.takes(self.before, reads, transfer, bytes);
+        let takes = charge.takes(self.before, reads, transfer, bytes);
         let ends = window.begins.saturating_add(takes);
         if ends > window.deadline {
             return false;
@@ -229,10 +336,12 @@ impl<C: Charge> Walk<'_, C> {
 
     /// The window that is open, if there is one, is read as it is.
     #[inline(always)]
-    fn close(&mut self) {
+    fn close(&mut self, plan: &mut Plan) {
         let window = self.window;
         if window.reads > 0 {
-            self.plan.cut(self.current + window.last as u64);
+            if window.last > window.first {
+                plan.join(self.current + window.first as u64, self.current + window.last as u64);
+            }
             self.slack = self.slack.min(window.deadline - window.ends);
             self.free = window.ends;
             self.before += window.reads;
@@ -241,33 +350,38 @@ impl<C: Charge> Walk<'_, C> {
 
     /// A window begins with this slot's reads.
     #[inline(always)]
-    fn open(&mut self, ahead: usize, load: Load, begins: u64) -> ControlFlow<Verdict> {
-        let reads = u64::from(load.reads);
-        let takes = self.charge.takes(self.before, reads, load.transfer, load.bytes);
-        let ends = begins.saturating_add(takes);
-        if ends > self.end {
-            return self.too_late(ahead, reads, takes, ends);
-        }
+    fn open(&mut self, charge: &impl Charge, ahead: usize, load: Load, begins: u64) -> bool {
         let Load { transfer, bytes, .. } = load;
-        let deadline = self.end;
-        self.window = Window { last: ahead, reads, transfer, bytes, begins, ends, deadline };
-        ControlFlow::Continue(())
+        let reads = u64::from(load.reads);
+        let takes = charge.takes(self.before, reads, transfer, bytes);
+        let (ends, deadline) = (begins.saturating_add(takes), self.end);
+        if ends > deadline {
+            self.short = Short { ahead, bytes: 0, reads, takes, ends };
+            return false;
+        }
+        let (first, last) = (ahead, ahead);
+        self.window = Window { first, last, reads, transfer, bytes, begins, ends, deadline };
+        true
     }
 
-    #[cold]
-    fn too_late(&self, ahead: usize, reads: u64, takes: u64, ends: u64) -> ControlFlow<Verdict> {
+    fn refuse(self) -> Verdict {
+        let Short { ahead, bytes, reads, takes, ends } = self.short;
+        let slot = self.current + ahead as u64;
+        if bytes > 0 {
+            return Verdict::refuse(Resource::Memory, slot, bytes);
+        }
         let waited = self.free.saturating_add(takes) <= self.end;
         let missing = (ends - self.end).div_ceil((takes / reads).max(1)).min(reads);
         let resource = if waited { Resource::Memory } else { Resource::Disk };
-        refuse(resource, self.current + ahead as u64, missing)
+        Verdict::refuse(resource, slot, missing)
     }
 
-    fn admit(mut self) -> Verdict {
-        self.close();
+    fn admit(mut self, plan: &mut Plan) -> Verdict {
+        self.close(plan);
         Verdict::Admit { slack: Slack::Time(Duration::from_nanos(self.slack)) }
     }
 }
 
-fn refuse(resource: Resource, slot: SlotIndex, missing: u64) -> ControlFlow<Verdict> {
-    ControlFlow::Break(Verdict::refuse(resource, slot, missing))
-}
+/// Slots that are looked at together: few enough that a disk that reads some seconds ahead has time
+/// for all of them before the first is due.
+const BLOCK: usize = 8;
