@@ -12,7 +12,7 @@ mod profile;
 mod verify;
 
 pub use drawn::{Draw, Drawn, Draws, MILLION, Mix};
-pub use profile::{Definition, Fps, Pattern, Profile, ProfileError, Status};
+pub use profile::{Definition, Fps, Pattern, Profile, ProfileError, Rolled, Status, Transfers};
 
 use serde::Deserialize;
 

@@ -7,6 +7,8 @@
 //!   read_percent = 100              the rest is written (100 if left out)
 //!   random_percent = 0              operations at a random place (0 if left out)
 //!   pattern = "sequential"          or file-per-frame, runs, mixed
+//!   transfers = { length = 10_485_760, blocks = [4096, 65536] }   without fps: what is drawn, see
+//!                                   `Transfers`; may be left out
 //!   bits_per_s = 720_000_000        as published; may be left out
 //!   definition = { kind = "rate" }  what the bytes follow from, see `Definition`
 //!   source = "..."                  status = "verified" | "derived" | "house"
@@ -40,6 +42,9 @@ pub struct Profile {
     pub random_percent: u8,
     /// How files are gone through.
     pub pattern: Pattern,
+    /// What `meter transfers` draws; `None`: frames, one at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
     /// As published, rounded as it was there.
     pub bits_per_s: Option<u64>,
     /// What `bytes` follows from.
@@ -52,6 +57,30 @@ pub struct Profile {
     /// above are then its means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drawn: Option<Drawn>,
+}
+
+/// What is drawn for transfers that are not paced.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Transfers {
+    /// Bytes of a transfer at most; 1 KiB at least.
+    pub length: u64,
+    /// Bytes of a block: each of these is as likely as any other.
+    pub blocks: Vec<u32>,
+    /// By which dice.
+    #[serde(default)]
+    pub dice: Rolled,
+}
+
+/// By which dice transfers are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rolled {
+    /// Every number as likely as any other.
+    #[default]
+    Honest,
+    /// As msMeter rolls them, with its percentages and lengths.
+    Msmeter,
 }
 
 /// Frames a second, exactly.
@@ -153,6 +182,12 @@ impl Profile {
         }
         if let Some(wrong) = self.drawn.as_ref().and_then(Drawn::wrong) {
             return impossible(wrong);
+        }
+        if let Some(Transfers { length, blocks, .. }) = &self.transfers {
+            let unfit = |block: &u32| *block < 1024 || u64::from(*block) > MOST_BYTES;
+            if blocks.is_empty() || blocks.iter().any(unfit) || *length < 1024 {
+                return impossible("transfers: take blocks of 1024 bytes to 256 MiB".to_owned());
+            }
         }
         match self.rate() {
             Some(rate) if rate > MOST_RATE => {

@@ -38,6 +38,7 @@ pub fn profile(name: &str, source: &str, shape: &Shape) -> Profile {
         / u64::from(MILLION);
     let random = percent(u64::from(MILLION).saturating_sub(all));
     Profile {
+        transfers: None,
         name: name.to_owned(),
         title: format!("As in a trace of {} operations", shape.operations),
         bytes: drawn.mean_bytes().max(1),

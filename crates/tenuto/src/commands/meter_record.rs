@@ -127,7 +127,7 @@ fn short(outcome: &Outcome) -> Value {
     })
 }
 
-fn times(times: &Times) -> Value {
+pub(super) fn times(times: &Times) -> Value {
     let at = |share| times.quantile(share).as_secs_f64();
     json!({
         "count": times.count(),
@@ -214,7 +214,7 @@ pub(super) fn write_run(
         ),
         blocks,
     };
-    save_all(dir, asked, summary, &page)?;
+    save_all(dir, &summary["scenario"], summary, &page)?;
     let path = dir.join("seconds.csv");
     seconds(&path, outcome).map_err(|error| cannot_write(&path, &error))?;
     out::note(&format!("wrote {}", dir.join("report.html").display()));
@@ -283,7 +283,7 @@ pub(super) fn write_capacity(
         summary: format!("Holds {}.", said[0].1),
         blocks,
     };
-    save_all(dir, asked, summary, &page)?;
+    save_all(dir, &summary["scenario"], summary, &page)?;
     out::note(&format!("wrote {}", dir.join("report.html").display()));
     Ok(())
 }
@@ -359,10 +359,15 @@ pub(super) fn number(count: u64) -> f64 {
     count as f64
 }
 
-fn save_all(dir: &Path, asked: &Asked, summary: &Value, page: &Page) -> Result<(), Failure> {
+pub(super) fn save_all(
+    dir: &Path,
+    scenario: &Value,
+    summary: &Value,
+    page: &Page,
+) -> Result<(), Failure> {
     let pretty = |value: &Value| format!("{value:#}\n");
     let files = [
-        ("scenario.json", pretty(&scenario(asked))),
+        ("scenario.json", pretty(scenario)),
         ("environment.json", pretty(&environment())),
         ("summary.json", pretty(summary)),
         ("report.html", page.html()),

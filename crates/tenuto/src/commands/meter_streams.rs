@@ -262,7 +262,12 @@ fn attempt(
     log: &mut dyn Keep,
     go_on: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, DeviceError> {
-    let traffic = Traffic { at_once: plan.at_once, largest: plan.frame, writes: plan.writes() };
+    let traffic = Traffic {
+        at_once: plan.at_once,
+        largest: plan.frame,
+        writes: plan.writes(),
+        opens: plan.shape.layout == Layout::FilePerFrame,
+    };
     let mut port = target.port(&traffic)?;
     streams::run(plan, &mut *port, log, go_on)
 }

@@ -31,6 +31,7 @@ pub(super) enum Target {
     Simulated { model: Box<DiskModel>, shape: Shape },
     /// By the clock on the wall.
     Real {
+        path: PathBuf,
         place: Box<Place>,
         method: Method,
         /// Holds its space until the end.
@@ -47,6 +48,8 @@ pub(super) struct Traffic {
     /// Bytes of an operation at most.
     pub(super) largest: ByteCount,
     pub(super) writes: bool,
+    /// Files are opened and closed as they are used, rather than before and after.
+    pub(super) opens: bool,
 }
 
 /// What stands before a model's name.
@@ -84,13 +87,20 @@ impl Spot {
         self.target.starts_with(SIMULATED)
     }
 
+    /// Whether it is there and is one file or device, or a simulated disk.
+    pub(super) fn is_one(&self) -> bool {
+        self.is_simulated()
+            || (!Path::new(&self.target).is_dir() && Path::new(&self.target).exists())
+    }
+
+    /// What `--size` makes, or what a simulated disk has.
+    pub(super) fn size(&self) -> Result<ByteCount, Failure> {
+        Ok(self.model()?.map_or(self.size, |model| model.capacity()))
+    }
+
     /// What `--size` makes, for so many streams at most; what there is, if it is there already.
     pub(super) fn shape(&self, layout: Layout, streams: u32, slot: u64) -> Result<Shape, Failure> {
-        let size = match self.model()? {
-            Some(model) => model.capacity(),
-            None => self.size,
-        };
-        Ok(Shape::of(layout, size, streams, slot))
+        Ok(Shape::of(layout, self.size()?, streams, slot))
     }
 
     /// Makes and fills what is to be used, if there is nothing.
@@ -138,7 +148,8 @@ impl Spot {
                 self.target
             ));
         }
-        Ok(Target::Real { place: Box::new(place), method: self.method, ballast })
+        let (path, place) = (path.to_owned(), Box::new(place));
+        Ok(Target::Real { path, place, method: self.method, ballast })
     }
 
     fn model(&self) -> Result<Option<DiskModel>, Failure> {
@@ -177,13 +188,14 @@ impl Target {
                 let disk = SimulatedDisk::new(model);
                 Ok(Box::new(SimulatedPort::with_files(disk, shape.each)))
             }
-            Self::Real { place, method, .. } => match &**place {
+            Self::Real { path, place, method, .. } => match &**place {
+                Place::One { device, made: false, .. } if traffic.opens => {
+                    files_port(vec![path.clone()], device.is_direct(), false, traffic)
+                }
                 Place::One { device, .. } => queued(device, *method, traffic),
                 Place::Many { files, layout, direct } => {
-                    let paths: Vec<PathBuf> =
-                        (0..files.files()).map(|number| files.path(number)).collect();
-                    let keep = *layout != Layout::FilePerFrame;
-                    files_port(paths, *direct, keep, traffic)
+                    let paths = (0..files.files()).map(|number| files.path(number)).collect();
+                    files_port(paths, *direct, *layout == Layout::FilePerFrame, traffic)
                 }
             },
         }
@@ -195,7 +207,7 @@ fn queued(
     method: Method,
     traffic: &Traffic,
 ) -> Result<Box<dyn Port>, DeviceError> {
-    let Traffic { at_once, largest, writes } = *traffic;
+    let Traffic { at_once, largest, writes, .. } = *traffic;
     let pool = QueuedPort::pool(at_once, largest);
     if writes {
         QueuedPort::fill(&pool, at_once, largest);
@@ -204,15 +216,15 @@ fn queued(
     Ok(Box::new(QueuedPort::new(&**device, queue, pool, Instant::now())))
 }
 
-/// `keep`: all are opened before the run; else each as it is used.
+/// `anew`: what is written is a new file each time.
 fn files_port(
     paths: Vec<PathBuf>,
     direct: bool,
-    keep: bool,
+    anew: bool,
     traffic: &Traffic,
 ) -> Result<Box<dyn Port>, DeviceError> {
-    let Traffic { at_once, largest, writes } = *traffic;
-    let how = Use { paths, direct, write: writes, keep, anew: !keep, at_once, largest };
+    let Traffic { at_once, largest, writes, opens } = *traffic;
+    let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest };
     Ok(Box::new(FilesPort::new(how, Instant::now())?))
 }
 

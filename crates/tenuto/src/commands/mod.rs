@@ -8,9 +8,12 @@ mod meter_blame;
 mod meter_compare;
 mod meter_profile_from;
 mod meter_profiles;
+mod meter_ramp;
 mod meter_record;
 mod meter_streams;
 mod meter_target;
+mod meter_transfers;
+mod meter_transfers_page;
 mod models;
 mod plan;
 mod play;
@@ -52,6 +55,8 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "meter" => match inner.subcommand().expect("the parser wants a command") {
             ("rounds", inner) => meter::rounds(&Args(inner)),
             ("run", inner) => meter_streams::run(&Args(inner)),
+            ("ramp", inner) => meter_ramp::ramp(&Args(inner)),
+            ("transfers", inner) => meter_transfers::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("compare", inner) => meter_compare::run(&Args(inner)),
             ("profile-from", inner) => meter_profile_from::run(&Args(inner)),

@@ -116,6 +116,66 @@ fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_by_name() {
 }
 
 #[test]
+fn transfers_are_counted_by_the_ebus_formulas_and_logged_block_by_block() {
+    let room = Room::new();
+    let line = "meter transfers --profile ebu3362-edit --target sim:ssd-sata --clients 2 \
+                --transfers 40 --duration 1h";
+    let report = room.json(&format!("{line} --out edit"));
+    assert_eq!((&report["all"]["transfers"], &report["complete"]), (&80.into(), &true.into()));
+    let rows = report["rows"].as_array().unwrap();
+    let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("transfers"), sum("blocks")), (80, report["log"]["records"].as_u64().unwrap()));
+    let counted = recount(read(&room.path("edit")).unwrap()).unwrap();
+    assert_eq!(counted.bytes.values().sum::<u64>(), sum("bytes"));
+    assert_eq!(counted.frames, 0, "nothing has a deadline");
+    let page = String::from_utf8(room.read("edit/report.html")).unwrap();
+    assert!(page.contains("Rate by block size") && page.contains("sequential write"));
+    std::fs::create_dir(room.path("films")).unwrap();
+    room.write("films/mine.mkv", vec![7; 16 << 20]);
+    let line = "meter transfers --profile ebu3362-edit --length 1MiB --size 16MiB --transfers 5 \
+                --duration 1min";
+    for more in
+        ["", " --own-files --clients 3", " --files 2 --unrepeated --think 1ms", " --buffered"]
+    {
+        let report = room.json(&format!("{line} --target films{more}"));
+        assert_eq!(report["failed"], 0, "{report}");
+    }
+    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be written over");
+    let small = "meter transfers --profile ebu3362-edit --target films --size 1MiB";
+    room.fails(small, 2, "make --size larger");
+    room.fails(&format!("{line} --target films --frames 2"), 2, "has no frames");
+    room.fails(&format!("{line} --target films/mine.mkv --files 2"), 2, "is one file");
+    assert!(room.read("films/mine.mkv") == vec![7; 16 << 20]);
+    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_ramp_has_a_step_for_each_number_of_clients() {
+    let room = Room::new();
+    let line = "meter ramp ebu-single-edit --target sim:ssd-nvme --step 2s";
+    let report = room.json(&format!("{line} --out ramp"));
+    let steps = report["steps"].as_array().unwrap();
+    let clients: Vec<u64> = steps.iter().map(|step| step["clients"].as_u64().unwrap()).collect();
+    assert_eq!(clients, (1..=10).collect::<Vec<u64>>());
+    let total = |step: &serde_json::Value| step["total_bits_per_s"].as_u64().unwrap();
+    assert!(total(&steps[9]) > total(&steps[0]), "{report}");
+    assert_eq!(report, room.json(line), "the same from the same seed");
+    assert_ne!(report["steps"], room.json(&format!("{line} --seed 2"))["steps"]);
+    let page = String::from_utf8(room.read("ramp/report.html")).unwrap();
+    assert!(page.contains("Mean latency, by number of clients"));
+    let counted = recount(read(&room.path("ramp/clients-010")).unwrap()).unwrap();
+    assert_eq!(counted.records, steps[9]["all"]["blocks"].as_u64().unwrap());
+    std::fs::create_dir(room.path("films")).unwrap();
+    let own = room.ok("meter ramp ebu-multi-file-write --toml");
+    room.write("own.toml", own.replace("from = 4, to = 40, by = 4", "from = 1, to = 2, by = 1"));
+    let report = room.json("meter ramp own.toml --target films --size 8MiB --step 200ms");
+    assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
+    room.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
+    room.fails("meter ramp own.toml", 2, "--target is missing");
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_before_anything_is_written() {
     let room = Room::new();
     std::fs::File::create(room.path("holes.bin")).unwrap().set_len(64 << 20).unwrap();

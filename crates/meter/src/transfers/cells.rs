@@ -1,0 +1,73 @@
+//! Places that do not come again: a permutation over the cells of a file, without a table of them.
+//!
+//! A file is cut into cells as long as the longest transfer. Each transfer, and each block of a
+//! random one, takes the next cell of the permutation: no byte is asked for twice before all cells
+//! have been used, whatever caches keep. The permutation is a Feistel network of four rounds on the
+//! next power of four, walked until it falls within the file (Black and Rogaway, "Ciphers with
+//! arbitrary finite domains", 2002, section 4).
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub(super) struct Cells {
+    count: u64,
+    cell: u64,
+    half: u32,
+    key: u64,
+    taken: u64,
+}
+
+impl Cells {
+    /// Of a file of this length. There is at least one.
+    pub(super) fn new(length: u64, cell: u64, key: u64) -> Self {
+        let count = (length / cell).max(1);
+        let bits = u64::BITS - (count - 1).leading_zeros();
+        Self { count, cell, half: bits.div_ceil(2).max(1), key, taken: 0 }
+    }
+
+    /// Where the next one begins. After the last they come again in another order.
+    pub(super) fn next(&mut self) -> u64 {
+        let round = self.taken / self.count;
+        let mut place = self.taken % self.count;
+        self.taken += 1;
+        loop {
+            place = self.mixed(place, round);
+            if place < self.count {
+                return place * self.cell;
+            }
+        }
+    }
+
+    fn mixed(&self, place: u64, round: u64) -> u64 {
+        let mask = (1 << self.half) - 1;
+        let (mut left, mut right) = (place >> self.half, place & mask);
+        for turn in 0..4 {
+            let salt = self.key ^ round << 3 ^ turn;
+            let hashed = (right ^ salt.rotate_left(17))
+                .wrapping_add(salt)
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(29)
+                .wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (left, right) = (right, left ^ hashed >> 32 & mask);
+        }
+        left << self.half | right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cells;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_cell_comes_once_and_then_again_in_another_order() {
+        for count in [1, 2, 3, 5, 64, 100, 1000] {
+            let mut cells = Cells::new(count * 4096 + 100, 4096, 7);
+            let mut round = || (0..count).map(|_| cells.next()).collect::<Vec<u64>>();
+            let (first, second) = (round(), round());
+            let all: BTreeSet<u64> = (0..count).map(|cell| cell * 4096).collect();
+            assert_eq!(first.iter().copied().collect::<BTreeSet<_>>(), all, "{count} cells");
+            assert_eq!(second.iter().copied().collect::<BTreeSet<_>>(), all, "{count} cells");
+            assert!(count < 64 || first != second && !first.is_sorted(), "{count} cells");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! One transfer after another, drawn in the order of figure 16.
+
+use super::cells::Cells;
+use super::mix::{PAGE, SMALLEST_BLOCK};
+use super::{Dice, Length, Mix};
+use crate::log::Kind;
+use std::time::Duration;
+
+/// What is drawn for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Waits so long before.
+    pub delay: Duration,
+    /// Which file.
+    pub file: u32,
+    /// Read or write.
+    pub kind: Kind,
+    /// Each block at a place of its own.
+    pub random: bool,
+    /// From which byte on, if it is sequential.
+    pub start: u64,
+    /// All its bytes.
+    pub length: u64,
+    /// Bytes of a block; the last one may be shorter.
+    pub block: u32,
+}
+
+impl Transfer {
+    /// How many blocks.
+    pub fn blocks(&self) -> u32 {
+        let blocks = self.length.div_ceil(u64::from(self.block));
+        u32::try_from(blocks).expect("a transfer has fewer blocks")
+    }
+
+    /// Bytes of this block.
+    pub fn bytes_of(&self, number: u32) -> u32 {
+        let before = u64::from(self.block) * u64::from(number);
+        let left = u32::try_from(self.length - before).unwrap_or(u32::MAX);
+        left.min(self.block)
+    }
+}
+
+/// Draws for all clients of a run: what a seed gives depends on nothing else.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    mix: Mix,
+    /// Of each client.
+    dice: Vec<Dice>,
+    /// Of each file, where nothing is repeated.
+    cells: Vec<Cells>,
+}
+
+impl Draw {
+    /// For so many clients. The mix has been checked for them.
+    pub fn new(mix: &Mix, clients: u32, seed: u64) -> Self {
+        let dice = |client: u32| {
+            let seed = seed.wrapping_mul(SPREAD).wrapping_add(client.into());
+            if mix.ms_meter { Dice::ms_meter(seed) } else { Dice::honest(seed) }
+        };
+        let longest = mix.length.most().max(mix.largest_block().into());
+        let cell = units::align_up(longest, PAGE);
+        let of_file = |file: u32| Cells::new(mix.each.0, cell, seed ^ u64::from(file) << 32);
+        let cells = if mix.unrepeated { (0..mix.files).map(of_file).collect() } else { Vec::new() };
+        Self { mix: mix.clone(), dice: (0..clients).map(dice).collect(), cells }
+    }
+
+    /// The client's next transfer.
+    pub fn next(&mut self, client: u32) -> Transfer {
+        let Self { mix, dice, cells } = self;
+        let dice = &mut dice[index(client)];
+        let delay = Duration::from_millis(dice.below(millis(mix.delay)));
+        let file = match mix.own_file {
+            true => client,
+            false => u32::try_from(dice.below(mix.files.into())).expect("below the files"),
+        };
+        let kind = if dice.percent(mix.write_percent) { Kind::Write } else { Kind::Read };
+        let random = dice.percent(mix.random_percent);
+        let smallest = u64::from(SMALLEST_BLOCK);
+        let mut length = match mix.length {
+            Length::UpTo(most) if mix.ms_meter => {
+                smallest + dice.below(most.saturating_sub(smallest))
+            }
+            Length::UpTo(most) => smallest + dice.below(most.saturating_sub(smallest) + 1),
+            Length::Frames(bytes, most) => bytes * (1 + dice.below(most.into())),
+            Length::Whole => mix.each.0,
+        };
+        let start = match cells.get_mut(index(file)) {
+            _ if mix.length == Length::Whole => 0,
+            // Random blocks take a cell each.
+            Some(cells) if !random => cells.next(),
+            Some(_) => 0,
+            None => place(dice, mix, length),
+        };
+        let number = dice.below(mix.blocks.len() as u64);
+        let mut block = mix.blocks[usize::try_from(number).expect("below the blocks")];
+        while u64::from(block) >= length && block / 2 >= SMALLEST_BLOCK && !whole_frames(mix) {
+            block /= 2;
+        }
+        if mix.ms_meter {
+            length = length / u64::from(block) * u64::from(block);
+        }
+        Transfer { delay, file, kind, random, start, length, block }
+    }
+
+    /// Where a block of a random transfer is.
+    pub fn place(&mut self, client: u32, transfer: &Transfer) -> u64 {
+        match self.cells.get_mut(index(transfer.file)) {
+            Some(cells) => cells.next(),
+            None => place(&mut self.dice[index(client)], &self.mix, transfer.block.into()),
+        }
+    }
+}
+
+/// Somewhere in a file, with room for `length` bytes.
+fn place(dice: &mut Dice, mix: &Mix, length: u64) -> u64 {
+    let place = dice.below(mix.each.0 - length);
+    if mix.ms_meter { place } else { units::align_down(place, PAGE) }
+}
+
+fn whole_frames(mix: &Mix) -> bool {
+    matches!(mix.length, Length::Frames(..))
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).expect("a machine with 32 bits or more")
+}
+
+/// Seeds of neighbours have nothing in common (the golden ratio in 64 bits).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,0 +1,137 @@
+//! What is drawn.
+
+use crate::profiles::{Profile, Rolled};
+use std::time::Duration;
+use units::ByteCount;
+
+/// An access profile: what figure 13 of EBU TECH 3362 lets one set, and what its section 9.1 adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mix {
+    /// Of 100 transfers, how many write.
+    pub write_percent: u8,
+    /// Of 100 transfers, how many go to a random place with each block.
+    pub random_percent: u8,
+    /// How long a transfer is.
+    pub length: Length,
+    /// Bytes of a block; each as likely as any other. Not empty.
+    pub blocks: Vec<u32>,
+    /// Think time: before each transfer a client waits for up to so long.
+    pub delay: Duration,
+    /// No byte is asked for twice before all have been.
+    pub unrepeated: bool,
+    /// By msMeter's dice, and cut as it cuts: whole blocks only, at any byte.
+    pub ms_meter: bool,
+    /// How many files there are. Each transfer draws one, unless clients have their own.
+    pub files: u32,
+    /// Client i goes to file i only.
+    pub own_file: bool,
+    /// Bytes of each file.
+    pub each: ByteCount,
+}
+
+/// How long a transfer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// From 1 KiB to so much.
+    UpTo(u64),
+    /// Whole frames of so many bytes, from one to so many.
+    Frames(u64, u32),
+    /// All of a file, from its beginning.
+    Whole,
+}
+
+/// There can be no such mix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MixError {
+    /// Nothing fits.
+    #[error("files of {each} are too small for transfers of up to {length}; make --size larger")]
+    TooSmall {
+        /// What there is.
+        each: ByteCount,
+        /// What is asked for.
+        length: ByteCount,
+    },
+    /// Too large, or nothing.
+    #[error("{0} is no block; take 1KiB to 256MiB")]
+    Block(ByteCount),
+    /// There is none for some.
+    #[error("{files} files are too few for {clients} clients with their own")]
+    TooFew {
+        /// How many there are.
+        files: u32,
+        /// How many would need one.
+        clients: u32,
+    },
+}
+
+impl Mix {
+    /// What a profile asks for of these files. A profile without transfers of its own moves a frame
+    /// at a time.
+    pub fn of(profile: &Profile, files: u32, each: ByteCount) -> Self {
+        let transfers = profile.transfers.as_ref();
+        Self {
+            write_percent: 100 - profile.read_percent,
+            random_percent: profile.random_percent,
+            length: match transfers {
+                Some(transfers) => Length::UpTo(transfers.length),
+                None => Length::Frames(profile.bytes, 1),
+            },
+            blocks: match transfers {
+                Some(transfers) => transfers.blocks.clone(),
+                None => vec![u32::try_from(profile.bytes).unwrap_or(u32::MAX)],
+            },
+            delay: Duration::ZERO,
+            unrepeated: false,
+            ms_meter: transfers.is_some_and(|transfers| transfers.dice == Rolled::Msmeter),
+            files,
+            own_file: false,
+            each,
+        }
+    }
+
+    /// Whether there can be so many clients of it.
+    pub fn check(&self, clients: u32) -> Result<(), MixError> {
+        let wrong = |block: &&u32| **block < SMALLEST_BLOCK || **block > LARGEST_BLOCK;
+        if let Some(block) = self.blocks.iter().find(wrong) {
+            return Err(MixError::Block(ByteCount(u64::from(*block))));
+        }
+        let length = ByteCount(self.length.most().max(u64::from(self.largest_block())));
+        if self.each.0 < length.0 + PAGE {
+            return Err(MixError::TooSmall { each: self.each, length });
+        }
+        if self.own_file && self.files < clients {
+            return Err(MixError::TooFew { files: self.files, clients });
+        }
+        Ok(())
+    }
+
+    /// Bytes of a block at most.
+    pub fn largest_block(&self) -> u32 {
+        self.blocks.iter().copied().max().unwrap_or(SMALLEST_BLOCK)
+    }
+
+    /// Whether anything is written.
+    pub fn writes(&self) -> bool {
+        self.write_percent > 0
+    }
+}
+
+impl Length {
+    /// The longest, where the file does not say.
+    pub fn most(self) -> u64 {
+        match self {
+            Self::UpTo(most) => most,
+            Self::Frames(bytes, most) => bytes * u64::from(most),
+            Self::Whole => 0,
+        }
+    }
+}
+
+/// As the published tool has it.
+pub(super) const SMALLEST_BLOCK: u32 = 1024;
+
+/// Memory for one operation.
+const LARGEST_BLOCK: u32 = 256 << 20;
+
+/// Past the page cache nothing begins elsewhere.
+pub(super) const PAGE: u64 = 4096;

@@ -1,0 +1,159 @@
+//! What came of a run of transfers.
+
+use crate::log::Kind;
+use crate::streams::Times;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// See the head of this file.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// By kind, mode and block size. Sums over rows are rows, too: [`Row::add`].
+    pub rows: BTreeMap<RowKey, Row>,
+    /// Each, in order.
+    pub clients: Vec<PerClient>,
+    /// What was moved in each.
+    pub seconds: Vec<PerSecond>,
+    /// Transfers that ended with an error.
+    pub failed: u64,
+    /// Of the failed ones, the first error, in words.
+    pub first_failure: Option<String>,
+    /// Transfers that had not ended when the run was over.
+    pub unfinished: u64,
+    /// From the start of the run to its end.
+    pub took: Duration,
+    /// False where it was stopped.
+    pub complete: bool,
+    /// How it was done.
+    pub method: String,
+}
+
+/// What transfers have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// Read or write.
+    pub kind: Kind,
+    /// Random or sequential.
+    pub random: bool,
+    /// Bytes of a block.
+    pub block: u32,
+}
+
+/// Of transfers that have something in common.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// How many.
+    pub transfers: u64,
+    /// Blocks of them.
+    pub blocks: u64,
+    /// Bytes of them.
+    pub bytes: ByteCount,
+    /// Data transfer time, all told.
+    pub data: Duration,
+    /// Latency as defined, all told.
+    pub latency: Duration,
+    /// The longest.
+    pub longest_latency: Duration,
+    /// Of the latency: what the meter took between blocks.
+    pub meter: Duration,
+    /// Of the latency: what opening and closing files took.
+    pub open: Duration,
+    /// What msMeter would have taken on this machine to fill its buffer before each transfer, which
+    /// it counts as latency. Zero unless it is imitated. Not in `latency`.
+    pub fill: Duration,
+    /// The sum of individual rates, in bits a second.
+    pub rates: f64,
+    /// Of each block.
+    pub service: Times,
+}
+
+/// What a client moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerClient {
+    /// Transfers that ended well.
+    pub transfers: u64,
+    /// Bytes of them.
+    pub bytes: ByteCount,
+    /// Data transfer time.
+    pub data: Duration,
+    /// Latency as defined.
+    pub latency: Duration,
+    /// The longest.
+    pub longest_latency: Duration,
+}
+
+/// What was moved in a second, by when blocks were over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerSecond {
+    /// Bytes.
+    pub read: ByteCount,
+    /// Bytes.
+    pub written: ByteCount,
+    /// Blocks.
+    pub blocks: u64,
+    /// The longest that any block took.
+    pub longest: Duration,
+}
+
+impl Row {
+    /// These too.
+    pub fn add(&mut self, others: &Self) {
+        self.transfers += others.transfers;
+        self.blocks += others.blocks;
+        self.bytes += others.bytes;
+        self.data += others.data;
+        self.latency += others.latency;
+        self.longest_latency = self.longest_latency.max(others.longest_latency);
+        self.meter += others.meter;
+        self.open += others.open;
+        self.fill += others.fill;
+        self.rates += others.rates;
+        self.service.add(&others.service);
+    }
+
+    /// All bytes over all data transfer time.
+    pub fn rate(&self) -> BitRate {
+        BitRate::of(self.bytes, self.data)
+    }
+
+    /// The mean of individual rates.
+    pub fn mean_rate(&self) -> BitRate {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a mean, for people"
+        )]
+        BitRate((self.rates / self.transfers.max(1) as f64) as u64)
+    }
+
+    /// The mean of individual latencies.
+    pub fn mean_latency(&self) -> Duration {
+        mean(self.latency, self.transfers)
+    }
+
+    /// What msMeter's filling would have added to it.
+    pub fn mean_fill(&self) -> Duration {
+        mean(self.fill, self.transfers)
+    }
+}
+
+fn mean(sum: Duration, count: u64) -> Duration {
+    let nanos = sum.as_nanos() / u128::from(count.max(1));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+impl Outcome {
+    /// All rows that the choice takes, as one.
+    pub fn sum(&self, chosen: impl Fn(&RowKey) -> bool) -> Row {
+        let mut sum = Row::default();
+        self.rows.iter().filter(|(key, _)| chosen(key)).for_each(|(_, row)| sum.add(row));
+        sum
+    }
+
+    /// What all clients moved together, over the time of the run.
+    pub fn total_rate(&self) -> BitRate {
+        BitRate::of(self.sum(|_| true).bytes, self.took)
+    }
+}

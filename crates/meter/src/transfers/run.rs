@@ -1,0 +1,317 @@
+//! Clients at work.
+
+use super::client::{Client, Moving};
+use super::{Draw, Mix, Outcome, PerClient, PerSecond, RowKey, Transfer};
+use crate::log::{Keep, Kind, NONE, Record, errno};
+use crate::target::{Arrived, Handle, Port, Request};
+use device::DeviceError;
+use std::time::Duration;
+use units::{BitRate, ByteCount, Moment};
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is drawn.
+    pub mix: Mix,
+    /// How many draw.
+    pub clients: u32,
+    /// No transfer begins later. What has begun is finished.
+    pub duration: Duration,
+    /// Transfers of each client at most.
+    pub most: Option<u64>,
+    /// Of the dice: the same transfers for the same seed.
+    pub seed: u64,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Since its start.
+    pub elapsed: Duration,
+    /// Transfers that are over.
+    pub transfers: u64,
+    /// Bytes that were moved.
+    pub bytes: ByteCount,
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    port: &'a mut dyn Port,
+    log: &'a mut dyn Keep,
+    origin: Moment,
+    draw: Draw,
+    clients: Vec<Client>,
+    /// Transfers that each has begun.
+    begun: Vec<u64>,
+    outcome: Outcome,
+    progress: Progress,
+    /// What msMeter takes to fill a byte; zero where it is not imitated.
+    fill: f64,
+}
+
+/// Moves what the plan draws. `go_on` is asked whenever something is over, and a few hundred times a
+/// second; if it says no, the outcome ends there and is not complete. Every block goes to `log`. A
+/// block that fails ends its transfer; what cannot even be asked for ends the run. The mix has been
+/// checked for the clients.
+pub fn run(
+    plan: &Plan,
+    port: &mut dyn Port,
+    log: &mut dyn Keep,
+    go_on: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Outcome, DeviceError> {
+    let fill = if plan.mix.ms_meter { fill_of_a_byte(port) } else { 0.0 };
+    let origin = port.now();
+    let count = usize::try_from(plan.clients).expect("32 bits fit");
+    let mut run = Run {
+        plan,
+        port,
+        log,
+        origin,
+        draw: Draw::new(&plan.mix, plan.clients, plan.seed),
+        clients: vec![Client::Done; count],
+        begun: vec![0; count],
+        outcome: Outcome { clients: vec![PerClient::default(); count], ..Outcome::default() },
+        progress: Progress::default(),
+        fill,
+    };
+    let complete = run.all(go_on)?;
+    Ok(run.outcome(complete))
+}
+
+impl Run<'_> {
+    fn all(&mut self, go_on: &mut dyn FnMut(Progress) -> bool) -> Result<bool, DeviceError> {
+        for client in 0..self.plan.clients {
+            self.next(client, self.origin);
+        }
+        let mut done = Vec::new();
+        loop {
+            let now = self.port.now();
+            let mut soonest = Moment::MAX;
+            for client in 0..self.plan.clients {
+                if let Client::Waits(until, transfer) = self.clients[index(client)] {
+                    if until <= now {
+                        self.begin(client, transfer)?;
+                    } else {
+                        soonest = soonest.min(until);
+                    }
+                }
+            }
+            if self.clients.iter().all(|client| matches!(client, Client::Done)) {
+                return Ok(true);
+            }
+            self.port.wait(soonest.min(now + HEARTBEAT), &mut done)?;
+            for arrived in done.drain(..) {
+                self.arrived(arrived)?;
+            }
+            self.progress.elapsed = self.port.now().since(self.origin);
+            if !go_on(self.progress) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Draws what the client does next, after `from`.
+    fn next(&mut self, client: u32, from: Moment) {
+        let enough = self.plan.most.is_some_and(|most| self.begun[index(client)] >= most);
+        self.clients[index(client)] = if enough || from.since(self.origin) >= self.plan.duration {
+            Client::Done
+        } else {
+            let transfer = self.draw.next(client);
+            Client::Waits(from + transfer.delay, transfer)
+        };
+    }
+
+    fn begin(&mut self, client: u32, transfer: Transfer) -> Result<(), DeviceError> {
+        let began = self.port.now();
+        let number = self.begun[index(client)];
+        self.begun[index(client)] += 1;
+        let zero = Duration::ZERO;
+        self.ask(
+            client,
+            Moving {
+                transfer,
+                number,
+                began,
+                block: 0,
+                offset: 0,
+                asked: began,
+                data: zero,
+                open: zero,
+                meter: zero,
+                over: began,
+            },
+        )
+    }
+
+    /// Asks for the block that `moving` is at.
+    fn ask(&mut self, client: u32, mut moving: Moving) -> Result<(), DeviceError> {
+        let transfer = moving.transfer;
+        moving.offset = match transfer.random {
+            true => self.draw.place(client, &transfer),
+            false => transfer.start + u64::from(moving.block) * u64::from(transfer.block),
+        };
+        moving.asked = self.port.now();
+        moving.meter += moving.asked.since(moving.over);
+        self.port.begin(Request {
+            tag: client.into(),
+            kind: transfer.kind,
+            file: transfer.file,
+            offset: moving.offset,
+            len: transfer.bytes_of(moving.block).into(),
+            handle: Handle::Own {
+                client,
+                open: moving.block == 0,
+                close: moving.block + 1 == transfer.blocks(),
+            },
+        })?;
+        self.clients[index(client)] = Client::Moves(moving);
+        Ok(())
+    }
+
+    fn arrived(&mut self, arrived: Arrived) -> Result<(), DeviceError> {
+        let client = u32::try_from(arrived.tag).expect("a client's number");
+        let waiting = std::mem::replace(&mut self.clients[index(client)], Client::Done);
+        let Client::Moves(mut moving) = waiting else { panic!("what arrives was asked for") };
+        self.keep(client, &moving, Some(&arrived));
+        let extra = arrived.open + arrived.close;
+        let took = arrived.at.since(moving.asked).saturating_sub(extra);
+        moving.data += took;
+        moving.open += extra;
+        moving.over = arrived.at;
+        if let Err(error) = &arrived.result {
+            self.outcome.failed += 1;
+            self.outcome.first_failure.get_or_insert_with(|| error.to_string());
+            // A target that refuses everything is asked a few times a second and not a million.
+            self.next(client, arrived.at + AFTER_A_FAILURE);
+            return Ok(());
+        }
+        let transfer = moving.transfer;
+        let bytes = ByteCount(transfer.bytes_of(moving.block).into());
+        let row = self.outcome.rows.entry(key(&transfer)).or_default();
+        row.blocks += 1;
+        row.service.record(took);
+        self.count_second(arrived.at, transfer.kind, bytes, took);
+        self.progress.bytes += bytes;
+        moving.block += 1;
+        if moving.block < transfer.blocks() {
+            return self.ask(client, moving);
+        }
+        self.over(client, &moving);
+        self.next(client, arrived.at);
+        Ok(())
+    }
+
+    /// A transfer is over.
+    fn over(&mut self, client: u32, moving: &Moving) {
+        let Moving { transfer, data, open, meter, .. } = *moving;
+        let bytes = ByteCount(transfer.length);
+        let latency = moving.over.since(moving.began).saturating_sub(data);
+        let row = self.outcome.rows.entry(key(&transfer)).or_default();
+        row.transfers += 1;
+        row.bytes += bytes;
+        row.data += data;
+        row.latency += latency;
+        row.longest_latency = row.longest_latency.max(latency);
+        row.meter += meter;
+        row.open += open;
+        row.fill += Duration::from_secs_f64(f64::from(transfer.block) * self.fill);
+        #[expect(clippy::cast_precision_loss, reason = "a rate, for a mean")]
+        let rate = BitRate::of(bytes, data).0 as f64;
+        row.rates += rate;
+        let of = &mut self.outcome.clients[index(client)];
+        of.transfers += 1;
+        of.bytes += bytes;
+        of.data += data;
+        of.latency += latency;
+        of.longest_latency = of.longest_latency.max(latency);
+        self.progress.transfers += 1;
+    }
+
+    fn count_second(&mut self, at: Moment, kind: Kind, bytes: ByteCount, took: Duration) {
+        let number = usize::try_from(at.since(self.origin).as_secs()).unwrap_or(usize::MAX);
+        let seconds = &mut self.outcome.seconds;
+        if seconds.len() <= number {
+            seconds.resize(number + 1, PerSecond::default());
+        }
+        let second = &mut seconds[number];
+        match kind {
+            Kind::Read => second.read += bytes,
+            Kind::Write => second.written += bytes,
+        }
+        second.blocks += 1;
+        second.longest = second.longest.max(took);
+    }
+
+    /// The block under way; `None`: it had not come when the run was over.
+    fn keep(&mut self, client: u32, moving: &Moving, arrived: Option<&Arrived>) {
+        let nanos = |moment: Moment| moment.0.saturating_sub(self.origin.0);
+        let length = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let asked = nanos(moving.asked);
+        let record = Record {
+            stream: client,
+            file: moving.transfer.file,
+            frame: moving.number,
+            block: moving.block,
+            bytes: moving.transfer.bytes_of(moving.block),
+            offset: moving.offset,
+            intended: asked,
+            start: asked,
+            meter: length(moving.asked.since(moving.over)),
+            kind: moving.transfer.kind,
+            random: moving.transfer.random,
+            ..Record::default()
+        };
+        self.log.keep(match arrived {
+            None => record,
+            Some(arrived) => Record {
+                first: arrived.first.map_or(NONE, nanos),
+                end: nanos(arrived.at),
+                open: length(arrived.open),
+                close: length(arrived.close),
+                errno: errno(&arrived.result),
+                ..record
+            },
+        });
+    }
+
+    fn outcome(mut self, complete: bool) -> Outcome {
+        for client in 0..self.plan.clients {
+            if let Client::Moves(moving) = self.clients[index(client)].clone() {
+                self.outcome.unfinished += 1;
+                self.keep(client, &moving, None);
+            }
+        }
+        Outcome {
+            took: self.port.now().since(self.origin),
+            complete,
+            method: self.port.method(),
+            ..self.outcome
+        }
+    }
+}
+
+fn key(transfer: &Transfer) -> RowKey {
+    RowKey { kind: transfer.kind, random: transfer.random, block: transfer.block }
+}
+
+/// Seconds that msMeter takes to fill a byte of its buffer, by the port's clock: a number of
+/// `rand()` for each.
+fn fill_of_a_byte(port: &dyn Port) -> f64 {
+    let mut rand = super::Glibc::new(1);
+    let began = port.now();
+    let sum = (0..SAMPLE).fold(0u32, |sum, _| sum.wrapping_add(rand.roll() & 0xff));
+    std::hint::black_box(sum);
+    port.now().since(began).as_secs_f64() / f64::from(SAMPLE)
+}
+
+fn index(client: u32) -> usize {
+    usize::try_from(client).expect("a machine with 32 bits or more")
+}
+
+/// Bytes: long enough to be measured, a few milliseconds.
+const SAMPLE: u32 = 1 << 20;
+
+/// Often enough to look whether to go on.
+const HEARTBEAT: Duration = Duration::from_millis(5);
+
+const AFTER_A_FAILURE: Duration = Duration::from_millis(100);

@@ -1,0 +1,183 @@
+//! Draws in counts, and transfers in virtual time against the two formulas from the log.
+
+use super::*;
+use crate::log::{Kind, Record};
+use crate::profiles;
+use crate::target::SimulatedPort;
+use device::{Access, Fault, Rule, SimulatedDisk};
+use disk::DiskModel;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+fn mix(name: &str) -> Mix {
+    Mix::of(&profiles::named(name).unwrap(), 4, ByteCount(8 << 30))
+}
+
+fn drawn(mix: &Mix, count: usize) -> Vec<Transfer> {
+    let mut draw = Draw::new(mix, 1, 5);
+    (0..count).map(|_| draw.next(0)).collect()
+}
+
+fn percent(transfers: &[Transfer], of: fn(&Transfer) -> bool) -> f64 {
+    100.0 * transfers.iter().filter(|transfer| of(transfer)).count() as f64 / transfers.len() as f64
+}
+
+/// Written, random, and the mean length in MiB, each within half a percent or 1 % of the length.
+#[test]
+fn what_is_drawn_is_what_was_asked_for_and_what_msmeter_draws_is_not() {
+    for (name, written, random, length) in [
+        ("ebu3362-edit", 50.0, 10.0, 5.0),
+        ("ebu3362-edit-msmeter-exact", 58.6, 11.7, 4.25),
+        ("ebu3362-read", 0.0, 0.0, 5.0),
+        ("ebu3362-write", 100.0, 0.0, 5.0),
+    ] {
+        let all = drawn(&mix(name), 200_000);
+        let close = |what, found: f64, expected: f64, by: f64| {
+            assert!((found - expected).abs() <= by, "{name}: {what} {found}, not {expected}");
+        };
+        close("written", percent(&all, |t| t.kind == Kind::Write), written, 0.5);
+        close("random", percent(&all, |t| t.random), random, 0.5);
+        let sum: u64 = all.iter().map(|transfer| transfer.length).sum();
+        let mean = sum as f64 / all.len() as f64 / f64::from(1 << 20);
+        // Whole blocks only: half a block less, in the mean of the block sizes.
+        let cut = if name.ends_with("exact") { 0.12 } else { 0.0 };
+        close("length", mean, length - cut, 0.05);
+        for transfer in all {
+            assert!(transfer.start + transfer.length <= 8 << 30, "{transfer:?}");
+            assert!(transfer.length <= 10 << 20 && transfer.blocks() >= 1, "{transfer:?}");
+            assert!(transfer.block.is_power_of_two() && transfer.file < 4, "{transfer:?}");
+        }
+    }
+}
+
+#[test]
+fn the_numbers_are_those_of_the_c_library() {
+    // After srand(1), and after srand(42).
+    for (seed, first) in [
+        (1, [1_804_289_383, 846_930_886, 1_681_692_777, 1_714_636_915, 1_957_747_793]),
+        (42, [71_876_166, 708_592_740, 1_483_128_881, 907_283_241, 442_951_012]),
+    ] {
+        let mut rand = Glibc::new(seed);
+        assert_eq!([(); 5].map(|()| rand.roll()), first);
+    }
+}
+
+#[test]
+fn block_sizes_are_equally_likely_where_the_length_allows_them() {
+    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+    for transfer in drawn(&mix("ebu3362-edit"), 90_000) {
+        *counts.entry(transfer.block).or_default() += 1;
+    }
+    let sizes: Vec<u32> = (10..=20).map(|power| 1 << power).collect();
+    let found: Vec<u32> = counts.keys().copied().collect();
+    assert!(found.iter().all(|size| sizes.contains(size)), "{found:?}");
+    // 10,000 each; a tenth of the lengths is too short for the largest.
+    assert!(counts[&(64 << 10)].abs_diff(10_000) < 700 && counts[&(1 << 20)].abs_diff(9_000) < 600);
+}
+
+fn ran(plan: &Plan, disk: &SimulatedDisk) -> (Outcome, Vec<Record>) {
+    let mut port = SimulatedPort::with_files(disk.clone(), plan.mix.each);
+    let mut log = Vec::new();
+    let outcome = run(plan, &mut port, &mut log, &mut |_| true).unwrap();
+    (outcome, log)
+}
+
+fn disk() -> SimulatedDisk {
+    SimulatedDisk::new(&DiskModel::preset("ssd-sata").unwrap())
+}
+
+fn plan(name: &str, clients: u32, most: u64) -> Plan {
+    let duration = Duration::from_secs(3600);
+    Plan { mix: mix(name), clients, duration, most: Some(most), seed: 1 }
+}
+
+#[test]
+fn rate_and_latency_are_what_the_formulas_make_of_the_log() {
+    let (outcome, log) = ran(&plan("ebu3362-edit", 3, 40), &disk());
+    assert!(outcome.complete && outcome.failed == 0 && outcome.unfinished == 0);
+    let all = outcome.sum(|_| true);
+    assert_eq!((all.transfers, all.blocks), (120, log.len() as u64));
+    let data: u64 = log.iter().map(|block| block.end - block.start).sum();
+    assert_eq!(all.data, Duration::from_nanos(data));
+    let bytes: u64 = log.iter().map(|block| u64::from(block.bytes)).sum();
+    assert_eq!(
+        (all.bytes, all.rate()),
+        (ByteCount(bytes), BitRate::of(ByteCount(bytes), all.data))
+    );
+    // Virtual time stands still between blocks, and there is nothing to open.
+    assert_eq!(
+        (all.latency, all.meter, all.open),
+        (Duration::ZERO, Duration::ZERO, Duration::ZERO)
+    );
+    let each: Vec<u64> = outcome.clients.iter().map(|client| client.transfers).collect();
+    assert_eq!(each, [40, 40, 40]);
+    let seconds: u64 = outcome.seconds.iter().map(|s| s.read.0 + s.written.0).sum();
+    assert_eq!(seconds, bytes);
+    for (key, row) in &outcome.rows {
+        let of = |block: &&Record| block.kind == key.kind && block.random == key.random;
+        assert!(log.iter().filter(of).count() as u64 >= row.blocks);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_another() {
+    let places = |seed| {
+        let plan = Plan { seed, ..plan("ebu3362-edit", 2, 20) };
+        let (_, log) = ran(&plan, &disk());
+        log.iter().map(|block| (block.file, block.offset, block.end)).collect::<Vec<_>>()
+    };
+    assert_eq!(places(7), places(7));
+    assert!(places(7) != places(8));
+}
+
+#[test]
+fn nothing_is_asked_for_twice_before_all_has_been() {
+    let mut plan = plan("ebu3362-edit", 4, 180);
+    (plan.mix.unrepeated, plan.mix.blocks) = (true, vec![1 << 20]);
+    let (_, log) = ran(&plan, &disk());
+    let mut blocks: Vec<&Record> = log.iter().collect();
+    // 4 files of 819 cells; 648 runs and some 360 single blocks take one each.
+    blocks.sort_by_key(|block| (block.file, block.offset));
+    let again = |pair: &&[&Record]| {
+        pair[0].file == pair[1].file && pair[0].offset + u64::from(pair[0].bytes) > pair[1].offset
+    };
+    assert_eq!(blocks.windows(2).filter(again).count(), 0, "of {} blocks", blocks.len());
+    plan.mix.unrepeated = false;
+    let (_, log) = ran(&plan, &disk());
+    let mut blocks: Vec<&Record> = log.iter().collect();
+    blocks.sort_by_key(|block| (block.file, block.offset));
+    assert!(blocks.windows(2).filter(again).count() > 0, "by chance some come again");
+}
+
+#[test]
+fn a_block_that_fails_ends_its_transfer_and_not_the_run() {
+    let disk = disk();
+    let area = 0..64 << 30;
+    disk.add(Rule { access: Access::Read, area, times: 3, fault: Fault::Errno(5) });
+    let (outcome, log) = ran(&plan("ebu3362-read", 2, 10), &disk);
+    assert_eq!((outcome.failed, outcome.sum(|_| true).transfers), (3, 17));
+    assert_eq!(log.iter().filter(|block| block.errno == 5).count(), 3);
+    assert!(outcome.first_failure.unwrap().contains("reading"));
+}
+
+#[test]
+fn lengths_are_whole_frames_where_a_profile_has_frames() {
+    let mut frames = mix("dpx10-hd");
+    frames.length = Length::Frames(8_296_448, 3);
+    let lengths: Vec<u64> = drawn(&frames, 300).iter().map(|t| t.length / 8_296_448).collect();
+    assert!((1..=3).all(|count| lengths.contains(&count)));
+    assert!(drawn(&frames, 300).iter().all(|t| t.length % 8_296_448 == 0 && t.block == 8_296_448));
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused() {
+    let mut small = mix("ebu3362-edit");
+    small.each = ByteCount::mib(10);
+    assert!(small.check(1).unwrap_err().to_string().contains("make --size larger"));
+    let mut own = mix("ebu3362-edit");
+    own.own_file = true;
+    assert!(own.check(5).unwrap_err().to_string().contains("4 files are too few for 5 clients"));
+    own.blocks = vec![512];
+    assert!(own.check(1).unwrap_err().to_string().contains("no block"));
+}
