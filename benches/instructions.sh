@@ -1,6 +1,6 @@
 #!/bin/sh
-# Instructions that an admission decision takes, by valgrind's callgrind (Debian: valgrind). Makes the
-# figures in docs/reference/figures.md. Says: case, instructions.
+# Instructions that an admission decision takes, by valgrind's callgrind (Debian: valgrind), and
+# microseconds of processor time. Makes figures of docs/reference/figures.md.
 set -eu
 cd "$(dirname "$0")/.."
 cargo bench --quiet -p scheduler --bench instructions --no-run
@@ -10,5 +10,7 @@ trap 'rm -f "$out" "$out.log"' EXIT
 for case in ${*:-$("$bin" --list)}; do
     valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect='*counted*' \
         "$bin" "$case" >/dev/null 2>"$out.log"
-    awk -v case="$case" '/Collected/ { printf "%-16s %10d\n", case, $4 }' "$out.log"
+    micros=$("$bin" "$case" --time)
+    awk -v case="$case" -v us="$micros" \
+        '/Collected/ { printf "%-16s %10d instructions %9.1f us\n", case, $4, us }' "$out.log"
 done

@@ -1,19 +1,20 @@
-//! How many instructions a decision takes: the same every time, however busy the machine is.
+//! How many instructions a decision takes: the same every time, however busy the machine is; and how
+//! much processor time, which is nearly so.
 //!
 //! ```sh
-//! cargo bench -p scheduler --bench instructions -- --list
-//! benches/instructions.sh                 # each case under valgrind's callgrind
+//! benches/instructions.sh                 # each case under valgrind's callgrind, and by itself
 //! ```
 //!
 //! Called with a case's name it does that once, in [`counted`], which is what callgrind is told to
-//! count; valgrind is needed for nothing else.
+//! count. With `--time` it does it [`TURNS`] times, and says what the kernel says of it.
 
 #![allow(clippy::print_stdout, reason = "it reports")]
+#![expect(clippy::cast_precision_loss, reason = "microseconds")]
 
 mod house;
 
 use house::{ENOUGH, House, PLENTY};
-use scheduler::{Demand, Plan, PolicyKind};
+use scheduler::{Demand, Plan, PolicyKind, ServiceCurve};
 use std::hint::black_box;
 
 const CASES: [&str; 11] = [
@@ -31,8 +32,8 @@ const CASES: [&str; 11] = [
 ];
 
 #[inline(never)]
-fn counted<T>(work: impl FnOnce() -> T) -> T {
-    black_box(work())
+fn counted(work: impl FnOnce()) {
+    work();
 }
 
 fn main() {
@@ -41,11 +42,14 @@ fn main() {
         return;
     };
     let memory = if case.ends_with("-memory") { ENOUGH } else { PLENTY };
-    let house = match case.split('-').next() {
+    let mut house = match case.split('-').next() {
         Some("last") => House::tight(memory, true),
         Some("refused" | "later") => House::tight(memory, false),
         _ => House::new(memory),
     };
+    if case.starts_with("curve") {
+        house.facts.curve = ServiceCurve::of_slots([&[600, 640, 630, 650][..]]);
+    }
     let (mut demand, mut plan) = (Demand::default(), Plan::default());
     house.ask(&house.candidate, 0, &mut demand);
     let kind = match case.split('-').next() {
@@ -55,18 +59,28 @@ fn main() {
     };
     // Once before, so that nothing has to grow.
     house.decide(kind, &demand, &mut plan);
-    match case.as_str() {
-        "demand" => {
-            counted(|| house.ask(&house.candidate, 0, &mut demand));
-            println!("{case}: {} reads", demand.reads());
-        }
-        "later" => {
-            let starts = counted(|| house.later(&mut demand, &mut plan));
-            println!("{case}: {starts:?}");
-        }
-        _ => {
-            let verdict = counted(|| house.decide(kind, &demand, &mut plan));
-            println!("{case}: {verdict:?}");
+    let turns = if std::env::args().any(|word| word == "--time") { TURNS } else { 1 };
+    let began = processor_nanos();
+    for _ in 0..turns {
+        match case.as_str() {
+            "demand" => counted(|| house.ask(&house.candidate, 0, &mut demand)),
+            "later" => counted(|| {
+                black_box(house.later(&mut demand, &mut plan));
+            }),
+            _ => counted(|| {
+                black_box(house.decide(kind, &demand, &mut plan));
+            }),
         }
     }
+    let each = processor_nanos().saturating_sub(began) / u64::from(turns);
+    println!("{:.1}", each as f64 / 1e3);
 }
+
+/// Processor time of this thread so far; zero where the kernel does not say.
+fn processor_nanos() -> u64 {
+    let said = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    said.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
+}
+
+/// Enough for the clock's grain.
+const TURNS: u32 = 500;

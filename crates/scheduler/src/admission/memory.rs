@@ -30,8 +30,7 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
 pub(super) struct Merged<'a> {
     booked: &'a [Load],
     ours: &'a [Load],
-    lead: u64,
-    // The same, as an index.
+    // Where the candidate's first slot is.
     offset: usize,
     len: u64,
 }
@@ -42,7 +41,7 @@ impl<'a> Merged<'a> {
         let lead = demand.first().0.saturating_sub(books.current().0);
         let ours_end = if ours.is_empty() { 0 } else { lead + ours.len() as u64 };
         let offset = usize::try_from(lead).unwrap_or(usize::MAX);
-        Self { booked, ours, lead, offset, len: ours_end.max(booked.len() as u64) }
+        Self { booked, ours, offset, len: ours_end.max(booked.len() as u64) }
     }
 
     /// Slots from the current one until nothing is booked any more.
@@ -53,11 +52,7 @@ impl<'a> Merged<'a> {
     /// The sum `ahead` slots from the current one.
     #[inline]
     pub(super) fn at(&self, ahead: u64) -> Load {
-        let mut load = self.theirs(ahead).copied().unwrap_or_default();
-        if let Some(ours) = self.ours(ahead) {
-            load += *ours;
-        }
-        load
+        self.sum_at(usize::try_from(ahead).unwrap_or(usize::MAX))
     }
 
     /// The same as [`Merged::at`], by index.
@@ -90,17 +85,9 @@ impl<'a> Merged<'a> {
     /// The reads of that sum.
     #[inline]
     pub(super) fn reads(&self, ahead: u64) -> u64 {
-        let reads = |load: Option<&Load>| load.map_or(0, |load| load.reads);
-        u64::from(reads(self.theirs(ahead)) + reads(self.ours(ahead)))
-    }
-
-    #[inline]
-    fn theirs(&self, ahead: u64) -> Option<&Load> {
-        self.booked.get(usize::try_from(ahead).ok()?)
-    }
-
-    #[inline]
-    fn ours(&self, ahead: u64) -> Option<&Load> {
-        self.ours.get(usize::try_from(ahead.checked_sub(self.lead)?).ok()?)
+        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
+        let theirs = self.booked.get(ahead).map_or(0, |load| load.reads);
+        let ours = self.ours.get(ahead.wrapping_sub(self.offset)).map_or(0, |load| load.reads);
+        u64::from(theirs) + u64::from(ours)
     }
 }

@@ -41,7 +41,7 @@ fn narrow(mut misfit: u64, mut fit: u64, mut test: impl FnMut(u64) -> Result<(),
 }
 
 /// Starts that are tried without leaving any out: a fraction of a millisecond.
-pub const EXACT_TESTS: u32 = 24;
+pub const EXACT_TESTS: u32 = 16;
 
 /// Beyond, steps grow by a quarter: "in about two minutes" need not be exact.
 const WIDEN_PART: u64 = 4;
