@@ -79,9 +79,10 @@ fn no_room(
     DeviceError::Unusable { path: path.to_owned(), reason }
 }
 
-/// Bytes that this process may still take there.
+/// Bytes that this process may still take there; `None` where the file system does not say.
 fn free(file: &File) -> Option<u64> {
-    fstatvfs(file).ok().map(|about| about.f_bavail * about.f_frsize)
+    let about = fstatvfs(file).ok().filter(|about| about.f_blocks > 0)?;
+    Some(about.f_bavail * about.f_frsize)
 }
 
 fn failed(path: &Path, size: ByteCount, source: io::Error) -> DeviceError {
