@@ -37,6 +37,17 @@ impl TrackTimeline {
         Self { bounds }
     }
 
+    /// The same shown at `speed` times its pace; a speed that is none changes nothing.
+    pub fn at_speed(&self, speed: f64) -> Self {
+        if !speed.is_finite() || speed <= 0.0 {
+            return self.clone();
+        }
+        let bounds = self.bounds.iter().map(|bound| {
+            Duration::try_from_secs_f64(bound.as_secs_f64() / speed).unwrap_or(Duration::MAX)
+        });
+        Self { bounds: bounds.collect() }
+    }
+
     /// How many pieces.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1

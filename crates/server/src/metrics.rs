@@ -24,6 +24,12 @@ pub(crate) fn text(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
         Unit::Seconds,
         shared.startup.clone(),
     );
+    registry.register_with_unit(
+        "session_slack",
+        "Least time by which reads of a session were early, observed when it ends",
+        Unit::Seconds,
+        shared.slack.clone(),
+    );
     registry.register_collector(Box::new(Scrape(Arc::clone(shared))));
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -49,6 +55,11 @@ impl Scrape {
         out.gauge("sessions", "Sessions admitted and not ended", engine.sessions)?;
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
         out.counter("admitted", "Sessions admitted", engine.admitted)?;
+        out.counter(
+            "admitted_smaller",
+            "Sessions admitted to less than the best rendition",
+            engine.admitted_smaller,
+        )?;
         let refused = [
             ("disk", engine.refused_disk),
             ("memory", engine.refused_memory),
@@ -56,6 +67,11 @@ impl Scrape {
         ];
         out.counters("refused", "Viewers refused, by scarce resource", "resource", &refused)?;
         out.counter("glitches", "Pieces late for admitted sessions", engine.glitches)?;
+        out.counter(
+            "certificates_broken",
+            "Reads done after the slot they were due in, up to a slot before a glitch",
+            engine.broken_certificates,
+        )?;
         out.counter("pieces_on_time", "Pieces in memory by their deadline", engine.on_time)?;
         let stopping = u64::from(self.0.stopping.load(Ordering::Relaxed));
         out.gauge("stopping", "1 while nobody new is let in because of a shutdown", stopping)?;

@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) http: HttpCounters,
     /// Seconds from admission to the first media bytes.
     pub(crate) startup: Histogram,
+    /// Of each ended session, seconds by which its reads were early, at the least.
+    pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
     pub(crate) about: About,
     books: Mutex<Arc<Books>>,
@@ -85,6 +87,8 @@ impl Shared {
             http: HttpCounters::default(),
             // 10 ms to 20 s.
             startup: Histogram::new(exponential_buckets(0.01, 2.0, 12)),
+            // 1 ms to half a minute.
+            slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
             about,
             books: Mutex::default(),
@@ -124,6 +128,9 @@ impl Shared {
     pub(crate) fn session_ended(&self, summary: &SessionSummary) {
         let late = u64::try_from(summary.worst_lateness.as_nanos()).unwrap_or(u64::MAX);
         self.worst_lateness.fetch_max(late, Ordering::Relaxed);
+        if let Some(slack) = summary.least_slack {
+            self.slack.observe(slack.as_secs_f64());
+        }
     }
 
     /// The server at this moment, as `/status` tells it.
@@ -140,6 +147,7 @@ impl Shared {
             sessions: engine.sessions,
             active: engine.active,
             admitted: engine.admitted,
+            admitted_smaller: engine.admitted_smaller,
             refused: wire::Refused {
                 disk: engine.refused_disk,
                 memory: engine.refused_memory,
@@ -147,6 +155,7 @@ impl Shared {
             },
             glitches: engine.glitches,
             on_time: engine.on_time,
+            broken_certificates: engine.broken_certificates,
             worst_lateness: Duration::from_nanos(self.worst_lateness.load(Ordering::Relaxed))
                 .as_secs_f64(),
             buffers_used: engine.buffers_used,
@@ -172,6 +181,7 @@ impl Shared {
             failures: disk.failures,
             in_flight: disk.in_flight,
             least_slack: disk.least_slack,
+            promised_slack: disk.promised_slack.map(|slack| slack.as_secs_f64()),
             slowed: shelf.store.device().lateness().map(|late| wire::Slowed {
                 requests: late.requests,
                 late_median: late.median.as_secs_f64(),

@@ -42,6 +42,7 @@ pub fn draw(mood: Mood, seed: u64) -> Scenario {
             progressive: share(&mut chance),
             ladders: share(&mut chance),
             tiny: if chance.u8(..4) == 0 { 0.3 } else { 0.0 },
+            parts: if chance.bool() { 0.5 } else { 0.0 },
             ..Titles::default()
         },
         viewers: viewers(mood, &mut chance),

@@ -40,6 +40,10 @@ pub struct Outcome {
     pub started: u64,
     /// The longest wait for a first picture of viewers who did all that a good player does.
     pub longest_startup: Duration,
+    /// Sessions with a certificate: their disk's time was counted.
+    pub certified: u64,
+    /// By how much a read of theirs was done before its slot's end, at the least.
+    pub least_slack: Option<Duration>,
     /// The most memory in use.
     pub peak_memory: ByteCount,
     /// The least that the engine believed of a disk, as a share of what was promised of it.

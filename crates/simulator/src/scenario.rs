@@ -77,6 +77,9 @@ pub struct Titles {
     pub ladders: f64,
     /// Share of titles that are next to nothing: a few bytes, half a second (0 to 1).
     pub tiny: f64,
+    /// Share of titles of which a part is played: of what is stored each second, third or fourth
+    /// piece, forwards or backwards, at half to four times its speed (0 to 1).
+    pub parts: f64,
 }
 
 /// The audience. Shares are of all viewers, 0 to 1, drawn independently.
@@ -273,6 +276,7 @@ impl Default for Titles {
             progressive: 0.25,
             ladders: 0.25,
             tiny: 0.0,
+            parts: 0.0,
         }
     }
 }

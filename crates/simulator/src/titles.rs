@@ -24,8 +24,10 @@ pub(crate) struct Title {
     pub(crate) offers: Vec<Vec<TrackNumber>>,
     /// Fetched as one interleaved file.
     pub(crate) progressive: bool,
-    /// Half seconds in one fetch.
+    /// Half seconds of media in one fetch.
     steps: usize,
+    /// How long each of them is shown.
+    step: Duration,
     tracks: Vec<Bounds>,
     /// Nothing new may be read of it.
     pub(crate) withdrawn: bool,
@@ -45,7 +47,7 @@ impl Title {
         let halves = self.halves();
         let durations = (0..self.fetches()).map(|fetch| {
             let steps = ((fetch + 1) * self.steps).min(halves) - fetch * self.steps;
-            STEP * u32::try_from(steps).expect("bounded by the longest title")
+            self.step * u32::try_from(steps).expect("bounded by the longest title")
         });
         let row = TrackTimeline::from_durations(durations);
         Timeline { tracks: vec![row; rows] }
@@ -69,7 +71,7 @@ impl Title {
 
     /// When fetch number `fetch` is played.
     pub(crate) fn starts(&self, fetch: usize) -> Duration {
-        STEP * u32::try_from(fetch * self.steps).expect("bounded by the longest title")
+        self.step * u32::try_from(fetch * self.steps).expect("bounded by the longest title")
     }
 
     /// The number of the fetch that brings a byte of a track.
@@ -113,12 +115,12 @@ impl Bounds {
     }
 
     /// Per piece, the milliseconds at which the first fetch that touches it starts.
-    fn due(&self, piece: u64, steps: usize) -> Vec<u32> {
+    fn due(&self, piece: u64, steps: usize, step: Duration) -> Vec<u32> {
         let pieces = self.total().div_ceil(piece);
         let due = |number: u64| {
             let half = self.bounds.partition_point(|bound| *bound <= number * piece) - 1;
             let fetch_starts = half / steps * steps;
-            u32::try_from(fetch_starts as u128 * STEP.as_millis()).expect("at most a day")
+            u32::try_from(fetch_starts as u128 * step.as_millis()).expect("at most a day")
         };
         (0..pieces).map(due).collect()
     }
@@ -172,31 +174,59 @@ fn make_one(
         }
         sums
     };
+    let part = (wanted.parts > 0.0 && chance.f64() < wanted.parts).then(|| Shown::draw(chance));
+    let step = part.as_ref().map_or(STEP, |part| STEP * part.quarters / 4);
     let offers = if sums.len() > 2 { vec![vec![0, 1], vec![2, 1]] } else { vec![vec![0, 1]] };
     let layouts = sums
         .iter()
         .enumerate()
         .map(|(number, sum)| {
             let piece = piece_size(&scenario.disks[disk], number == AUDIO, chance);
+            let size = u64::from(piece);
+            let count = u32::try_from(sum.total().div_ceil(size)).expect("few pieces");
+            let stored = part.as_ref().map_or_else(Vec::new, |part| part.pieces(count));
+            let all = stored.iter().max().map_or(0, |last| (u64::from(*last) + 1) * size);
             TrackLayout {
                 bytes: sum.total(),
                 piece,
-                runs: places.take(align_up(sum.total(), BLOCK), u64::from(piece), chance),
-                due: sum.due(u64::from(piece), steps),
-                stored: Vec::new(),
+                runs: places.take(align_up(sum.total(), BLOCK).max(all), size, chance),
+                due: sum.due(size, steps, step),
+                stored,
                 transfer: OnceLock::new(),
             }
         })
         .collect();
-    let seconds = STEP * u32::try_from(sums[0].bounds.len() - 1).expect("at most a day");
+    let seconds = step * u32::try_from(sums[0].bounds.len() - 1).expect("at most a day");
     let disk = DiskNumber(u16::try_from(disk).expect("few disks"));
     Title {
         layout: Arc::new(Layout { title, disk, duration: seconds, tracks: layouts }),
         offers,
         progressive,
         steps,
+        step,
         tracks: sums,
         withdrawn: false,
+    }
+}
+
+/// What of a title is played, and how fast.
+struct Shown {
+    apart: u32,
+    backwards: bool,
+    /// How long something is shown, in quarters of its own time.
+    quarters: u32,
+}
+
+impl Shown {
+    fn draw(chance: &mut fastrand::Rng) -> Self {
+        let quarters = [1, 2, 4, 8][chance.usize(..4)];
+        Self { apart: chance.u32(1..=4), backwards: chance.bool(), quarters }
+    }
+
+    /// Which of the stored pieces the `count` are that are played.
+    fn pieces(&self, count: u32) -> Vec<u32> {
+        let forwards = (0..count).map(|piece| piece * self.apart);
+        if self.backwards { forwards.rev().collect() } else { forwards.collect() }
     }
 }
 

@@ -10,16 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
 fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_promise() {
-    let (mut pieces, mut admitted, mut refused) = (0, 0, 0);
+    let (mut pieces, mut admitted, mut refused, mut certified) = (0, 0, 0, 0);
     for outcome in all_seeds(Mood::Promised, PROMISED_SEEDS) {
         pieces += outcome.seen_on_time;
         admitted += outcome.admitted;
+        certified += outcome.certified;
         refused += outcome.refused.iter().sum::<u64>();
     }
     // The property is worth something only if much was promised and much was asked in vain.
     if single_seed().is_none() {
         assert!(pieces > 100_000, "only {pieces} pieces were looked at");
         assert!(admitted > 5_000 && refused > 5_000, "{admitted} admitted, {refused} refused");
+        assert!(certified > 1_000, "only {certified} sessions had a certificate");
     }
 }
 

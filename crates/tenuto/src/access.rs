@@ -95,11 +95,12 @@ fn answer(
             let index = store.index(record.id)?;
             Reply::Title(wire::TitleDetail::new(&record, &index))
         }
-        Request::Ingest { files, as_file, title, allow_damaged } => {
+        Request::Ingest { files, as_file, title, allow_damaged, renditions } => {
             let options = IngestOptions {
                 kind: if *as_file { TitleKind::File } else { TitleKind::Media },
                 name: title.clone(),
                 allow_damaged: *allow_damaged,
+                renditions: *renditions,
             };
             let outcomes = store::ingest(store, files, &options, &FreePace, progress, cancel);
             Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))

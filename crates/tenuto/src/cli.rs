@@ -98,7 +98,10 @@ fn argument(row: &'static Row) -> Arg {
         Shape::Many => {
             arg.required(true).value_name(row.name).action(ArgAction::Append).num_args(1..)
         }
-        Shape::Option => arg.long(row.name).value_name(value_name(row.value)),
+        Shape::Option => {
+            let negative = matches!(row.value, Value::Speed);
+            arg.long(row.name).value_name(value_name(row.value)).allow_negative_numbers(negative)
+        }
         Shape::Switch => return arg.long(row.name).action(ArgAction::SetTrue),
     };
     if let Some(typed) = row.default {
@@ -117,6 +120,7 @@ pub(crate) fn value_name(value: Value) -> &'static str {
         Value::Rate => "RATE",
         Value::Time => "TIME",
         Value::Count(..) => "N",
+        Value::Speed => "SPEED",
         Value::Address => "ADDRESS",
         Value::Url => "URL",
         Value::Arrivals => "ARRIVALS",
@@ -134,6 +138,7 @@ fn parser(row: &Row) -> ValueParser {
         Value::Rate => ValueParser::new(BitRate::from_str),
         Value::Time => ValueParser::new(parse_duration),
         Value::Count(least, most) => ValueParser::new(move |text: &str| count(text, least, most)),
+        Value::Speed => ValueParser::new(speed),
         Value::Address => ValueParser::new(address),
         Value::Arrivals => ValueParser::new(Arrivals::from_str),
         Value::Choice(words) => PossibleValuesParser::new(
@@ -146,6 +151,13 @@ fn parser(row: &Row) -> ValueParser {
 fn count(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| format!("'{text}' is not a whole number from {least} to {most}"))
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed: &f64| (1.0 / 64.0..=64.0).contains(&speed.abs()));
+    speed.ok_or_else(|| {
+        format!("'{text}' is not a speed such as 2, 0.5 or -1 (backwards), at most 64")
+    })
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

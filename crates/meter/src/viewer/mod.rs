@@ -23,7 +23,7 @@ mod titles;
 mod url;
 
 pub use error::{PlayError, ViewerError};
-pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions};
+pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions, View};
 pub use outcome::{
     Distribution, DriftReport, Outcome, Parameters, PlayReport, RefusalReport, Sample, Totals,
     ViewerReport,

@@ -28,6 +28,8 @@ pub struct PlayOptions {
     pub duration: Option<Duration>,
     /// What each viewer does besides watching.
     pub behaviour: Behaviour,
+    /// Which part of each title, and how fast.
+    pub view: View,
     /// How each player buffers.
     pub player: PlayerOptions,
     /// Keep what the first viewer gets: the file itself, or for HLS one file per track whose name
@@ -51,11 +53,50 @@ impl Default for PlayOptions {
             seed: 1,
             duration: None,
             behaviour: Behaviour::default(),
+            view: View::default(),
             player: PlayerOptions { dead_band: DEAD_BAND, ..PlayerOptions::default() },
             save: None,
             retry: false,
             patience: PATIENCE,
         }
+    }
+}
+
+/// What a viewer asks a Tenuto server for beside the title: put behind the address as a query.
+/// Other servers pass over it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct View {
+    /// From here.
+    pub from: Option<Duration>,
+    /// To here.
+    pub to: Option<Duration>,
+    /// Seconds of media shown in a second, negative for backwards. The player plays at this pace.
+    pub speed: Option<f64>,
+    /// Groups of pictures left out after each that is shown.
+    pub skip: Option<u32>,
+    /// Rather than being refused a viewer waits so long.
+    pub wait: Option<Duration>,
+}
+
+impl View {
+    /// `start=60&speed=2`; empty where nothing is asked for.
+    pub fn query(&self) -> String {
+        let time = |time: Duration| time.as_secs_f64().to_string();
+        let pairs = [
+            ("start", self.from.map(time)),
+            ("stop", self.to.map(time)),
+            ("speed", self.speed.map(|speed| speed.to_string())),
+            ("skip", self.skip.map(|skip| skip.to_string())),
+            ("wait", self.wait.map(time)),
+        ];
+        let given =
+            pairs.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        given.collect::<Vec<_>>().join("&")
+    }
+
+    /// How fast a player shows what it gets.
+    pub fn pace(&self) -> f64 {
+        self.speed.map_or(1.0, f64::abs)
     }
 }
 

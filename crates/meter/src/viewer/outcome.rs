@@ -57,6 +57,9 @@ pub struct Parameters {
     pub dead_band_ms: f64,
     /// Whether refused viewers came again.
     pub retry: bool,
+    /// What was put behind each address: see [`super::View`]. Empty: nothing.
+    #[serde(default)]
+    pub view: String,
 }
 
 /// Sums over all viewers.

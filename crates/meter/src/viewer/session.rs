@@ -428,7 +428,8 @@ impl Session {
 
     /// Everything is known: the player starts. Its time counts from the knock that let it in.
     fn start(&mut self, tracks: Vec<TrackSource>, shared: &mut Shared<'_>) {
-        let timelines = tracks.iter().map(|track| track.timeline.clone()).collect();
+        let pace = shared.options.view.pace();
+        let timelines = tracks.iter().map(|track| track.timeline.at_speed(pace)).collect();
         let timeline = Arc::new(Timeline { tracks: timelines });
         self.open_saver(tracks.len(), shared);
         self.tracks = tracks;

@@ -44,6 +44,7 @@ fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
         buffer_s: options.player.buffer.as_secs_f64(),
         dead_band_ms: ms(options.player.dead_band),
         retry: options.retry,
+        view: options.view.query(),
     }
 }
 

@@ -21,14 +21,14 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
     for text in &options.urls {
         let url = Url::parse(text)?;
         if !matches!(url.path(), "/" | "/titles") {
-            found.push(url);
+            found.push(url.with_query(&options.view.query()));
             continue;
         }
         let url = url.join("/titles")?;
         let body = get(&url, hosts, options.patience)?;
         let before = found.len();
         for reference in titles(&url, &body, options.form)? {
-            found.push(url.join(&reference)?);
+            found.push(url.join(&reference)?.with_query(&options.view.query()));
         }
         if found.len() == before {
             return Err(PlayError::NoTitles { url: url.to_string() });

@@ -55,6 +55,15 @@ impl Url {
         Self::parse(&format!("{}{}", self.authority, without_dots(&target)))
     }
 
+    /// This address with more behind it.
+    pub(crate) fn with_query(mut self, query: &str) -> Self {
+        if !query.is_empty() {
+            self.target.push(if self.target.contains('?') { '&' } else { '?' });
+            self.target.push_str(query);
+        }
+        self
+    }
+
     /// The path without the query.
     pub(crate) fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()

@@ -44,6 +44,9 @@ pub enum Request {
         title: Option<String>,
         /// Take what can be read of a damaged file.
         allow_damaged: bool,
+        /// All of them as the renditions of one title.
+        #[serde(default)]
+        renditions: bool,
     },
     /// Remove a title: hidden at once, freed when its last viewer has gone.
     Rm {

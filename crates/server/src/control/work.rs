@@ -41,9 +41,10 @@ impl Worker<'_> {
                 Ok(Reply::Store(wire::StoreInfo::new(&store.info(), calibration.as_ref())))
             }
             Request::Info { title: Some(title) } => self.info(&title),
-            Request::Ingest { files, as_file, title, allow_damaged } => {
+            Request::Ingest { files, as_file, title, allow_damaged, renditions } => {
                 let kind = if as_file { TitleKind::File } else { TitleKind::Media };
-                Ok(self.ingest(&files, &IngestOptions { kind, name: title, allow_damaged }, tell))
+                let options = IngestOptions { kind, name: title, allow_damaged, renditions };
+                Ok(self.ingest(&files, &options, tell))
             }
             Request::Rm { title } => self.remove(&title),
             Request::Rename { old, new } => {

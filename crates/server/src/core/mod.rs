@@ -366,6 +366,9 @@ impl Core {
                         "on_time": summary.on_time,
                         "glitches": summary.glitches,
                         "worst_lateness": summary.worst_lateness.as_secs_f64(),
+                        "promised_slack": summary.promised_slack.map(|slack| slack.as_secs_f64()),
+                        "least_slack": summary.least_slack.map(|slack| slack.as_secs_f64()),
+                        "broken_certificates": summary.broken,
                         "delivered": summary.delivered,
                     })
                 });

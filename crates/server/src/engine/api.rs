@@ -308,6 +308,12 @@ pub struct SessionSummary {
     pub glitches: u64,
     /// The worst of them.
     pub worst_lateness: Duration,
+    /// The least slack of the decisions while it was in; where disk time is counted.
+    pub promised_slack: Option<Duration>,
+    /// By how much its reads were done before the ends of the slots they were due in, at the least.
+    pub least_slack: Option<Duration>,
+    /// Reads that were done after them. Not glitches yet: those are up to a slot later.
+    pub broken: u64,
     /// Bytes delivered.
     pub delivered: u64,
 }
@@ -327,6 +333,8 @@ pub struct Status {
     pub active: u64,
     /// Since the start.
     pub admitted: u64,
+    /// Of those, for an offer that was not the first.
+    pub admitted_smaller: u64,
     /// Since the start, by resource.
     pub refused_disk: u64,
     /// See `refused_disk`.
@@ -337,6 +345,9 @@ pub struct Status {
     pub glitches: u64,
     /// Pieces on time since the start.
     pub on_time: u64,
+    /// Reads done after the slot that they were due in, since the start: a disk that is slower than
+    /// it was counted with, whether anybody saw it or not.
+    pub broken_certificates: u64,
     /// Bytes of buffers in use.
     pub buffers_used: u64,
     /// Bytes of buffers there are.
@@ -362,6 +373,9 @@ pub struct DiskStatus {
     pub last_slot_reads: u32,
     /// Reads in the device.
     pub in_flight: u32,
+    /// What the last decision left to spare where the schedule is tightest; `None` where
+    /// disk time is not counted, or nobody was let in yet.
+    pub promised_slack: Option<Duration>,
     /// The smallest slack of the admitted schedule ahead, in reads (the least by which
     /// `min_read × slots` exceeds what is due).
     pub least_slack: u64,

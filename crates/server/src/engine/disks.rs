@@ -141,6 +141,7 @@ impl Disk {
             failures: self.failures,
             last_slot_reads: self.last_slot_reads,
             in_flight: self.busy(),
+            promised_slack: self.sweeps.slack(),
             // With nothing due all of the next slot is slack.
             least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }

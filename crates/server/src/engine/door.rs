@@ -53,6 +53,7 @@ impl Engine {
         match self.choose_offer(now, &request) {
             Ok(Chosen { offer, booking, slots }) => {
                 let session = SessionId(self.next_session);
+                self.counters.smaller += u64::from(offer > 0);
                 self.let_in(now, session, request.offers, booking, slots);
                 if let Some(aside) = aside {
                     self.end_aside(now, aside);
@@ -314,7 +315,9 @@ impl Engine {
         self.adopt_plan(disk);
         self.disks[disk].books.book_demand(&self.demand);
         self.network.book_demand(&self.demand);
-        for stream in streams {
+        for mut stream in streams {
+            let slack = self.disks[disk].sweeps.slack();
+            stream.promised = slack.filter(|_| self.config.policy.guarantees());
             let id = StreamId(self.next_stream);
             self.next_stream += 1;
             self.disks[disk].books.book_summary(stream.summary);
@@ -327,8 +330,11 @@ impl Engine {
     }
 
     /// Puts a stream on the books, under its own id.
-    pub(super) fn insert_stream(&mut self, id: StreamId, stream: Stream) {
+    pub(super) fn insert_stream(&mut self, id: StreamId, mut stream: Stream) {
         let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
+        // It may have been off the books when that was decided on.
+        let slack = stream.promised.zip(disk.sweeps.slack()).map(|(a, b)| a.min(b));
+        stream.promised = slack.or(stream.promised);
         disk.book(&stream);
         stream.unread().for_each(|piece| self.network.book(piece));
         stream.held().for_each(|(_, piece)| self.network.book(piece));

@@ -17,6 +17,7 @@ mod api;
 mod audit;
 mod best_effort;
 mod buffers;
+mod certificate;
 mod clock;
 mod delivery;
 mod disks;
@@ -84,10 +85,12 @@ pub struct Engine {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     admitted: u64,
+    smaller: u64,
     refused_disk: u64,
     refused_memory: u64,
     refused_network: u64,
     glitches: u64,
+    broken: u64,
     on_time: u64,
     cache_hits: u64,
     delivered: u64,
@@ -186,11 +189,13 @@ impl Engine {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
             admitted: self.counters.admitted,
+            admitted_smaller: self.counters.smaller,
             refused_disk: self.counters.refused_disk,
             refused_memory: self.counters.refused_memory,
             refused_network: self.counters.refused_network,
             glitches: self.counters.glitches,
             on_time: self.counters.on_time,
+            broken_certificates: self.counters.broken,
             // Memory that is set apart for a read is taken when the device is given the read.
             buffers_used: self.buffers.used()
                 - self.disks.iter().map(|disk| disk.sweeps.unissued()).sum::<u64>(),

@@ -252,7 +252,7 @@ impl Engine {
         else {
             return;
         };
-        let deadline = *deadline;
+        let (deadline, due) = (*deadline, *piece);
         *counted = Some(if now <= deadline { Lateness::OnTime } else { Lateness::Late });
         let release = piece.release.max(self.slot + HOLD_SLOTS);
         if now > deadline && release > piece.release {
@@ -260,6 +260,7 @@ impl Engine {
             piece.release = release;
         }
         self.count_for(now, session, deadline);
+        self.examine(now, id, due);
     }
 
     /// Adds one piece to a session's account, in memory (or given up) `now`.

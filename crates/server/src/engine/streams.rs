@@ -15,6 +15,7 @@ use scheduler::{Curve, PieceDue, Summary, Timing};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Moment, SlotIndex, align_up};
 
 /// Names a stream; older streams have smaller ones.
@@ -62,6 +63,8 @@ pub(super) struct Stream {
     pub(super) opens: Option<Moment>,
     /// What the policies that look at nothing else have booked for it.
     pub(super) summary: Summary,
+    /// The least slack of the decisions since it is in: see `certificate`.
+    pub(super) promised: Option<Duration>,
     /// When the player last asked for, or took, something of this track.
     pub(super) last_sign: Moment,
     holds: VecDeque<Hold>,
@@ -92,6 +95,7 @@ impl Stream {
             ends: VecDeque::new(),
             opens: Some(timing.deadline(timing.from_ms)),
             summary: Summary::default(),
+            promised: None,
             holds: VecDeque::new(),
             base: first,
             layout,

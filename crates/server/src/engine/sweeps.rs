@@ -32,6 +32,9 @@ use units::{Moment, SlotIndex};
 pub(super) struct Sweeps {
     plan: Plan,
     proposal: Plan,
+    /// What each leaves to spare.
+    slack: Option<Duration>,
+    proposed: Option<Duration>,
     /// The chosen reads that the proposal takes for unread.
     back: BTreeSet<ReadId>,
     /// Chosen and not in the device, in order of issue.
@@ -60,6 +63,11 @@ pub(super) struct Chosen {
 }
 
 impl Sweeps {
+    /// What the plan that is followed leaves to spare.
+    pub(super) fn slack(&self) -> Option<Duration> {
+        self.slack
+    }
+
     /// Bytes of buffers for reads that the device was not given yet.
     pub(super) fn unissued(&self) -> u64 {
         self.chosen.iter().map(|chosen| u64::from(chosen.piece.len)).sum()
@@ -189,6 +197,10 @@ impl Engine {
             state.ruled_out = policy.ruled_out(&state.books, &supply, demand, shortage);
         }
         state.sweeps.proposal = proposal;
+        state.sweeps.proposed = match verdict {
+            Verdict::Admit { slack: Slack::Time(slack) } => Some(slack),
+            _ => None,
+        };
         back.iter().for_each(|chosen| state.books.take_up(chosen.piece));
         state.sweeps.back = back.into_iter().map(|chosen| chosen.read).collect();
         verdict
@@ -211,6 +223,10 @@ impl Engine {
         // What a broken off sweep took says nothing.
         sweeps.to_end = 0;
         std::mem::swap(&mut sweeps.plan, &mut sweeps.proposal);
+        sweeps.slack = sweeps.proposed;
+        if let Some(slack) = sweeps.slack {
+            self.certify(disk, slack);
+        }
     }
 
     // The chosen reads that can become unread again, in the order in which they can: the last

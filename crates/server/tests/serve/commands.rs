@@ -22,7 +22,9 @@ fn a_title_is_taken_in_renamed_given_back_and_checked_while_others_play() {
     let mut client = control(&stage);
     let files = vec![media.large.clone(), "/no/such/file.mp4".into()];
     let mut progress = 0;
-    let request = Request::Ingest { files, as_file: false, title: None, allow_damaged: false };
+    let (title, renditions) = (None, false);
+    let request =
+        Request::Ingest { files, as_file: false, title, allow_damaged: false, renditions };
     let reply = client.call(&request, |_| progress += 1).unwrap();
     let Reply::Ingest(report) = reply else { panic!("{reply:?}") };
     assert_eq!(report.files[0].title.as_ref().unwrap().name, "large");

@@ -18,5 +18,6 @@ mod memory;
 mod playing;
 mod ranges;
 mod refusals;
+mod renditions;
 mod stage;
 mod views;

@@ -43,7 +43,7 @@ pub(crate) fn media() -> &'static Media {
     })
 }
 
-fn ffmpeg(arguments: &str, out: &Path) {
+pub(crate) fn ffmpeg(arguments: &str, out: &Path) {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-y", "-fflags", "+bitexact"]).args(arguments.split_whitespace());
     let status = command.arg(out).status().expect("ffmpeg runs; apt install ffmpeg");

@@ -131,7 +131,7 @@ impl Deadlines {
         for ask in asks {
             let row = account.rows.iter_mut().find(|row| row.track == ask.track);
             if let Some(row) = row.filter(|row| row.jumping != Some(request)) {
-                row.asks(&ask.bytes);
+                row.asks(&account.layout, &ask.bytes);
             }
         }
     }
@@ -232,7 +232,7 @@ impl Deadlines {
         let younger = younger.filter(|(_, (of, _))| *of == session).flat_map(|(_, (_, asks))| asks);
         for ask in asks.iter().chain(younger) {
             if ask.track == place.track && !ask.bytes.is_empty() {
-                row.asks(&ask.bytes);
+                row.asks(&account.layout, &ask.bytes);
             }
         }
         (self.appointment(session, number), right)

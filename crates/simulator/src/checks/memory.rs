@@ -145,8 +145,10 @@ impl Memory {
 /// Where a piece lies and what is read of it.
 fn place(layout: &Layout, piece: Piece) -> Option<(u64, u32)> {
     let track = layout.tracks.get(usize::from(piece.track))?;
-    let mut at = u64::from(piece.piece) * u64::from(track.piece);
-    let left = track.bytes.checked_sub(at)?.min(u64::from(track.piece));
+    let shown = u64::from(piece.piece) * u64::from(track.piece);
+    let left = track.bytes.checked_sub(shown)?.min(u64::from(track.piece));
+    let stored = track.stored.get(usize::try_from(piece.piece).ok()?).copied();
+    let mut at = u64::from(stored.unwrap_or(piece.piece)) * u64::from(track.piece);
     for run in &track.runs {
         let len = run.end - run.start;
         if at < len {

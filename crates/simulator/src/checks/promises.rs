@@ -122,11 +122,23 @@ impl Row {
         if self.ends.is_empty() {
             return piece == self.first || piece == self.first + 1;
         }
-        self.ends.iter().any(|end| start <= *end && piece == self.piece_at(layout, *end))
+        let whole = layout.tracks[usize::from(self.track)].stored.is_empty();
+        self.ends.iter().any(|end| {
+            let last = self.piece_at(layout, *end);
+            if whole { start <= *end && piece == last } else { piece == last || piece == last + 1 }
+        })
     }
 
-    pub(super) fn asks(&mut self, bytes: &Range<u64>) {
-        self.ends.retain(|end| *end != bytes.start);
+    pub(super) fn asks(&mut self, layout: &Layout, bytes: &Range<u64>) {
+        let whole = layout.tracks[usize::from(self.track)].stored.is_empty();
+        let mut ends = std::mem::take(&mut self.ends);
+        let piece = self.piece_at(layout, bytes.start);
+        let next = |end: u64| {
+            let last = self.piece_at(layout, end);
+            end <= bytes.start && (piece == last || piece == last + 1)
+        };
+        ends.retain(|end| if whole { *end != bytes.start } else { !next(*end) });
+        self.ends = ends;
         if self.ends.len() == PARALLEL_REQUESTS {
             self.ends.pop_front();
         }

@@ -54,9 +54,11 @@ impl World<'_> {
 
     fn piece_at(&self, title: TitleKey, track: TrackNumber, start: u64) -> Piece {
         let layout = &self.titles[usize::try_from(title.0).expect("few titles")].layout;
-        let size = u64::from(layout.tracks[usize::from(track)].piece);
-        let piece = u32::try_from(start / size).expect("pieces are counted in u32");
-        Piece { title, track, piece }
+        let of_track = &layout.tracks[usize::from(track)];
+        let stored = start / u64::from(of_track.piece);
+        let shown = of_track.stored.iter().position(|piece| u64::from(*piece) == stored);
+        let number = shown.map_or(stored, |shown| shown as u64);
+        Piece { title, track, piece: u32::try_from(number).expect("pieces are counted in u32") }
     }
 
     fn read(&mut self, read: ReadId, disk: usize, piece: Piece, (offset, len): (u64, u32)) {
@@ -150,6 +152,16 @@ impl World<'_> {
         self.note_progress("ended: session", [session.0, summary.on_time, summary.glitches, 0]);
         self.liveness.ended(session, &mut self.findings);
         let differ = self.deadlines.ended(session, summary);
+        let kept = summary.broken == 0 || !self.scenario.promises();
+        self.findings.require(kept, "every certificate is kept", || {
+            let (promised, least) = (summary.promised_slack, summary.least_slack);
+            format!("{session:?}: {promised:?} promised, {least:?} seen, {} late", summary.broken)
+        });
+        if let (Some(_), Some(least)) = (summary.promised_slack, summary.least_slack) {
+            self.outcome.certified += 1;
+            self.outcome.least_slack =
+                Some(self.outcome.least_slack.map_or(least, |before| before.min(least)));
+        }
         // Without a policy nothing is held for anybody, and without reading there is no time.
         let sound = self.scenario.policy != PolicyKind::None
             && self.scenario.disks.iter().all(|d| d.failing == 0.0 && d.damaged == 0.0);

@@ -16,6 +16,7 @@ mod fragments;
 mod probe;
 mod process;
 mod remux;
+mod renditions;
 
 use crate::{Pace, Progress, Store, StoreError, TitleRecord};
 use media::TitleKind;
@@ -31,11 +32,13 @@ pub struct IngestOptions {
     pub name: Option<String>,
     /// Take what can be read of a damaged file, with a note, instead of refusing it.
     pub allow_damaged: bool,
+    /// The files are one title: the first with its sound, the others its pictures in other sizes.
+    pub renditions: bool,
 }
 
 impl Default for IngestOptions {
     fn default() -> Self {
-        Self { kind: TitleKind::Media, name: None, allow_damaged: false }
+        Self { kind: TitleKind::Media, name: None, allow_damaged: false, renditions: false }
     }
 }
 
@@ -59,7 +62,8 @@ pub struct FileOutcome {
     pub result: Result<IngestReport, StoreError>,
 }
 
-/// Takes in files, one title each; one that is refused does not stop the others.
+/// Takes in files, one title each; one that is refused does not stop the others. As renditions they
+/// are one title, and one outcome: the first file's.
 pub fn ingest(
     store: &Store,
     files: &[PathBuf],
@@ -68,11 +72,14 @@ pub fn ingest(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Vec<FileOutcome> {
-    let one = |file: &PathBuf| FileOutcome {
+    let mut one = |file: &PathBuf, others: &[PathBuf]| FileOutcome {
         file: file.clone(),
-        result: ingest_file(store, file, options, pace, progress, cancel),
+        result: ingest_with(store, (file, others), options, pace, progress, cancel),
     };
-    files.iter().map(one).collect()
+    match files.split_first() {
+        Some((first, others)) if options.renditions => vec![one(first, others)],
+        _ => files.iter().map(|file| one(file, &[])).collect(),
+    }
 }
 
 /// Takes in one file as one title.
@@ -84,13 +91,21 @@ pub fn ingest_file(
     progress: &mut dyn FnMut(Progress),
     cancel: &AtomicBool,
 ) -> Result<IngestReport, StoreError> {
-    let about = std::fs::metadata(file).map_err(|source| StoreError::File {
-        action: "read",
-        path: file.to_owned(),
-        source,
-    })?;
-    if !about.is_file() {
-        return Err(refused(file, "it is no regular file; name one that is".to_owned()));
+    ingest_with(store, (file, &[]), options, pace, progress, cancel)
+}
+
+fn ingest_with(
+    store: &Store,
+    (file, others): (&Path, &[PathBuf]),
+    options: &IngestOptions,
+    pace: &dyn Pace,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Result<IngestReport, StoreError> {
+    let size = size_of_file(file)?;
+    let more = others.iter().map(|other| size_of_file(other)).sum::<Result<u64, _>>()?;
+    if !others.is_empty() && options.kind == TitleKind::File {
+        return Err(refused(file, "only media has renditions; leave --as file out".to_owned()));
     }
     let name = match (&options.name, file.file_stem().and_then(|stem| stem.to_str())) {
         (Some(name), _) => name.as_str(),
@@ -101,16 +116,32 @@ pub fn ingest_file(
         }
     };
     let writer = store.begin(name, options.kind)?.paced(pace);
-    let mut job = Job { file, size: about.len(), options, progress, cancel };
+    let mut job = Job { file, others, size: size + more, options, progress, cancel };
     match options.kind {
         TitleKind::File => bytes::ingest(writer, &mut job),
         TitleKind::Media => remux::ingest(writer, &mut job),
     }
 }
 
+/// Bytes of a regular file.
+fn size_of_file(file: &Path) -> Result<u64, StoreError> {
+    let about = std::fs::metadata(file).map_err(|source| StoreError::File {
+        action: "read",
+        path: file.to_owned(),
+        source,
+    })?;
+    if !about.is_file() {
+        return Err(refused(file, "it is no regular file; name one that is".to_owned()));
+    }
+    Ok(about.len())
+}
+
 /// One file being taken in.
 struct Job<'a> {
     file: &'a Path,
+    /// With these as its other renditions.
+    others: &'a [PathBuf],
+    /// Of all of them.
     size: u64,
     options: &'a IngestOptions,
     progress: &'a mut dyn FnMut(Progress),

@@ -97,7 +97,9 @@ pub(super) struct Plan {
 /// A stream to be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// FFmpeg's number of it.
+    /// Of which file: 0 is the title's own, then its other renditions.
+    pub(super) file: usize,
+    /// FFmpeg's number of it in that.
     pub(super) index: u32,
     pub(super) video: bool,
     pub(super) codec: String,
@@ -115,10 +117,10 @@ pub(super) fn input(file: &Path) -> Vec<OsString> {
 }
 
 /// Asks `ffprobe`.
-pub(super) fn probe(job: &mut Job<'_>) -> Result<Probe, StoreError> {
+pub(super) fn probe(job: &mut Job<'_>, file: &Path) -> Result<Probe, StoreError> {
     job.tell("probing", 0)?;
     let mut words: Vec<OsString> = ASK.iter().map(OsString::from).collect();
-    words.extend(input(job.file));
+    words.extend(input(file));
     let mut process = Process::start("ffprobe", &words)?;
     let (mut stdout, stderr) = process.pipes();
     let started = Instant::now();
@@ -162,6 +164,27 @@ fn unreadable(complaints: &str) -> String {
     format!("FFmpeg cannot read it ({said}); if its bytes are wanted, take it in with --as file")
 }
 
+impl Plan {
+    /// Takes the pictures of another rendition in, too; `name` is its file's.
+    pub(super) fn add_rendition(
+        &mut self,
+        other: Self,
+        file: usize,
+        name: &str,
+    ) -> Result<(), String> {
+        let (videos, sound): (Vec<Taken>, Vec<Taken>) =
+            other.streams.into_iter().partition(|stream| stream.video);
+        let [video] = <[Taken; 1]>::try_from(videos)
+            .map_err(|videos| format!("{name} has {} video tracks, not one", videos.len()))?;
+        let pictures = self.streams.iter().filter(|stream| stream.video).count();
+        self.streams.insert(pictures, Taken { file, ..video });
+        let left = sound.iter().map(|taken| format!("{} stream {}", taken.codec, taken.index));
+        self.left_out.extend(left.chain(other.left_out).map(|what| format!("{what} of {name}")));
+        self.container = container(&self.streams)?;
+        Ok(())
+    }
+}
+
 impl Probe {
     /// Decides; `Err` is the reason for which the file is refused.
     pub(super) fn plan(&self, size: u64) -> Result<Plan, String> {
@@ -191,6 +214,7 @@ impl Probe {
         streams.sort_by_key(|stream| (stream.codec_type != "video", stream.index));
         let expected = self.expected(&streams, size);
         let taken = |(stream, expected): (&&Stream, ByteCount)| Taken {
+            file: 0,
             index: stream.index,
             video: stream.codec_type == "video",
             codec: stream.codec().to_owned(),

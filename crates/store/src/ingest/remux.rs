@@ -3,11 +3,12 @@
 use super::fragments::Filling;
 use super::probe::{Plan, Probe, Taken, input, probe};
 use super::process::{Process, last_words, tail};
-use super::{IngestReport, Job};
+use super::{IngestReport, Job, renditions};
 use crate::{StoreError, TitleWriter};
 use media::{FragmentError, LduIndex, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -19,8 +20,10 @@ pub(super) fn ingest(
     if job.size == 0 {
         return Err(job.refused("it is empty"));
     }
-    let found = probe(job)?;
-    let plan = found.plan(job.size).map_err(|reason| job.refused(reason))?;
+    let file = job.file;
+    let found = probe(job, file)?;
+    let mut plan = found.plan(job.size).map_err(|reason| job.refused(reason))?;
+    add_renditions(job, &found, &mut plan)?;
     let filling = Filling::new(writer, plan.streams.iter().map(|stream| stream.expected).collect());
     let mut chain = Chain::start(job, &found, &plan)?;
     let (filled, complaints, status) = run(&mut chain, filling, job);
@@ -52,6 +55,11 @@ pub(super) fn ingest(
             job.refused(refusal(&said, Some(FragmentError::Stream(error))))
         }
     })?;
+    if !job.others.is_empty()
+        && let Some(reason) = renditions::misaligned(&tracks, job.file, job.others)
+    {
+        return Err(job.refused(reason));
+    }
     if let Some(promised) = found.promised().filter(|&promised| is_short(&tracks, promised)) {
         let text = format!(
             "it is damaged or cut short: its header promises {:.1} s, it ends after {:.1} s",
@@ -64,6 +72,26 @@ pub(super) fn ingest(
         notes.push(text);
     }
     Ok(IngestReport { title: writer.seal(tracks)?, left_out: plan.left_out, notes })
+}
+
+/// Takes the pictures of the title's other files into the plan.
+fn add_renditions(job: &mut Job<'_>, found: &Probe, plan: &mut Plan) -> Result<(), StoreError> {
+    let others = job.others;
+    if !others.is_empty() && !plan.streams.iter().any(|stream| stream.video) {
+        return Err(job.refused("it has no pictures; the first file is the title's own"));
+    }
+    for (number, other) in others.iter().enumerate() {
+        let name = other.display().to_string();
+        let probed = probe(job, other)?;
+        if found.may_pack_pictures() || probed.may_pack_pictures() {
+            let reason = "MPEG-4 part 2 in AVI cannot be a rendition; remux the files first";
+            return Err(job.refused(reason));
+        }
+        let size = std::fs::metadata(other).map_or(0, |about| about.len());
+        let more = probed.plan(size).map_err(|reason| job.refused(format!("{name}: {reason}")))?;
+        plan.add_rendition(more, number + 1, &name).map_err(|reason| job.refused(reason))?;
+    }
+    Ok(())
 }
 
 /// Lets FFmpeg run to its end, or until something fails, and says how it ended: what was filled,
@@ -152,14 +180,18 @@ struct Chain {
 impl Chain {
     fn start(job: &Job<'_>, found: &Probe, plan: &Plan) -> Result<Self, StoreError> {
         if !found.may_pack_pictures() {
-            let arguments = arguments(input(job.file), plan, |stream| stream.index);
+            let files = std::iter::once(job.file).chain(job.others.iter().map(PathBuf::as_path));
+            let inputs = files.map(input).collect();
+            let place = |stream: &Taken| format!("{}:{}", stream.file, stream.index);
+            let arguments = arguments(inputs, plan, place);
             return Ok(Self { unpacker: None, remuxer: Process::start("ffmpeg", &arguments)? });
         }
         let mut unpacker = Process::start("ffmpeg", &unpacking(job, plan))?;
         let packets = unpacker.stdout().into();
         let from_pipe = PIPED_AVI.iter().map(OsString::from).collect();
         let mut place = 0..;
-        let arguments = arguments(from_pipe, plan, |_| place.next().expect("without end"));
+        let mut place = |_: &Taken| format!("0:{}", place.next().expect("without end"));
+        let arguments = arguments(vec![from_pipe], plan, &mut place);
         let remuxer = Process::start_reading(packets, "ffmpeg", &arguments)?;
         Ok(Self { unpacker: Some(unpacker), remuxer })
     }
@@ -195,16 +227,18 @@ fn unpacking(job: &Job<'_>, plan: &Plan) -> Vec<OsString> {
 }
 
 fn arguments(
-    input: Vec<OsString>,
+    inputs: Vec<Vec<OsString>>,
     plan: &Plan,
-    mut place: impl FnMut(&Taken) -> u32,
+    mut place: impl FnMut(&Taken) -> String,
 ) -> Vec<OsString> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
-    words.extend(["-fflags".into(), "+genpts".into()]);
-    words.extend(input);
+    for input in inputs {
+        words.extend(["-fflags".into(), "+genpts".into()]);
+        words.extend(input);
+    }
     let (mut videos, mut sounds) = (0, 0);
     for stream in &plan.streams {
-        words.extend(["-map".into(), format!("0:{}", place(stream)).into()]);
+        words.extend(["-map".into(), place(stream).into()]);
         if !stream.video {
             if stream.codec == "aac" {
                 // MP4 keeps the configuration apart from the packets; does nothing where the

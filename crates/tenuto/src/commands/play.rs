@@ -6,7 +6,7 @@ use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, facts};
 use crate::{limits, show};
 use meter::viewer::{
-    self, Choice, Form, Outcome, PlayError, PlayOptions, PlayReport, Sample, Totals,
+    self, Choice, Form, Outcome, PlayError, PlayOptions, PlayReport, Sample, Totals, View,
 };
 use player::{Behaviour, PlayerOptions};
 use std::path::{Path, PathBuf};
@@ -55,6 +55,13 @@ fn options(args: &Args<'_>) -> Result<PlayOptions, Failure> {
         seed: args.count("seed"),
         duration: args.maybe("duration"),
         behaviour: behaviour(args.maybe("behaviour"))?,
+        view: View {
+            from: args.maybe("from"),
+            to: args.maybe("to"),
+            speed: args.maybe("speed"),
+            skip: args.maybe::<u64>("skip").map(|skip| u32::try_from(skip).unwrap_or(u32::MAX)),
+            wait: args.maybe("wait"),
+        },
         player: PlayerOptions {
             start: args.get("start"),
             buffer: args.get("buffer"),

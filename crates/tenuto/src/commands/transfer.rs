@@ -14,15 +14,20 @@ use units::{BitRate, ByteCount};
 pub(crate) fn ingest(args: &Args<'_>) -> Result<(), Failure> {
     let given: Vec<PathBuf> = args.all("FILE");
     let title: Option<String> = args.maybe("title");
-    if title.is_some() && given.len() > 1 {
+    let renditions = args.has("renditions");
+    if title.is_some() && given.len() > 1 && !renditions {
         return Err(Failure::usage("--title names one title, but there are several files")
-            .hint("take them in one by one"));
+            .hint("take them in one by one, or with --renditions as one title"));
+    }
+    if renditions && given.len() < 2 {
+        return Err(Failure::usage("--renditions needs a file for each, at least two"));
     }
     let request = Request::Ingest {
         files: given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?,
         as_file: args.text("as") == "file",
         title,
         allow_damaged: args.has("allow-damaged"),
+        renditions,
     };
     let Reply::Ingest(report) = ask(&args.path("STORE"), &request)? else { strange() };
     if args.has("json") {

@@ -102,6 +102,8 @@ pub(crate) enum Value {
     Rate,
     /// `500ms`.
     Time,
+    /// `2`, `0.5` or `-1`: how fast something is shown.
+    Speed,
     /// A whole number within these bounds.
     Count(u64, u64),
     /// `127.0.0.1:8080`.

@@ -83,6 +83,14 @@ A file that cannot be taken in is named with the reason and does not stop the ot
                 "ingest film.store torn.mkv --allow-damaged=all",
                 "--allow-damaged takes no value",
             ),
+        Row::switch("renditions", "Take the files in as one title in several sizes")
+            .long(
+                "The first with its sound, of the others the pictures. A player then gets the best \
+                 that there is room for and may change between them, so their key frames must \
+                 lie at the same times.",
+            )
+            .example("ingest film.store film-1080.mp4 film-360.mp4 --renditions --title film")
+            .bad("ingest film.store film.mkv --renditions", "at least two"),
         json("ingest film.store film.mkv --json", "ingest film.store film.mkv --json=x"),
     ],
 };

@@ -199,6 +199,41 @@ Ends with exit code 3 when nobody was admitted. docs/reference/play.md explains 
                 "play http://127.0.0.1:8080 --buffer big",
                 "--buffer: 'big' is not a time such as 500ms, 2s or 1h",
             ),
+        Row::option("from", Value::Time, "Play from here in the title")
+            .long("From the key frame at or before it. A Tenuto server sends only what is played.")
+            .example("play http://127.0.0.1:8080 --from 10min --to 12min")
+            .bad(
+                "play http://127.0.0.1:8080 --from 90",
+                "--from: '90' is not a time such as 500ms, 2s or 1h",
+            ),
+        Row::option("to", Value::Time, "Play to here in the title")
+            .long("To the key frame at or after it.")
+            .example("play http://127.0.0.1:8080 --to 30s")
+            .bad(
+                "play http://127.0.0.1:8080 --to end",
+                "--to: 'end' is not a time such as 500ms, 2s or 1h",
+            ),
+        Row::option("speed", Value::Speed, "Play at this speed; negative: backwards")
+            .long("A Tenuto server books the disk for it: twice the speed takes twice the rate.")
+            .example("play http://127.0.0.1:8080 --speed -1 --skip 3")
+            .bad(
+                "play http://127.0.0.1:8080 --speed 0",
+                "--speed: '0' is not a speed such as 2, 0.5 or -1 (backwards), at most 64",
+            ),
+        Row::option("skip", Value::Count(0, 1_000_000), "Leave out so many groups after each")
+            .long("Of pictures: what begins with a key frame. Sound is left out, too.")
+            .example("play http://127.0.0.1:8080 --skip 4")
+            .bad(
+                "play http://127.0.0.1:8080 --skip some",
+                "--skip: 'some' is not a whole number from 0 to 1000000",
+            ),
+        Row::option("wait", Value::Time, "Rather wait so long than be refused")
+            .long("A Tenuto server answers when the viewer's place has come, within 30 s.")
+            .example("play http://127.0.0.1:8080 --viewers 50 --wait 20s")
+            .bad(
+                "play http://127.0.0.1:8080 --wait long",
+                "--wait: 'long' is not a time such as 500ms, 2s or 1h",
+            ),
         Row::option("behaviour", Value::Path, "A file that says what each viewer does")
             .long(
                 "One act per line: `10s pause`, `15s resume`, `20s seek 2min`, `40s stop`. \

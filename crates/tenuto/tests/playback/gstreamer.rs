@@ -36,7 +36,7 @@ fn gstreamer_plays_what_ffmpeg_reads_in_the_source() {
 }
 
 /// Plays to the end without a warning; decoded pictures and sound as raw bytes.
-fn play(house: &House, address: &str) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn play(house: &House, address: &str) -> (Vec<u8>, Vec<u8>) {
     let (pictures, sound) = (house.path("pictures.raw"), house.path("sound.raw"));
     for path in [&pictures, &sound] {
         std::fs::write(path, "").expect("a file in the test's folder");

@@ -12,3 +12,4 @@ mod framemd5;
 mod gstreamer;
 mod house;
 mod odd;
+mod parts;

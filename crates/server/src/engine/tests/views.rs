@@ -186,3 +186,34 @@ fn who_comes_back_when_told_to_is_let_in() {
     }
     assert!(came_back > 500 && came_back * 10 > refused * 8, "{came_back} of {refused}");
 }
+
+#[test]
+fn a_hundred_thousand_viewers_in_a_second_are_all_answered_and_the_books_stay_exact() {
+    let mut house = House::new(config(8, 400));
+    let (mut admitted, mut named, mut exact) = (0u64, 0, 0);
+    for number in 0..100_000u64 {
+        house.now = Moment(number * 10_000);
+        if house.now >= house.engine.next_wakeup() {
+            house.engine.tick(house.now);
+        }
+        match house.engine.admit(house.now, request(layout(number % 50))) {
+            Answer::Admitted { .. } => admitted += 1,
+            Answer::Refused(refusal) => {
+                named += u64::from(refusal.retry_after > Duration::ZERO);
+                exact += u64::from(refusal.exact);
+            }
+        }
+    }
+    house.hear();
+    let status = house.engine.status(house.now);
+    let refused = status.refused_disk + status.refused_memory;
+    assert_eq!((admitted, named), (status.admitted, refused), "each has an answer");
+    assert_eq!(admitted + refused, 100_000);
+    assert!((1..50).contains(&admitted), "{admitted}");
+    assert!((1..=20).contains(&exact), "answers that cost are few in a slot: {exact}");
+    for session in (1..=admitted).map(SessionId) {
+        house.engine.close(house.now, session);
+    }
+    house.hear();
+    assert!(house.engine.is_empty(), "all that was booked is off the books");
+}

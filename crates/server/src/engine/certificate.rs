@@ -1,0 +1,55 @@
+//! Certificates: what each stream was promised when it was let in, audited against what came.
+//!
+//! ```text
+//!   decision    the least time between a sweep's end and its deadline, over the schedule as it then
+//!               is: the slack that it leaves. The least of all decisions while a stream is in is
+//!               what it was promised.
+//!   completion  the time between a read's end and the end of the slot it was due in. Below zero,
+//!               the certificate is broken.
+//! ```
+//!
+//! A glitch is a read that comes after it is needed, and a read is due up to a slot before that: a
+//! broken certificate shows a disk, or a schedule, that is not what was counted with while nobody
+//! has seen anything yet. Slack beyond zero is told, not enforced: a run that waits for memory, or
+//! that works ahead, may use it up. Only where the disk's time is counted; who counts reads
+//! promises slots.
+
+use super::streams::{Stream, StreamId};
+use super::{Engine, SessionSummary};
+use scheduler::PieceDue;
+use std::time::Duration;
+use units::Moment;
+
+impl Engine {
+    /// The plan that is followed from now on leaves this slack.
+    pub(super) fn certify(&mut self, disk: usize, slack: Duration) {
+        if !self.config.policy.guarantees() {
+            return;
+        }
+        let of_disk = |stream: &&mut Stream| usize::from(stream.layout.disk.0) == disk;
+        for stream in self.streams.values_mut().filter(of_disk) {
+            stream.promised = Some(stream.promised.map_or(slack, |before| before.min(slack)));
+        }
+    }
+
+    /// A piece of a stream is in memory.
+    pub(super) fn examine(&mut self, now: Moment, id: StreamId, piece: PieceDue) {
+        let stream = &self.streams[&id];
+        let Some(promised) = stream.promised else { return };
+        let due = piece.due.next().start(self.config.slot);
+        let summary = &mut self.sessions.get_mut(&stream.session).expect("live").summary;
+        summary.examine(promised, due.since(now));
+        if now > due {
+            summary.broken += 1;
+            self.counters.broken += 1;
+        }
+    }
+}
+
+impl SessionSummary {
+    fn examine(&mut self, promised: Duration, early: Duration) {
+        let least = |before: Option<Duration>, now| Some(before.map_or(now, |b| b.min(now)));
+        self.promised_slack = least(self.promised_slack, promised);
+        self.least_slack = least(self.least_slack, early);
+    }
+}

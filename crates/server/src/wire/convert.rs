@@ -1,0 +1,261 @@
+//! From the types inside to the documented ones, field by field.
+
+use super::*;
+use media::{TitleIndex, TitleKind, TrackKind};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+impl StoreInfo {
+    /// A store and what it knows of its device.
+    pub fn new(info: &store::StoreInfo, calibration: Option<&disk::Calibration>) -> Self {
+        let bytes = |chunks: u64| chunks * info.chunk.0;
+        Self {
+            uuid: info.uuid.to_string(),
+            label: info.label.clone(),
+            kind: match info.kind {
+                device::DeviceKind::File => "file",
+                device::DeviceKind::Block => "block",
+                device::DeviceKind::Memory => "memory",
+            }
+            .to_owned(),
+            size: info.size.0,
+            chunk: info.chunk.0,
+            data_bytes: bytes(info.data_chunks),
+            free_bytes: bytes(info.free_chunks),
+            largest_free_bytes: bytes(info.largest_free),
+            titles: info.titles,
+            sparse: info.sparse,
+            calibration: calibration.map(Calibration::from),
+        }
+    }
+}
+
+impl From<&store::TitleRecord> for Title {
+    fn from(record: &store::TitleRecord) -> Self {
+        Self {
+            name: record.name.clone(),
+            kind: kind_word(record.kind).to_owned(),
+            duration: record.duration.as_secs_f64(),
+            bytes: record.bytes,
+            bit_rate: BitRate::of(ByteCount(record.bytes), record.duration).0,
+            tracks: record.tracks.len(),
+            created: record.created,
+            hls: None,
+            mp4: None,
+        }
+    }
+}
+
+impl TitleDetail {
+    /// A title with what its index says.
+    pub fn new(record: &store::TitleRecord, index: &TitleIndex) -> Self {
+        let tracks = record.tracks.iter().zip(&index.tracks).enumerate();
+        let track_list = tracks.map(|(number, (place, track))| {
+            let description = &track.description;
+            Track {
+                number,
+                kind: match description.kind {
+                    TrackKind::Video => "video",
+                    TrackKind::Audio => "audio",
+                    TrackKind::File => "file",
+                }
+                .to_owned(),
+                codec: description.codec.clone(),
+                language: description.language.clone(),
+                width: description.width,
+                height: description.height,
+                sample_rate: description.sample_rate,
+                channels: description.channels,
+                ldus: track.ldus.len() as u64,
+                bytes: track.data_len,
+                bit_rate: BitRate::of(ByteCount(track.data_len), record.duration).0,
+                extents: place
+                    .extents
+                    .iter()
+                    .map(|extent| Extent { start: extent.start.0, chunks: extent.chunks })
+                    .collect(),
+            }
+        });
+        Self {
+            title: Title::from(record),
+            track_list: track_list.collect(),
+            index_bytes: record.index_bytes,
+        }
+    }
+}
+
+impl From<&store::FileOutcome> for IngestedFile {
+    fn from(outcome: &store::FileOutcome) -> Self {
+        let file = outcome.file.clone();
+        match &outcome.result {
+            Ok(report) => Self {
+                file,
+                title: Some(Title::from(&report.title)),
+                left_out: report.left_out.clone(),
+                notes: report.notes.clone(),
+                error: None,
+            },
+            Err(error) => Self {
+                file,
+                title: None,
+                left_out: Vec::new(),
+                notes: Vec::new(),
+                error: Some(Failure::from(error)),
+            },
+        }
+    }
+}
+
+impl From<&[store::FileOutcome]> for IngestReport {
+    fn from(outcomes: &[store::FileOutcome]) -> Self {
+        Self { files: outcomes.iter().map(IngestedFile::from).collect() }
+    }
+}
+
+impl From<&store::StoreError> for Failure {
+    fn from(error: &store::StoreError) -> Self {
+        Self { code: error.code().to_owned(), message: error.to_string() }
+    }
+}
+
+impl From<&store::ExportReport> for ExportReport {
+    fn from(report: &store::ExportReport) -> Self {
+        Self {
+            title: report.title.clone(),
+            out: report.out.clone(),
+            bytes: report.bytes,
+            notes: report.notes.clone(),
+        }
+    }
+}
+
+impl From<&store::CheckReport> for CheckReport {
+    fn from(report: &store::CheckReport) -> Self {
+        let all = |findings: &[store::Finding]| findings.iter().map(Finding::from).collect();
+        Self {
+            clean: report.is_clean(),
+            findings: all(&report.findings),
+            healed: all(&report.healed),
+            titles: report.titles,
+            bytes_read: report.bytes_read,
+        }
+    }
+}
+
+impl From<&store::Finding> for Finding {
+    fn from(finding: &store::Finding) -> Self {
+        use store::FindingKind as Kind;
+        let kind = match finding.kind {
+            Kind::Superblock => "superblock",
+            Kind::Journal => "journal",
+            Kind::Checkpoint => "checkpoint",
+            Kind::Extents => "extents",
+            Kind::Index => "index",
+            Kind::Data => "data",
+        };
+        Self { kind: kind.to_owned(), title: finding.title.clone(), text: finding.text.clone() }
+    }
+}
+
+impl From<&disk::Calibration> for Calibration {
+    fn from(calibration: &disk::Calibration) -> Self {
+        Self {
+            slot: calibration.slot.as_secs_f64(),
+            guarantees: calibration.guarantees.iter().map(ReadGuarantee::from).collect(),
+            queue_depth: calibration.queue_depth,
+            r0: calibration.r0.0,
+            t0: calibration.t0.as_secs_f64(),
+            zones: calibration
+                .zones
+                .iter()
+                .map(|(offset, rate)| Zone { offset: offset.0, bit_rate: rate.0 })
+                .collect(),
+            writing: calibration.writing.map(|cost| WriteCost {
+                write_size: cost.write_size.0,
+                mean: cost.mean.as_secs_f64(),
+                slowest: cost.slowest.as_secs_f64(),
+            }),
+            method: calibration.method.clone(),
+            measured_at: calibration.measured_at,
+        }
+    }
+}
+
+impl From<&disk::ReadGuarantee> for ReadGuarantee {
+    fn from(guarantee: &disk::ReadGuarantee) -> Self {
+        Self {
+            read_size: guarantee.read_size.0,
+            min_read: guarantee.min_read,
+            mean_read: guarantee.mean_read,
+            longest_read: guarantee.longest_read.as_secs_f64(),
+        }
+    }
+}
+
+impl From<&Calibration> for disk::Calibration {
+    fn from(calibration: &Calibration) -> Self {
+        let guarantee = |g: &ReadGuarantee| disk::ReadGuarantee {
+            read_size: ByteCount(g.read_size),
+            min_read: g.min_read,
+            mean_read: g.mean_read,
+            longest_read: seconds(g.longest_read),
+        };
+        Self {
+            slot: seconds(calibration.slot),
+            guarantees: calibration.guarantees.iter().map(guarantee).collect(),
+            queue_depth: calibration.queue_depth,
+            r0: BitRate(calibration.r0),
+            t0: seconds(calibration.t0),
+            zones: calibration
+                .zones
+                .iter()
+                .map(|zone| (ByteCount(zone.offset), BitRate(zone.bit_rate)))
+                .collect(),
+            writing: calibration.writing.map(|cost| disk::WriteCost {
+                write_size: ByteCount(cost.write_size),
+                mean: seconds(cost.mean),
+                slowest: seconds(cost.slowest),
+            }),
+            method: calibration.method.clone(),
+            measured_at: calibration.measured_at,
+        }
+    }
+}
+
+impl Progress {
+    /// Of work that is not counted in bytes: a part from 0 to 1, in thousandths.
+    pub fn of_part(stage: &str, part: f64) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 0 to 1,000"
+        )]
+        let done = (part.clamp(0.0, 1.0) * 1000.0) as u64;
+        Self { stage: stage.to_owned(), done, total: Some(1000) }
+    }
+
+    /// The part that is done of work that is not counted in bytes.
+    pub fn part(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "below a thousand")]
+        let part = self.done as f64 / self.total.unwrap_or(1000).max(1) as f64;
+        part
+    }
+}
+
+impl From<store::Progress> for Progress {
+    fn from(progress: store::Progress) -> Self {
+        Self { stage: progress.stage.to_owned(), done: progress.done, total: progress.total }
+    }
+}
+
+fn kind_word(kind: TitleKind) -> &'static str {
+    match kind {
+        TitleKind::Media => "media",
+        TitleKind::File => "file",
+    }
+}
+
+/// What somebody else wrote as seconds; nonsense is no time at all.
+fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value).unwrap_or_default()
+}

@@ -1,0 +1,136 @@
+//! What a running server says of itself (`/status`, `status`): names as promised as those beside.
+
+use serde::{Deserialize, Serialize};
+
+/// A server at one moment (`/status`, `status`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The program's version.
+    pub version: String,
+    /// Since its start.
+    pub uptime: f64,
+    /// Whether it lets nobody in because it is about to stop.
+    pub stopping: bool,
+    /// The admission policy.
+    pub policy: String,
+    /// The scheduling period.
+    pub slot: f64,
+    /// How sockets are driven.
+    pub network: String,
+    /// Sessions admitted and not ended.
+    pub sessions: u64,
+    /// Of those, holding a reservation.
+    pub active: u64,
+    /// Since the start.
+    pub admitted: u64,
+    /// Of those, let in to a smaller rendition than the best there is, for want of room.
+    #[serde(default)]
+    pub admitted_smaller: u64,
+    /// Since the start, by resource.
+    pub refused: Refused,
+    /// Pieces late for admitted streams.
+    pub glitches: u64,
+    /// Pieces on time.
+    pub on_time: u64,
+    /// Reads done after the slot that they were due in, up to a slot before a glitch.
+    #[serde(default)]
+    pub broken_certificates: u64,
+    /// The worst lateness of an ended session.
+    pub worst_lateness: f64,
+    /// Bytes of read buffers in use.
+    pub buffers_used: u64,
+    /// Bytes of read buffers there are.
+    pub buffers_total: u64,
+    /// Pieces found in memory when their turn to be read came.
+    pub cache_hits: u64,
+    /// Open connections.
+    pub connections: u64,
+    /// Bytes sent to viewers.
+    pub sent_bytes: u64,
+    /// The disks.
+    pub disks: Vec<DiskStatus>,
+    /// Titles being watched.
+    pub watched: Vec<Watched>,
+}
+
+/// Refusals by resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// Reads per slot.
+    pub disk: u64,
+    /// Buffers.
+    pub memory: u64,
+    /// Bits per second.
+    pub network: u64,
+}
+
+/// One disk of a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskStatus {
+    /// The store on it.
+    pub store: String,
+    /// Its uuid.
+    pub uuid: String,
+    /// How its reads are made.
+    pub method: String,
+    /// Bytes of the largest read.
+    pub read_size: u64,
+    /// Guaranteed reads per slot now.
+    pub min_read: u32,
+    /// Reads completed.
+    pub reads: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Reads failed or damaged.
+    pub failures: u64,
+    /// Reads in the device.
+    pub in_flight: u32,
+    /// The smallest slack of the admitted schedule ahead, in reads.
+    pub least_slack: u64,
+    /// Seconds that the last decision left to spare where the schedule is tightest; `null` where
+    /// disk time is not counted, or nobody was let in yet.
+    #[serde(default)]
+    pub promised_slack: Option<f64>,
+    /// How well a disk slowed down (`--as-disk`, `--throttle`) keeps the times that it should;
+    /// `null` for a disk as it is.
+    #[serde(default)]
+    pub slowed: Option<Slowed>,
+    /// The last slots, oldest first.
+    pub slots: Vec<SlotUse>,
+}
+
+/// How late a slowed disk hands out what it reads, in seconds after the moment that its model says:
+/// what of the server's lateness is not the model's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slowed {
+    /// Requests handed out.
+    pub requests: u64,
+    /// Half of them were at most so late.
+    pub late_median: f64,
+    /// 99 of 100.
+    pub late_p99: f64,
+    /// The worst.
+    pub late_longest: f64,
+}
+
+/// One slot of one disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotUse {
+    /// Which, counted from the server's start.
+    pub slot: u64,
+    /// Reads completed in it.
+    pub reads: u32,
+    /// Guaranteed then.
+    pub min_read: u32,
+    /// Sessions holding a reservation then.
+    pub active: u64,
+}
+
+/// Viewers of one title.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// Its name.
+    pub title: String,
+    /// Sessions.
+    pub sessions: u64,
+}

@@ -1,0 +1,91 @@
+//! Where the best rendition does not fit, the next one is offered; where none does, nobody comes in.
+
+use crate::client::addresses;
+use crate::stage::{Stage, directory, eventually, ffmpeg};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use store::{FreePace, IngestOptions, Store};
+use units::BitRate;
+
+/// A title in two sizes, of about 6 and 0.4 Mb/s, with the first one's sound.
+fn film() -> Stage {
+    let stage = Stage::with(&[]);
+    let clips = directory();
+    let sizes = [("large", "640x360", "6M"), ("small", "160x90", "400k")];
+    let files: Vec<PathBuf> = sizes
+        .iter()
+        .map(|(name, size, rate)| {
+            let file = clips.join(format!("{name}.mp4"));
+            let source = format!("testsrc2=s={size}:r=25:d=8,noise=alls=20:allf=t");
+            ffmpeg(
+                &format!(
+                    "-f lavfi -i {source} -f lavfi -i sine=440:d=8 -c:v libx264 -preset veryfast \
+                     -b:v {rate} -maxrate {rate} -bufsize {rate} -g 25 -sc_threshold 0 -c:a aac"
+                ),
+                &file,
+            );
+            file
+        })
+        .collect();
+    let store = Store::open(&stage.path).unwrap();
+    let options = IngestOptions {
+        name: Some("film".to_owned()),
+        renditions: true,
+        ..IngestOptions::default()
+    };
+    let never = AtomicBool::new(false);
+    for outcome in store::ingest(&store, &files, &options, &FreePace, &mut |_| {}, &never) {
+        outcome.result.unwrap();
+    }
+    stage
+}
+
+#[test]
+fn who_does_not_get_the_best_gets_the_next_and_is_shown_no_more() {
+    let stage = film();
+    let serving = stage.serve_with(|config| config.throttle = Some(BitRate(120_000_000)));
+    let mut client = serving.client();
+    // Of each viewer, how many variants it was offered; 0: refused.
+    let offered: Vec<usize> = (0..150)
+        .map(|_| {
+            let answer = client.get("/t/film/master.m3u8");
+            match answer.status {
+                200 => answer.text().matches("#EXT-X-STREAM-INF").count(),
+                status => {
+                    assert_eq!(status, 503);
+                    0
+                }
+            }
+        })
+        .collect();
+    assert!(offered.contains(&2) && offered.contains(&1) && offered.contains(&0), "{offered:?}");
+    assert_eq!(offered[0], 2, "the first gets all there is");
+    let smaller = offered.iter().filter(|count| **count == 1).count() as u64;
+    eventually("it is counted", || serving.status("/admitted_smaller") == smaller);
+    let metrics = client.get("/metrics");
+    let line = format!("tenuto_admitted_smaller_total {smaller}");
+    assert!(metrics.text().lines().any(|l| l == line), "{line}");
+}
+
+#[test]
+fn a_player_may_change_between_renditions_at_any_segment() {
+    let stage = film();
+    let serving = stage.serve();
+    let mut client = serving.client();
+    let master = client.get("/t/film/master.m3u8").text().to_owned();
+    let lists: Vec<String> = addresses(&master, "/t/film/master.m3u8");
+    let videos: Vec<&String> =
+        lists.iter().filter(|list| list.contains("/0.m3u8") || list.contains("/1.m3u8")).collect();
+    assert_eq!(videos.len(), 2, "{lists:?}");
+    let segments: Vec<Vec<String>> = videos
+        .iter()
+        .map(|list| addresses(client.get(list).text(), list))
+        .map(|all| all.into_iter().filter(|piece| piece.contains(".m4s")).collect())
+        .collect();
+    assert_eq!(segments[0].len(), segments[1].len(), "cut at the same times");
+    for (number, pieces) in segments[0].iter().zip(&segments[1]).enumerate() {
+        let piece = if number % 2 == 0 { pieces.0 } else { pieces.1 };
+        let answer = client.get(piece);
+        assert!(answer.status == 200 && answer.whole, "{piece}: {}", answer.status);
+    }
+}

@@ -1,0 +1,69 @@
+//! Several files as the renditions of one title: the same programme in several sizes, between which
+//! a player may change at any segment.
+//!
+//! ```text
+//!   film-1080.mp4   pictures, sound ┐
+//!   film-720.mp4    pictures, ──────┼─▶ one title: pictures 1080, 720, 360; the first file's sound
+//!   film-360.mp4    pictures, ──────┘
+//! ```
+//!
+//! A player that changes goes on with a key frame of the other rendition, at the same moment of the
+//! programme. So key frames must lie at the same times in all of them: checked here, and refused
+//! with the first place where they do not. Whether they show the same film is not checked.
+
+use media::{LduIndex, TrackDescription, TrackKind};
+use std::path::{Path, PathBuf};
+
+/// Why the tracks of these files (the first is the title's own) cannot stand in for each other.
+pub(super) fn misaligned(
+    tracks: &[(TrackDescription, LduIndex)],
+    file: &Path,
+    others: &[PathBuf],
+) -> Option<String> {
+    let videos = tracks.iter().filter(|(track, _)| track.kind == TrackKind::Video);
+    let keys: Vec<Vec<f64>> = videos.map(key_frames).collect();
+    let (first, rest) = keys.split_first()?;
+    if rest.len() < others.len() {
+        return Some("not each of the files has just one video track".to_owned());
+    }
+    // What the title's own file has beside its first track comes before the others.
+    let own = rest.len() - others.len();
+    rest.iter().enumerate().find_map(|(number, keys)| {
+        let at = first.iter().zip(keys).find(|(a, b)| (*a - *b).abs() > NEARLY);
+        let (ours, theirs) = match at {
+            Some((ours, theirs)) => (Some(*ours), Some(*theirs)),
+            None if first.len() == keys.len() => return None,
+            None => {
+                let shorter = first.len().min(keys.len());
+                (first.get(shorter).copied(), keys.get(shorter).copied())
+            }
+        };
+        let name =
+            number.checked_sub(own).and_then(|i| others.get(i)).map_or(file, PathBuf::as_path);
+        let shown = |at: Option<f64>| at.map_or("none".to_owned(), |at| format!("at {at:.3} s"));
+        Some(format!(
+            "{}: its key frames lie elsewhere: the first has one {}, it has one {}; encode all of \
+             them with the same distance of key frames and none in between (for x264: \
+             -g 96 -keyint_min 96 -sc_threshold 0)",
+            name.display(),
+            shown(ours),
+            shown(theirs)
+        ))
+    })
+}
+
+/// When a track's key frames are shown, in seconds from its first picture.
+fn key_frames((track, ldus): &(TrackDescription, LduIndex)) -> Vec<f64> {
+    let shown = |ldu: &media::Ldu| {
+        let ticks = i128::from(ldu.decode_time) + i128::from(ldu.composition_offset);
+        #[expect(clippy::cast_precision_loss, reason = "days in ticks")]
+        let ticks = ticks as f64;
+        ticks / f64::from(track.timescale.0.max(1))
+    };
+    let times: Vec<f64> = ldus.iter().filter(|ldu| ldu.sync).map(|ldu| shown(&ldu)).collect();
+    let first = times.first().copied().unwrap_or(0.0);
+    times.into_iter().map(|time| time - first).collect()
+}
+
+/// Containers round times to milliseconds; pictures are no less than 8 ms apart.
+const NEARLY: f64 = 0.004;

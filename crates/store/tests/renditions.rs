@@ -1,0 +1,107 @@
+//! Several files as one title in several sizes; and which files cannot be that.
+//!
+//! The clips are made with FFmpeg, which must be installed (it is what ingest needs, too).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use store::{FormatOptions, FreePace, IngestOptions, Store, StoreError, TitleRecord, ingest};
+use units::ByteCount;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn clip(&self, name: &str, size: &str, encode: &str) -> PathBuf {
+        let file = self.0.join(name);
+        let inputs = format!(
+            "-f lavfi -i testsrc2=size={size}:rate=25:duration=3 \
+             -f lavfi -i sine=frequency=440:sample_rate=48000:duration=3"
+        );
+        let done = Command::new("ffmpeg")
+            .args(["-v", "error", "-nostdin", "-y"])
+            .args(inputs.split_whitespace().chain(encode.split_whitespace()))
+            .arg(&file)
+            .output()
+            .expect("FFmpeg is installed");
+        assert!(done.status.success(), "{name}: {}", String::from_utf8_lossy(&done.stderr));
+        file
+    }
+
+    fn store(&self) -> Store {
+        let options = FormatOptions { size: Some(ByteCount::mib(64)), ..FormatOptions::default() };
+        Store::format(&self.0.join("store"), &options).unwrap();
+        Store::open(&self.0.join("store")).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn take(store: &Store, files: &[&Path]) -> Result<(TitleRecord, Vec<String>), StoreError> {
+    let files: Vec<PathBuf> = files.iter().map(|file| (*file).to_owned()).collect();
+    let options =
+        IngestOptions { name: Some("film".into()), renditions: true, ..IngestOptions::default() };
+    let never = AtomicBool::new(false);
+    let mut outcomes = ingest(store, &files, &options, &FreePace, &mut |_| {}, &never);
+    assert_eq!(outcomes.len(), 1, "one title, one outcome");
+    outcomes.remove(0).result.map(|report| (report.title, report.left_out))
+}
+
+const X264: &str = "-c:v libx264 -preset ultrafast -g 25 -sc_threshold 0 -c:a aac";
+
+#[test]
+fn files_with_the_same_key_frames_become_one_title() {
+    let folder = Folder::new("renditions");
+    let large = folder.clip("large.mp4", "640x360", X264);
+    // Another container, another clock.
+    let small = folder.clip("small.mkv", "320x180", X264);
+    let tiny = folder.clip("tiny.mp4", "160x90", "-an -c:v libx264 -g 25 -sc_threshold 0 -bf 2");
+    let store = folder.store();
+    let (title, left_out) = take(&store, &[&large, &small, &tiny]).unwrap();
+    let index = store.index(title.id).unwrap();
+    let shapes: Vec<(u32, u16)> = index
+        .tracks
+        .iter()
+        .map(|track| (track.description.height, track.description.channels))
+        .collect();
+    assert_eq!(shapes, [(360, 0), (180, 0), (90, 0), (0, 1)]);
+    assert!(index.tracks[..3].iter().all(|track| track.ldus.len() == 75), "every picture");
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+    assert!(left_out[0].contains("aac") && left_out[0].contains("small.mkv"), "{left_out:?}");
+}
+
+#[test]
+fn files_that_cannot_stand_in_for_each_other_are_refused_and_leave_nothing() {
+    let folder = Folder::new("no-renditions");
+    let large = folder.clip("large.mp4", "640x360", X264);
+    let other = folder.clip("other.mp4", "320x180", &X264.replace("-g 25", "-g 24"));
+    let short = folder.clip("short.mp4", "320x180", &format!("{X264} -t 1.5"));
+    let sound = folder.clip("sound.m4a", "320x180", "-vn -c:a aac");
+    let store = folder.store();
+    let before = store.info();
+    let cases: &[(&Path, &str)] = &[
+        (&other, "the first has one at 1.000 s, it has one at 0.960 s"),
+        (&short, "the first has one at 2.000 s, it has one none"),
+        (&sound, "0 video tracks"),
+    ];
+    for (file, why) in cases {
+        let error = take(&store, &[&large, file]).unwrap_err();
+        assert_eq!(error.code(), "refused", "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(store.info(), before, "nothing is left behind");
+    }
+    let error = take(&store, &[&sound, &large]).unwrap_err();
+    assert!(error.to_string().contains("no pictures"), "{error}");
+    let error = take(&store, &[&large, &folder.0.join("missing.mp4")]).unwrap_err();
+    assert_eq!(error.code(), "file", "{error}");
+}

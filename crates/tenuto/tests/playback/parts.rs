@@ -1,0 +1,63 @@
+//! Parts of a film in GStreamer, in FFmpeg and in `tenuto play`: the very pictures that were asked
+//! for, and no others.
+
+use crate::gstreamer;
+use crate::house::House;
+use std::process::Command;
+
+/// Six seconds with a key frame in each.
+const FILM: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=6 -f lavfi -i sine=440:d=6:r=48000 \
+    -c:v libx264 -preset ultrafast -bf 2 -g 25 -sc_threshold 0 -pix_fmt yuv420p -c:a aac";
+const GROUP: usize = 25;
+
+/// A query, `tenuto play`'s words for it, and the seconds that are shown.
+const PARTS: &[(&str, &[&str], &[usize])] = &[
+    ("start=2&stop=4", &["--from", "2s", "--to", "4s"], &[2, 3]),
+    ("skip=1", &["--skip", "1"], &[0, 2, 4]),
+    ("speed=-2&skip=2", &["--speed", "-2", "--skip", "2"], &[3, 0]),
+    ("speed=2", &["--speed", "2"], &[0, 1, 2, 3, 4, 5]),
+];
+
+#[test]
+fn parts_are_played_by_real_players() {
+    let house = House::new(96);
+    let source = house.film("film.mkv", &FILM.split_whitespace().collect::<Vec<_>>());
+    house.tenuto(&["ingest", &house.store(), &source, "--title", "film"]);
+    let server = house.serve(&[]);
+    let whole = pictures(&source);
+    let size = whole.len() / (6 * GROUP);
+    for (query, words, seconds) in PARTS {
+        let second = |s: &usize| &whole[s * GROUP * size..(s + 1) * GROUP * size];
+        let wanted: Vec<u8> = seconds.iter().flat_map(second).copied().collect();
+        let address = server.url(&format!("/t/film/master.m3u8?{query}"));
+        let (shown, _) = gstreamer::play(&house, &address);
+        assert_eq!(shown.len() / size, wanted.len() / size, "{query}: pictures");
+        assert!(shown == wanted, "{query}: GStreamer shows other pictures");
+
+        let saved = house.path("saved.mp4");
+        let address = server.url("/t/film/master.m3u8");
+        let mut args = vec!["play", &address, "--save", &saved, "--destroy", "--json"];
+        args.extend(*words);
+        let report = house.tenuto(&args);
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        assert_eq!(report["parameters"]["view"], *query);
+        let track = [house.path("saved.video.mp4"), saved];
+        let track = track.iter().find(|path| std::path::Path::new(path).exists());
+        let kept = pictures(track.expect("what was seen is kept"));
+        assert!(kept == wanted, "{query}: tenuto play saved other pictures");
+        for name in ["saved.mp4", "saved.video.mp4", "saved.audio.mp4"] {
+            let _ = std::fs::remove_file(house.path(name));
+        }
+    }
+}
+
+/// All pictures that FFmpeg decodes, one after the other.
+fn pictures(source: &str) -> Vec<u8> {
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-i", source, "-fps_mode", "passthrough"])
+        .args(["-f", "rawvideo", "-pix_fmt", "yuv420p", "-"])
+        .output()
+        .expect("ffmpeg runs (apt-get install ffmpeg)");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
