@@ -28,6 +28,8 @@ pub(super) type Answer = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
 pub(super) struct Drive {
     backing: Backing,
     origin: Instant,
+    /// Nanoseconds of the model in one of the clock.
+    speed: u32,
     desk: Mutex<Desk>,
     bell: Condvar,
 }
@@ -48,15 +50,17 @@ struct Served {
 }
 
 impl Drive {
-    /// `depth`: see [`Line::new`].
-    pub(super) fn new(backing: Backing, head: Head, depth: u32, fast: bool) -> Self {
+    /// `depth`: see [`Line::new`]. `speed`: how many times as fast as the model's clock runs.
+    pub(super) fn new(backing: Backing, head: Head, depth: u32, speed: u32, fast: bool) -> Self {
+        let speed = speed.max(1);
         let desk = Desk {
             line: Line::new(head, depth),
             counters: Counters::new(Moment::ZERO),
             fast,
             closing: false,
         };
-        Self { backing, origin: Instant::now(), desk: Mutex::new(desk), bell: Condvar::new() }
+        let (desk, bell) = (Mutex::new(desk), Condvar::new());
+        Self { backing, origin: Instant::now(), speed, desk, bell }
     }
 
     /// Reads, as far as the disk goes.
@@ -146,7 +150,7 @@ impl Drive {
                 at_work.push_back(Served { request, service, answer, bytes });
                 desk = self.lock();
             } else {
-                desk = self.wait(desk, due.map(|due| due.since(now)));
+                desk = self.wait(desk, due.map(|due| due.since(now) / self.speed));
             }
         }
         self.backing.unlock();
@@ -214,8 +218,9 @@ impl Drive {
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// By the model's clock.
     fn now(&self) -> Moment {
-        Moment::ZERO + self.origin.elapsed()
+        Moment::ZERO + self.origin.elapsed() * self.speed
     }
 }
 

@@ -26,6 +26,7 @@ mod mounts;
 mod realtime;
 mod statistics;
 
+pub use realtime::enter as run_first;
 pub use statistics::DiskStatistics;
 
 use crate::DeviceError;
@@ -63,13 +64,17 @@ pub struct EmulateOptions {
     /// Among how many waiting requests a disk with an arm chooses the one it reaches first (command
     /// queuing); 1 serves in the order of arrival.
     pub depth: u32,
+    /// How many times as fast as the model it runs, from 1: for long measurements by a clock that
+    /// runs as fast. Statistics are in the model's time, in which this program's own lateness then
+    /// counts as many times.
+    pub speed: u32,
 }
 
 impl EmulateOptions {
     /// On `backing`, as a file only, in real time, with the command queue of a SATA disk.
     pub fn new(backing: impl Into<PathBuf>) -> Self {
         let backing = backing.into();
-        Self { backing, size: None, at: None, attach: false, fast: false, depth: 32 }
+        Self { backing, size: None, at: None, attach: false, fast: false, depth: 32, speed: 1 }
     }
 }
 
@@ -110,7 +115,8 @@ impl EmulatedDisk {
         if !existed {
             fs::create_dir(&at).map_err(|e| cannot_use(&at, "; it could not be made", e))?;
         }
-        let drive = Arc::new(Drive::new(backing, model.head(), options.depth, options.fast));
+        let EmulateOptions { depth, speed, fast, .. } = *options;
+        let drive = Arc::new(Drive::new(backing, model.head(), depth, speed, fast));
         let mut disk = Self {
             model,
             at,
@@ -123,7 +129,7 @@ impl EmulatedDisk {
             notes,
         };
         // From here on, dropping it undoes what was done.
-        disk.mount(size, options.depth)?;
+        disk.mount(size, depth, speed)?;
         if options.attach {
             disk.device = Some(LoopDevice::attach(&disk.file(), disk.model.rotational())?);
         }
@@ -237,7 +243,7 @@ impl EmulatedDisk {
     }
 
     /// Starts the threads that keep time.
-    fn mount(&mut self, size: ByteCount, depth: u32) -> Result<(), DeviceError> {
+    fn mount(&mut self, size: ByteCount, depth: u32, speed: u32) -> Result<(), DeviceError> {
         let (drive, at, name) =
             (Arc::clone(&self.drive), self.at.clone(), self.model.name().to_owned());
         // Threads inherit how they are run from the one that starts them.
@@ -251,8 +257,10 @@ impl EmulatedDisk {
                 Ok(()) => "realtime".to_owned(),
                 Err(why) => format!("normal ({why})"),
             };
-            let about =
-                format!("model {name}\nsize {}\nqueue {depth}\npriority {priority}\n", size.0);
+            let about = format!(
+                "model {name}\nsize {}\nqueue {depth}\nspeed {speed}\npriority {priority}\n",
+                size.0
+            );
             let files = Files::new(Arc::clone(&drive), size, about);
             let session = Session::new(files, &at, &mount_options()).and_then(Session::spawn);
             let thread = std::thread::Builder::new().name("emulated disk".to_owned());

@@ -11,7 +11,7 @@ use std::io;
 ///
 /// # Errors
 /// Needs the right to (root, or `CAP_SYS_NICE`); without it the thread stays as it was.
-pub(super) fn enter() -> io::Result<()> {
+pub fn enter() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: 0 is the calling thread, and the structure lives across the call.
     let refused = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };

@@ -89,6 +89,26 @@ fn its_file_reads_back_what_was_written_and_takes_the_models_time() {
     assert!(kept == bytes, "the backing file has it");
 }
 
+/// In the model's time it takes what it takes, by the clock a part of it.
+#[test]
+fn a_faster_one_says_the_models_times() {
+    if !can_emulate("a faster emulated disk", &[]) {
+        return;
+    }
+    let room = Scratch::new("emulated faster");
+    let options = EmulateOptions { speed: 20, ..options(&room, ByteCount::mib(4)) };
+    let disk = EmulatedDisk::start(&model("st39183w"), &options).unwrap();
+    let file = OpenOptions::new().write(true).open(disk.file()).unwrap();
+    let start = Instant::now();
+    for _ in 0..10 {
+        file.write_all_at(&[1; 4096], 0).unwrap();
+        file.write_all_at(&[1; 4096], (4 << 20) - 4096).unwrap();
+    }
+    let (took, s) = (start.elapsed(), disk.statistics());
+    assert!(s.seek >= Duration::from_millis(16 * 19), "nearly a full stroke each: {s:?}");
+    assert!(s.busy <= took * 20, "never early: {took:?}, {s:?}");
+}
+
 #[test]
 fn its_control_file_tells_and_obeys() {
     if !can_emulate("an emulated disk's control file", &[]) {
@@ -107,7 +127,11 @@ fn its_control_file_tells_and_obeys() {
         });
     };
     ends();
-    assert!(told().starts_with("model st39183w\nsize 4194304\nqueue 32\npriority "), "{}", told());
+    assert!(
+        told().starts_with("model st39183w\nsize 4194304\nqueue 32\nspeed 1\npriority "),
+        "{}",
+        told()
+    );
     assert!(told().contains("\nfast on\n"), "{}", told());
     assert_eq!((disk.statistics().writes, disk.statistics().fast_requests), (0, 20));
     std::fs::write(disk.control(), "fast off\nreset\n").unwrap();

@@ -24,6 +24,7 @@ pub(crate) fn emulate(args: &Args<'_>) -> Result<(), Failure> {
         attach: args.has("attach"),
         fast: args.has("fast"),
         depth: args.count("queue"),
+        speed: args.count("speed"),
         ..EmulateOptions::new(backing)
     };
     // Before the start: a signal during it takes everything down right after.
@@ -129,6 +130,7 @@ struct About<'a> {
     model: &'a str,
     size: ByteCount,
     queue: u32,
+    speed: u32,
     priority: &'a str,
     fast: bool,
 }
@@ -143,6 +145,7 @@ impl<'a> About<'a> {
             model: said("model"),
             size: ByteCount(said("size").parse().unwrap_or_default()),
             queue: said("queue").parse().unwrap_or_default(),
+            speed: said("speed").parse().unwrap_or(1),
             priority: said("priority"),
             fast: said("fast") == "on",
         }
@@ -155,6 +158,7 @@ fn in_json(about: &About<'_>, s: &DiskStatistics) -> Value {
         "model": about.model,
         "size": about.size.0,
         "queue": about.queue,
+        "speed": about.speed,
         "priority": about.priority,
         "fast": about.fast,
         "reads": s.reads,
@@ -186,10 +190,14 @@ fn page(about: &About<'_>, s: &DiskStatistics) -> String {
         let part = if of.is_zero() { 0.0 } else { time.as_secs_f64() / of.as_secs_f64() };
         format!("{:.1} %", part * 100.0)
     };
-    let mode = if about.fast { "fast: nothing is timed" } else { "the model's time" };
+    let mode = match (about.fast, about.speed) {
+        (true, _) => "fast: nothing is timed".to_owned(),
+        (false, 1) => "the model's time".to_owned(),
+        (false, speed) => format!("{speed} times as fast as the model, in whose time this is"),
+    };
     let mut lines = vec![
         ("disk", format!("{}, {}, queue of {}", about.model, about.size, about.queue)),
-        ("mode", mode.to_owned()),
+        ("mode", mode),
         ("priority", about.priority.to_owned()),
         ("read", format!("{} in {} requests", s.read_bytes, s.reads)),
         ("written", format!("{} in {} requests", s.written_bytes, s.writes)),
@@ -248,8 +256,9 @@ mod tests {
             late_max: ms(2),
             ..DiskStatistics::default()
         };
-        let text =
-            format!("model st39183w\nsize 1073741824\nqueue 32\npriority realtime\nfast off\n{s}");
+        let text = format!(
+            "model st39183w\nsize 1073741824\nqueue 32\nspeed 1\npriority realtime\nfast off\n{s}"
+        );
         assert_eq!(text.parse(), Ok(s));
         expect![[r#"
             disk      st39183w, 1 GiB, queue of 32

@@ -60,6 +60,18 @@ is used.",
                 "disk emulate hdd-20tb --queue 0",
                 "--queue: '0' is not a whole number from 1 to 1024",
             ),
+        Row::option("speed", Value::Count(1, 100), "How many times as fast as the model")
+            .default("1")
+            .long(
+                "Everything takes that part of the model's time, for long measurements by a clock \
+                 that runs as fast. What this program is late by counts as many times more; \
+                 `tenuto disk stats` says all in the model's time.",
+            )
+            .example("disk emulate st39183w --backing disk.img --speed 4")
+            .bad(
+                "disk emulate hdd-20tb --speed 0",
+                "--speed: '0' is not a whole number from 1 to 100",
+            ),
         json("disk emulate hdd-20tb --backing disk.img --json", "disk emulate hdd-20tb --json=x"),
     ],
 };
