@@ -13,10 +13,12 @@ use std::time::Duration;
 use units::Moment;
 
 /// What came of a long run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sold {
     /// Part of the time, after the first ten minutes, in which bytes were transferred.
     pub load: f64,
+    /// The same for each half minute from the start.
+    pub by_time: Vec<f64>,
     /// What was asked for, in the same unit.
     pub offered: f64,
     /// All that happened.
@@ -32,47 +34,90 @@ pub fn long_run(
     seed: u64,
 ) -> Sold {
     let mut chance = Chance::new(seed, LONG_RUN);
-    let slot = rules.slot.as_secs_f64();
-    let costs = rules.facts.costs.as_ref();
-    let seconds = |wanted: &Wanted| {
-        let takes = wanted.reads.iter().map(|read| u64::from(read.transfer)).sum();
-        Duration::from_nanos(takes).as_secs_f64()
-    };
-    let mut draw = Draw::new(shelf, true, &mut chance);
-    let mut next = |chance: &mut Chance| {
-        let (request, title) = draw.next(shelf, chance);
-        Wanted::new(&title, &request.view, rules.read_size, slot, costs)
-    };
-    let sample: f64 = (0..SAMPLE).map(|_| seconds(&next(&mut chance))).sum();
-    let gap = sample / f64::from(SAMPLE) / overload;
+    let mut visitors = Visitors::new(rules, shelf, overload, &mut chance);
     let mut station = Station::new(rules, chance.seed());
-    let (warm, end) = (WARM_UP.as_secs_f64(), length.as_secs_f64());
-    let (mut now, mut offered, mut before) = (0.0, 0.0, None);
-    loop {
-        now += chance.exponential(gap);
-        if now > warm && before.is_none() {
-            station.run_until(Moment::ZERO + WARM_UP);
-            before = Some(station.tally());
+    let (mut by_time, mut at) = (Vec::new(), Duration::ZERO);
+    let (mut sold, mut offered) = (Duration::ZERO, 0.0);
+    while at < length {
+        let step = STEP.min(length - at);
+        let (before, asked) = (station.tally().transfer, visitors.asked);
+        at += step;
+        visitors.come_until(&mut station, at, &mut chance);
+        let transfer = station.tally().transfer - before;
+        by_time.push(transfer.as_secs_f64() / step.as_secs_f64());
+        if at > WARM_UP {
+            sold += transfer;
+            offered += visitors.asked - asked;
         }
-        if now > end {
-            break;
-        }
-        station.run_until(Moment::ZERO + Duration::from_secs_f64(now));
-        let wanted = next(&mut chance);
-        if now > warm {
-            offered += seconds(&wanted);
-        }
-        let _ = station.arrive(Arc::new(wanted));
     }
-    station.run_until(Moment::ZERO + length);
-    let tally = station.tally();
-    let transferred = tally.transfer - before.map_or(Duration::ZERO, |before| before.transfer);
-    let measured = (end - warm).max(f64::MIN_POSITIVE);
-    Sold { load: transferred.as_secs_f64() / measured, offered: offered / measured, tally }
+    let measured = length.saturating_sub(WARM_UP).as_secs_f64().max(f64::MIN_POSITIVE);
+    let load = sold.as_secs_f64() / measured;
+    Sold { load, by_time, offered: offered / measured, tally: station.tally() }
+}
+
+/// Viewers who come as a Poisson process, for titles that may be asked for again.
+pub(super) struct Visitors<'a> {
+    shelf: &'a dyn Shelf,
+    draw: Draw,
+    /// Seconds between two in the mean.
+    gap: f64,
+    next: f64,
+    /// Seconds of transfer that they have asked for.
+    asked: f64,
+    slot: f64,
+}
+
+impl<'a> Visitors<'a> {
+    /// They ask for `overload` times what the disk could transfer.
+    pub(super) fn new(
+        rules: &Rules,
+        shelf: &'a dyn Shelf,
+        overload: f64,
+        chance: &mut Chance,
+    ) -> Self {
+        let draw = Draw::new(shelf, true, chance);
+        let slot = rules.slot.as_secs_f64();
+        let mut visitors = Self { shelf, draw, gap: 0.0, next: 0.0, asked: 0.0, slot };
+        let sample: f64 = (0..SAMPLE).map(|_| seconds(&visitors.wants(rules, chance))).sum();
+        visitors.gap = sample / f64::from(SAMPLE) / overload;
+        visitors.next = chance.exponential(visitors.gap);
+        visitors
+    }
+
+    /// All who come before `end`.
+    pub(super) fn come_until(
+        &mut self,
+        station: &mut Station<'_>,
+        end: Duration,
+        chance: &mut Chance,
+    ) {
+        while self.next < end.as_secs_f64() {
+            station.run_until(Moment::ZERO + Duration::from_secs_f64(self.next));
+            let wanted = self.wants(station.rules(), chance);
+            self.asked += seconds(&wanted);
+            let _ = station.arrive(Arc::new(wanted));
+            self.next += chance.exponential(self.gap);
+        }
+        station.run_until(Moment::ZERO + end);
+    }
+
+    fn wants(&mut self, rules: &Rules, chance: &mut Chance) -> Wanted {
+        let (request, title) = self.draw.next(self.shelf, chance);
+        let costs = rules.facts.costs.as_ref();
+        Wanted::new(&title, &request.view, rules.read_size, self.slot, costs)
+    }
+}
+
+fn seconds(wanted: &Wanted) -> f64 {
+    let takes = wanted.reads.iter().map(|read| u64::from(read.transfer)).sum();
+    Duration::from_nanos(takes).as_secs_f64()
 }
 
 /// Until then the house fills.
 const WARM_UP: Duration = Duration::from_secs(600);
+
+/// Of the curve over time.
+const STEP: Duration = Duration::from_secs(30);
 
 /// Requests drawn to know what one takes.
 const SAMPLE: u32 = 200;

@@ -4,12 +4,15 @@
 //! is measured on scenarios apart from those that are judged.
 
 use super::fits;
+use super::runs::Reading;
 use super::scenario::Habits;
 use super::study::{Contender, Study, Titles};
 use super::titles::{BLOCK, ClipKind};
 use disk::DiskModel;
-use scheduler::PolicyKind;
+use scheduler::{Facts, PolicyKind};
+use std::sync::Arc;
 use std::time::Duration;
+use units::ByteCount;
 
 /// A set of scenarios and contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +94,7 @@ impl Setup {
             known: Default::default(),
         };
         let rounds = if self.preset == Preset::Library { TRAINING / 4 } else { TRAINING };
-        let seen: Vec<f64> = (0..rounds).map(|number| study.train(number)).collect();
-        study.expected = seen.iter().sum::<f64>() / seen.len() as f64;
-        let least = seen.iter().copied().fold(f64::INFINITY, f64::min);
+        let least = study.learn(rounds);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "blocks")]
         let observed = (least as u32).max(min_read);
         study.contenders = self.contenders(min_read, observed);
@@ -101,13 +102,8 @@ impl Setup {
     }
 
     fn contenders(&self, min_read: u32, observed: u32) -> Vec<Contender> {
-        let long = |policy: &PolicyKind| Contender {
-            name: policy.name().to_owned(),
-            policy: *policy,
-            blocks: None,
-        };
         if !self.policies.is_empty() {
-            return self.policies.iter().map(long).collect();
+            return self.policies.iter().copied().map(Contender::long).collect();
         }
         let blocks = |policy: PolicyKind, blocks: u32, which: &str| Contender {
             name: format!("{}, {which} {blocks}", policy.name()),
@@ -119,14 +115,26 @@ impl Setup {
         let mut all: Vec<Contender> = Vec::new();
         all.extend(counted.map(|policy| blocks(policy, min_read, "minRead")));
         all.extend(averaged.map(|policy| blocks(policy, min_read, "minRead")));
+        all.push(blocks(PolicyKind::ServiceCurve, min_read, "minRead"));
         all.extend(averaged.map(|policy| blocks(policy, observed, "observed")));
-        all.push(long(&PolicyKind::TimeDomain));
+        all.push(Contender::long(PolicyKind::TimeDomain));
         all
     }
 }
 
+/// What a policy is given to know of a disk that it reads in long reads: its model; and where that is
+/// what it counts with, what was seen of it.
+pub(super) fn facts(model: &DiskModel, policy: PolicyKind, read_size: u64) -> Arc<Facts> {
+    if !matches!(policy, PolicyKind::Observed | PolicyKind::ServiceCurve) {
+        return Arc::new(Facts::of_model(model, ByteCount(read_size), 1));
+    }
+    let setup = Setup::new(Preset::Paper, Duration::from_millis(500));
+    let study = Setup { disk: Some(model.clone()), read_size, ..setup }.study(None);
+    Arc::clone(&study.known(Reading::Long).facts)
+}
+
 /// Buffers for everything: what the paper's experiments have, to see the disk alone.
-const UNLIMITED: u64 = 1 << 50;
+pub(super) const UNLIMITED: u64 = 1 << 50;
 
 /// minRead as calibrated in the paper's Table 2: Solaris on the smaller disk ...
 const PAPER_SMALL: u32 = 46;

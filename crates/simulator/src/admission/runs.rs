@@ -8,8 +8,9 @@ use super::scenario::{Arrival, Scenario};
 use super::station::{Rules, Station, Tally, Turns};
 use super::study::{Row, Study};
 use super::titles::BLOCK;
+use disk::DiskModel;
 use scheduler::{Facts, PolicyKind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::ByteCount;
 
@@ -24,11 +25,17 @@ pub(super) enum Reading {
     Windows,
 }
 
+impl Reading {
+    fn is_long(self) -> bool {
+        !matches!(self, Self::Blocks(_))
+    }
+}
+
 /// What is known of a study's disk when it is read in one way.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) facts: Arc<Facts>,
-    guaranteed: u32,
+    pub(super) guaranteed: u32,
 }
 
 /// What came of a run in which everybody came in.
@@ -38,9 +45,31 @@ pub(super) struct Run {
     pub(super) looked_at: Tally,
     /// Whether nobody was late.
     pub(super) on_time: bool,
+    /// Stretches of slots in which the disk was never idle: the reads completed in each.
+    pub(super) stretches: Vec<Vec<u32>>,
 }
 
 impl Study {
+    /// The servers that differ in how they read, each with a contender that has it.
+    pub(super) fn servers(&self) -> Vec<(String, usize)> {
+        let mut readings = Vec::new();
+        let mut servers = Vec::new();
+        for row in 0..self.contenders.len() {
+            let reading = self.reading(row);
+            if readings.contains(&reading) {
+                continue;
+            }
+            readings.push(reading);
+            let name = match reading {
+                Reading::Blocks(blocks) => format!("delivered, {blocks} blocks at a time"),
+                Reading::Long => "delivered, long reads by number".to_owned(),
+                Reading::Windows => "delivered, long reads by time".to_owned(),
+            };
+            servers.push((name, row));
+        }
+        servers
+    }
+
     /// How the server of a contender reads.
     pub(super) fn reading(&self, row: usize) -> Reading {
         let contender = &self.contenders[row];
@@ -88,7 +117,7 @@ impl Study {
             rows[row].accepted = true;
             rows[row].tally = Tally { decisions, deciding, ..ended };
         }
-        Run { looked_at, on_time: ended.late == 0 }
+        Run { looked_at, on_time: ended.late == 0, stretches: station.into_stretches() }
     }
 
     /// A contender that leaves a plan has a run of its own.
@@ -111,7 +140,6 @@ impl Study {
 
     pub(super) fn rules(&self, policy: Option<PolicyKind>, reading: Reading) -> Rules {
         let known = self.known(reading);
-        let blocks = matches!(reading, Reading::Blocks(_));
         Rules {
             model: self.model.clone(),
             windows: reading == Reading::Windows,
@@ -120,23 +148,33 @@ impl Study {
             startup: self.startup,
             policy,
             min_read: if let Reading::Blocks(blocks) = reading { blocks } else { known.guaranteed },
-            read_size: if blocks { BLOCK } else { self.habits.read_size },
+            read_size: if reading.is_long() { self.habits.read_size } else { BLOCK },
             memory: self.memory,
             turns: Turns::Random,
+            guarded: true,
             trouble: None,
             clock: self.clock,
         }
     }
 
     pub(super) fn known(&self, reading: Reading) -> &Known {
-        let (of, size) = match reading {
-            Reading::Blocks(_) => (&self.known[0], BLOCK),
-            Reading::Long | Reading::Windows => (&self.known[1], self.habits.read_size),
-        };
-        of.get_or_init(|| Known {
-            facts: Arc::new(Facts::of_model(&self.model, ByteCount(size), 1)),
-            guaranteed: self.model.guaranteed_reads(ByteCount(size), self.habits.slot),
-        })
+        let size = if reading.is_long() { self.habits.read_size } else { BLOCK };
+        let known = || Known::of_model(&self.model, size, self.habits.slot);
+        self.known[usize::from(reading.is_long())].get_or_init(known)
+    }
+
+    pub(super) fn known_mut(&mut self, reading: Reading) -> &mut OnceLock<Known> {
+        &mut self.known[usize::from(reading.is_long())]
+    }
+}
+
+impl Known {
+    /// Of a disk exactly as modelled.
+    pub(super) fn of_model(model: &DiskModel, size: u64, slot: Duration) -> Self {
+        Self {
+            facts: Arc::new(Facts::of_model(model, ByteCount(size), 1)),
+            guaranteed: model.guaranteed_reads(ByteCount(size), slot),
+        }
     }
 }
 
@@ -145,3 +183,68 @@ fn wanted<'a>(arrival: &'a Arrival, rules: &Rules) -> &'a Arc<Wanted> {
 }
 
 const LOOKED_AT: Duration = Duration::from_secs(120);
+
+#[cfg(test)]
+mod tests {
+    use super::super::presets::{Preset, Setup};
+    use super::*;
+
+    fn study() -> Study {
+        Setup::new(Preset::Paper, Duration::from_millis(500)).study(None)
+    }
+
+    /// The slow way: a run of its own.
+    fn by_itself(study: &Study, row: usize, number: u64) -> (bool, Tally) {
+        let (seed, scenario) = study.drawn(number);
+        let rules = study.rules(Some(study.contenders[row].policy), study.reading(row));
+        let mut station = Station::new(&rules, seed);
+        for arrival in &scenario.arrivals {
+            station.run_until(arrival.at);
+            if station.arrive(Arc::clone(wanted(arrival, &rules))).is_err() {
+                return (false, Tally::default());
+            }
+        }
+        station.finish();
+        (true, station.tally())
+    }
+
+    #[test]
+    fn who_watches_a_run_says_what_it_would_have_said_in_its_own() {
+        let study = study();
+        let mut accepted = 0;
+        for number in 0..6 {
+            let judged = study.judge(number);
+            for (row, watched) in judged.rows.iter().enumerate() {
+                let (alone, tally) = by_itself(&study, row, number);
+                assert_eq!(watched.accepted, alone, "{number}: {}", study.contenders[row].name);
+                if alone {
+                    let known =
+                        |tally: &Tally| (tally.reads, tally.late, tally.buffers, tally.busy);
+                    assert_eq!(known(&watched.tally), known(&tally), "{number}: {row}");
+                    accepted += 1;
+                }
+            }
+        }
+        assert!(accepted > 6, "only {accepted} accepted");
+    }
+
+    #[test]
+    fn all_that_is_delivered_below_95_percent_is_accepted_by_disk_time_and_in_time() {
+        let mut study = study();
+        study.contenders.retain(|contender| contender.policy == PolicyKind::TimeDomain);
+        let (mut below, mut beyond) = (0, 0);
+        for number in 0..56 {
+            let judged = study.judge(number);
+            let row = judged.rows[0];
+            assert!(!row.accepted || row.tally.late == 0, "{number}: {row:?}");
+            assert!(!row.clairvoyant || judged.fluid, "{number}: more than anybody could");
+            if judged.requested < 0.95 * judged.achieved {
+                assert!(row.accepted || !row.clairvoyant, "{number}: {judged:?}");
+                below += 1;
+            } else {
+                beyond += u32::from(row.accepted);
+            }
+        }
+        assert!(below > 20 && beyond > 10, "{below} below, {beyond} accepted beyond");
+    }
+}

@@ -10,18 +10,23 @@ use super::station::{Rules, Station, Tally, Turns, Viewer};
 use super::study::Contender;
 use super::titles::{BLOCK, ClipKind, Clips, Kept, Shelf};
 use disk::DiskModel;
-use scheduler::Facts;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::Moment;
 
 /// A row of runs against one policy.
 #[derive(Clone, Debug)]
 pub struct Stress {
-    contender: Contender,
-    /// With the titles on each.
-    disks: Vec<(DiskModel, Kept)>,
+    houses: Vec<House>,
     seed: u64,
+}
+
+/// A disk.
+#[derive(Clone, Debug)]
+struct House {
+    titles: Kept,
+    /// With small reads and large ones.
+    rules: Vec<Rules>,
 }
 
 /// What came of one run, or of many.
@@ -41,14 +46,15 @@ pub struct Strain {
 
 impl Stress {
     /// Against this policy, on the paper's two disks as fitted, or on one of one's own.
-    pub fn new(contender: Contender, model: Option<DiskModel>, seed: u64) -> Self {
+    pub fn new(contender: &Contender, model: Option<DiskModel>, seed: u64) -> Self {
         let models = model.map_or_else(|| vec![fits::small(), fits::large()], |model| vec![model]);
-        let disks = models.into_iter().map(|model| {
+        let sizes: &[u64] = if contender.blocks.is_some() { &[BLOCK] } else { &READ_SIZES };
+        let house = |model: &DiskModel| {
             let clips = Clips::fill(ClipKind::SHORT, model.capacity().0, seed);
-            let kept = Kept::some(&clips, TITLES);
-            (model, kept)
-        });
-        Self { disks: disks.collect(), contender, seed }
+            let rules = sizes.iter().map(|size| Rules::of(contender, model, *size));
+            House { titles: Kept::some(&clips, TITLES), rules: rules.collect() }
+        };
+        Self { houses: models.iter().map(house).collect(), seed }
     }
 
     /// Run number `number`: a quarter of an hour.
@@ -56,8 +62,8 @@ impl Stress {
     /// Panics when the books do not balance in the end.
     pub fn run(&self, number: u64) -> Strain {
         let mut chance = Chance::new(self.seed, number);
-        let (model, titles) = &self.disks[chance.below(self.disks.len())];
-        let rules = self.rules(model, &mut chance);
+        let house = &self.houses[chance.below(self.houses.len())];
+        let rules = Self::rules(house, &mut chance);
         let gap = log_between(&mut chance, 0.3, 30.0);
         let mut station = Station::new(&rules, chance.seed());
         let mut inside: Vec<(Viewer, Request)> = Vec::new();
@@ -66,7 +72,7 @@ impl Stress {
             now += chance.exponential(gap);
             station.run_until(Moment::ZERO + Duration::from_secs_f64(now));
             inside.retain(|(viewer, _)| station.watches(*viewer));
-            one_event(&mut station, &rules, titles, &mut inside, &mut chance);
+            one_event(&mut station, &rules, &house.titles, &mut inside, &mut chance);
         }
         station.finish();
         assert!(station.is_empty(), "run {number}: the books do not balance");
@@ -81,29 +87,15 @@ impl Stress {
         }
     }
 
-    fn rules(&self, model: &DiskModel, chance: &mut Chance) -> Rules {
-        let sizes: &[u64] =
-            if self.contender.blocks.is_some() { &[BLOCK] } else { &[256 << 10, 1 << 20, 2 << 20] };
-        let read_size = sizes[chance.below(sizes.len())];
-        let slot = Duration::from_millis(500);
-        let facts = Facts::of_model(model, ByteCount(read_size), 1);
-        let policy = self.contender.policy;
-        let guaranteed = || model.guaranteed_reads(ByteCount(read_size), slot);
+    fn rules(house: &House, chance: &mut Chance) -> Rules {
+        let rules = &house.rules[chance.below(house.rules.len())];
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
         let memory = log_between(chance, 16e6, 2e9) as u64;
         Rules {
-            model: model.clone(),
-            windows: self.contender.blocks.is_none() && policy.plans(&facts),
-            facts: Arc::new(facts),
-            slot,
             startup: Duration::from_secs_f64(chance.between(0.5, 3.0)),
-            policy: Some(policy),
-            min_read: self.contender.blocks.unwrap_or_else(guaranteed),
-            read_size,
             memory,
             turns: if chance.happens(0.4) { Turns::Worst } else { Turns::Random },
-            trouble: None,
-            clock: None,
+            ..rules.clone()
         }
     }
 }
@@ -156,6 +148,9 @@ fn log_between(chance: &mut Chance, low: f64, high: f64) -> f64 {
     chance.between(low.ln(), high.ln()).exp()
 }
 
+/// Bytes of the largest read.
+const READ_SIZES: [u64; 3] = [256 << 10, 1 << 20, 2 << 20];
+
 /// So many titles of a disk are asked for, from its first to its last zone.
 const TITLES: usize = 16;
 
@@ -167,7 +162,7 @@ mod tests {
     use scheduler::PolicyKind;
 
     fn stress(policy: PolicyKind, blocks: Option<u32>) -> Stress {
-        Stress::new(Contender { name: policy.name().into(), policy, blocks }, None, 1)
+        Stress::new(&Contender { blocks, ..Contender::long(policy) }, None, 1)
     }
 
     #[test]
@@ -191,7 +186,7 @@ mod tests {
         // What the smaller disk was seen to read at least, in slots of ordinary use.
         let observed =
             Contender { name: "observed".into(), policy: PolicyKind::VbrSim, blocks: Some(67) };
-        let stress = Stress::new(observed, Some(fits::small()), 1);
+        let stress = Stress::new(&observed, Some(fits::small()), 1);
         let late = (0..12).map(|number| stress.run(number).tally.late).sum::<u64>();
         assert!(late > 0, "the stress is too weak");
     }

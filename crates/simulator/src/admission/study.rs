@@ -19,7 +19,8 @@ use super::chance::Chance;
 use super::runs::{Known, Reading};
 use super::scenario::{Habits, Scenario, could_be_delivered};
 use super::station::Tally;
-use super::titles::{BLOCK, ClipKind, Clips, Shelf};
+use super::titles::{ClipKind, Clips, Shelf};
+use super::training::blocks_a_slot;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use std::sync::{Arc, OnceLock};
@@ -35,6 +36,13 @@ pub struct Contender {
     /// Reads of one block, so many in a slot: the paper's server. Otherwise long reads, and the
     /// reads that the model guarantees.
     pub blocks: Option<u32>,
+}
+
+impl Contender {
+    /// With long reads, as Tenuto's server.
+    pub fn long(policy: PolicyKind) -> Self {
+        Self { name: policy.name().to_owned(), policy, blocks: None }
+    }
 }
 
 /// What is studied.
@@ -100,8 +108,7 @@ pub struct Row {
 impl Study {
     /// Judges scenario number `number`.
     pub fn judge(&self, number: u64) -> Judged {
-        let seed = Chance::new(self.seed, number).seed();
-        let scenario = self.scenario(number, seed);
+        let (seed, scenario) = self.drawn(number);
         let mut rows = vec![Row::default(); self.contenders.len()];
         let blocks = self.rules(None, Reading::Blocks(self.min_read));
         let fluid = could_be_delivered(&scenario, &blocks);
@@ -127,16 +134,13 @@ impl Study {
         Judged { achieved, requested: scenario.requested, fluid, rows }
     }
 
-    /// What a server like the paper's achieves on scenario `number` of a set apart from those that
-    /// are judged: blocks a slot.
-    pub fn train(&self, number: u64) -> f64 {
-        let seed = Chance::new(self.seed ^ TRAINING, number).seed();
-        let scenario = self.scenario(number, seed);
-        let run = self.together(&scenario, Reading::Blocks(self.min_read), &mut [], seed);
-        blocks_a_slot(&run.looked_at, self.habits.slot)
+    /// Scenario number `number` of those that are judged, and what seeds its platter.
+    pub(super) fn drawn(&self, number: u64) -> (u64, Scenario) {
+        let seed = Chance::new(self.seed, number).seed();
+        (seed, self.scenario(number, seed))
     }
 
-    fn scenario(&self, number: u64, seed: u64) -> Scenario {
+    pub(super) fn scenario(&self, number: u64, seed: u64) -> Scenario {
         let mut chance = Chance::new(seed, TARGET);
         let (low, high) = AIMS[usize::try_from(number % AIMS.len() as u64).expect("small")];
         let target = self.expected * chance.between(low, high);
@@ -149,12 +153,6 @@ impl Study {
             Titles::Given(shelf) => Scenario::draw(&**shelf, &self.habits, costs, target, seed),
         }
     }
-}
-
-/// BA: the least stable mean, or what was read while the disk worked, if it was never stable.
-fn blocks_a_slot(tally: &Tally, slot: Duration) -> f64 {
-    let slots = tally.busy.as_secs_f64() / slot.as_secs_f64();
-    tally.least_mean.unwrap_or(tally.bytes as f64 / slots) / BLOCK as f64
 }
 
 impl std::fmt::Display for Titles {
@@ -175,26 +173,24 @@ impl std::fmt::Debug for Titles {
     }
 }
 
-/// Where scenarios are aimed, as parts of the bandwidth expected: mostly at what is hard.
-const AIMS: [(f64, f64); 16] = [
-    (0.40, 0.50),
+/// Where scenarios are aimed, as parts of the bandwidth expected: at each band alike, but most at
+/// those that lose some to their neighbours.
+const AIMS: [(f64, f64); 14] = [
+    (0.40, 0.49),
     (0.95, 1.00),
     (1.00, 1.05),
     (1.05, 1.10),
-    (0.50, 0.70),
-    (0.95, 1.00),
-    (1.00, 1.05),
-    (1.05, 1.10),
+    (0.50, 0.60),
+    (0.80, 0.85),
+    (0.60, 0.70),
+    (0.85, 0.90),
     (0.70, 0.80),
     (0.90, 0.95),
-    (1.00, 1.05),
+    (0.95, 1.00),
     (1.10, 1.30),
-    (0.80, 0.85),
-    (0.85, 0.90),
-    (0.90, 0.95),
+    (1.00, 1.05),
     (1.05, 1.10),
 ];
 
-// Names of sources of chance.
+// The name of a source of chance.
 const TARGET: u64 = 5;
-const TRAINING: u64 = 0x7472_6169_6e00_0000;

@@ -6,10 +6,10 @@ use crate::failure::Failure;
 use crate::out::Bar;
 use disk::DiskModel;
 use meter::viewer::Arrivals;
-use scheduler::{Facts, PolicyKind};
+use scheduler::PolicyKind;
 use simulator::admission::{
-    BLOCK, ClipKind, Clips, Contender, Group, Kept, Preset, Rules, Setup, Strain, Stress, Titles,
-    Turns, fits, long_run, long_run_report, stress_report, study_report,
+    BLOCK, ClipKind, Clips, Contender, Group, Kept, Preset, Rules, Setup, Slowed, Stress, Titles,
+    fits, long_run, long_run_report, slowing, slowing_report, stress_report, study_report,
 };
 use simulator::reproduce::Report;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ pub(crate) fn admission(args: &Args<'_>) -> Result<(), Failure> {
         "library" => wanted.bands(Preset::Library, &bar)?,
         "stress" => wanted.stress(&bar),
         "long-run" => wanted.long_run(&bar),
+        "slowing" => wanted.slowing(&bar),
         _ => wanted.bands(Preset::Paper, &bar)?,
     };
     drop(bar);
@@ -104,9 +105,9 @@ impl Wanted {
             (None, _) => vec![500, 1000, 2000].into_iter().map(Duration::from_millis).collect(),
         };
         let scenarios = self.scenarios.unwrap_or(match preset {
-            Preset::Paper => 600,
-            Preset::Large => 240,
-            Preset::Library => 32,
+            Preset::Paper => PAPER_SCENARIOS,
+            Preset::Large => LARGE_SCENARIOS,
+            Preset::Library => LIBRARY_SCENARIOS,
         });
         let mut groups = Vec::new();
         for gap in gaps {
@@ -127,94 +128,107 @@ impl Wanted {
     }
 
     fn stress(&self, bar: &Bar) -> Report {
-        let long =
-            |policy: PolicyKind| Contender { name: policy.name().to_owned(), policy, blocks: None };
+        let chosen = self.policies.iter().copied().map(Contender::long);
         let mut contenders: Vec<(Contender, Option<DiskModel>)> =
-            self.policies.iter().map(|policy| (long(*policy), self.disk.clone())).collect();
+            chosen.map(|contender| (contender, self.disk.clone())).collect();
         if contenders.is_empty() {
-            contenders.push((long(PolicyKind::TimeDomain), self.disk.clone()));
+            contenders.push((Contender::long(PolicyKind::TimeDomain), self.disk.clone()));
             let observed = Setup::new(Preset::Paper, Duration::from_millis(500)).study(None);
             let observed = observed.contenders.into_iter().rev().find(|c| c.blocks.is_some());
             let model = self.disk.clone().unwrap_or_else(fits::small);
             contenders.extend(observed.map(|contender| (contender, Some(model))));
         }
-        let runs = self.scenarios.unwrap_or(24);
+        let runs = self.scenarios.unwrap_or(STRESS_RUNS);
         let rows = contenders.into_iter().map(|(contender, model)| {
-            let name = contender.name.clone();
-            let stress = Stress::new(contender, model, self.seed);
+            let stress = Stress::new(&contender, model, self.seed);
+            let name = contender.name;
             let strains = spread(runs, |part| bar.percent(&name, part), |i| stress.run(i));
-            let mut all = Strain::default();
-            strains.into_iter().for_each(|strain| all += strain);
-            (name, all)
+            (name, strains)
         });
         stress_report(SOURCE, &rows.collect::<Vec<_>>())
     }
 
     fn long_run(&self, bar: &Bar) -> Report {
-        let model = self.disk.clone().unwrap_or_else(fits::small);
-        let titles = self.titles.clone().unwrap_or_else(|| {
-            let clips = Clips::fill(ClipKind::SHORT, model.capacity().0, self.seed);
-            Kept::some(&clips, MOST_TITLES)
-        });
+        let (model, titles) = self.house();
         let runs = self.scenarios.unwrap_or(3);
-        let mut contenders: Vec<(String, Rules)> = Vec::new();
-        let policies = if self.policies.is_empty() {
-            vec![PolicyKind::TimeDomain]
-        } else {
-            self.policies.clone()
-        };
-        for policy in policies {
-            contenders.push((policy.name().to_owned(), self.rules(&model, policy, None)));
-        }
+        let mut contenders = self.long_contenders();
         if self.policies.is_empty() {
             let study = Setup {
                 disk: self.disk.clone(),
                 ..Setup::new(Preset::Paper, Duration::from_millis(500))
             };
-            for contender in study.study(None).contenders {
-                if contender.policy == PolicyKind::VbrSim && contender.blocks.is_some() {
-                    let rules = self.rules(&model, contender.policy, contender.blocks);
-                    contenders.push((contender.name, rules));
-                }
-            }
+            let paper = |c: &Contender| c.policy == PolicyKind::VbrSim && c.blocks.is_some();
+            contenders.extend(study.study(None).contenders.into_iter().filter(paper));
         }
         let mut rows = Vec::new();
-        for (name, rules) in contenders {
+        for contender in contenders {
+            let rules = self.rules(&contender, &model);
+            let name = contender.name;
             let one = |seed| long_run(&rules, &titles, OVERLOAD, LENGTH, self.seed ^ seed);
-            rows.push((name.clone(), spread(runs, |part| bar.percent(&name, part), one)));
+            let runs = spread(runs, |part| bar.percent(&name, part), one);
+            rows.push((name, runs));
         }
         long_run_report(SOURCE, self.memory.unwrap_or(LONG_RUN_MEMORY), &rows)
     }
 
-    fn rules(&self, model: &DiskModel, policy: PolicyKind, blocks: Option<u32>) -> Rules {
-        let read_size = if blocks.is_some() { BLOCK } else { self.read_size.unwrap_or(1 << 20) };
-        let facts = Facts::of_model(model, ByteCount(read_size), 1);
-        let slot = Duration::from_millis(500);
+    fn slowing(&self, bar: &Bar) -> Report {
+        let (model, titles) = self.house();
+        let mut cases = Vec::new();
+        for contender in self.long_contenders() {
+            for guarded in [true, false] {
+                cases.push((contender.name.clone(), guarded, self.rules(&contender, &model)));
+            }
+        }
+        let runs = spread(
+            cases.len() as u64,
+            |part| bar.percent("a disk that slows down", part),
+            |case| {
+                let (name, guarded, rules) = &cases[usize::try_from(case).expect("few")];
+                let rules = Rules { guarded: *guarded, ..rules.clone() };
+                let phases = slowing(&rules, &titles, TIMES_SLOWER, SLOWING_STEP, self.seed);
+                Slowed { name: name.clone(), guarded: *guarded, phases }
+            },
+        );
+        slowing_report(SOURCE, TIMES_SLOWER, &runs)
+    }
+
+    /// A disk, and titles that are asked for again and again.
+    fn house(&self) -> (DiskModel, Kept) {
+        let model = self.disk.clone().unwrap_or_else(fits::small);
+        let titles = self.titles.clone().unwrap_or_else(|| {
+            let clips = Clips::fill(ClipKind::SHORT, model.capacity().0, self.seed);
+            Kept::some(&clips, MOST_TITLES)
+        });
+        (model, titles)
+    }
+
+    /// Those named, or the default policy.
+    fn long_contenders(&self) -> Vec<Contender> {
+        let default = [PolicyKind::TimeDomain];
+        let policies = if self.policies.is_empty() { &default[..] } else { &self.policies };
+        policies.iter().copied().map(Contender::long).collect()
+    }
+
+    fn rules(&self, contender: &Contender, model: &DiskModel) -> Rules {
         Rules {
-            windows: blocks.is_none() && policy.plans(&facts),
-            min_read: blocks.unwrap_or_else(|| model.guaranteed_reads(ByteCount(read_size), slot)),
-            model: model.clone(),
-            facts: Arc::new(facts),
-            slot,
-            startup: Duration::from_secs(1),
-            policy: Some(policy),
-            read_size,
             memory: self.memory.unwrap_or(LONG_RUN_MEMORY),
-            turns: Turns::Random,
-            trouble: None,
             clock: Some(clock),
+            ..Rules::of(contender, model, self.read_size.unwrap_or(1 << 20))
         }
     }
 }
 
 fn policies(typed: Option<String>) -> Result<Vec<PolicyKind>, Failure> {
+    if typed.as_deref().map(str::trim) == Some("all") {
+        return Ok(PolicyKind::all().filter(|policy| *policy != PolicyKind::None).collect());
+    }
     let names = typed.iter().flat_map(|text| text.split(',')).map(str::trim);
     names
         .map(|name| {
             PolicyKind::named(name).ok_or_else(|| {
                 let known: Vec<&str> = PolicyKind::all().map(PolicyKind::name).collect();
                 Failure::usage(format!("--policy: '{name}' is not a policy"))
-                    .hint(format!("there are {}", known.join(", ")))
+                    .hint(format!("there are {}; or 'all'", known.join(", ")))
             })
         })
         .collect()
@@ -283,6 +297,18 @@ const LARGEST_READ: u64 = 64 << 20;
 
 /// A long run asks for titles again and again: so many are kept.
 const MOST_TITLES: usize = 64;
+
+/// So that some 1,000 or more fall into each band near the limit.
+const PAPER_SCENARIOS: u64 = 10_500;
+const LARGE_SCENARIOS: u64 = 3_000;
+const LIBRARY_SCENARIOS: u64 = 60;
+/// More than ten million reads.
+const STRESS_RUNS: u64 = 360;
+
+/// By so much the disk slows down ...
+const TIMES_SLOWER: f64 = 1.5;
+/// ... in a run that is looked at every ten seconds.
+const SLOWING_STEP: Duration = Duration::from_secs(10);
 
 const OVERLOAD: f64 = 2.0;
 const LENGTH: Duration = Duration::from_secs(45 * 60);

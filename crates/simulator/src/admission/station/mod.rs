@@ -98,6 +98,15 @@ impl<'a> Station<'a> {
         self.tally
     }
 
+    /// Stretches of slots in which the disk was never idle: the reads completed in each.
+    pub(super) fn into_stretches(self) -> Vec<Vec<u32>> {
+        self.busy.into_stretches()
+    }
+
+    pub(super) fn rules(&self) -> &'a Rules {
+        self.rules
+    }
+
     /// What time it is.
     pub fn now(&self) -> Moment {
         self.now
@@ -111,11 +120,6 @@ impl<'a> Station<'a> {
     /// By how much more than the model says everything is charged now: 0 is not at all.
     pub fn behind(&self) -> f64 {
         self.facts.behind as f64 / 1024.0
-    }
-
-    /// What is booked and not read yet: bytes.
-    pub fn unread(&self) -> u64 {
-        self.books.unread()
     }
 
     /// A viewer asks for this, now.
@@ -257,7 +261,7 @@ impl<'a> Station<'a> {
             self.shown(slot, reads);
         }
         self.books.advance(current);
-        self.busy.note_mean(self.now, self.rules.slot, &mut self.tally);
+        self.busy.slot_ends(self.now, self.rules.slot, &mut self.tally);
     }
 }
 

@@ -130,6 +130,7 @@ impl Station<'_> {
         let deadline = piece.due.next().start(self.rules.slot);
         let took = flight.finish.since(flight.begun);
         self.tally.reads += 1;
+        self.busy.reads();
         self.tally.bytes += u64::from(piece.len);
         self.tally.busy += took;
         self.tally.transfer += Duration::from_nanos(piece.transfer.into());
@@ -172,7 +173,7 @@ impl Station<'_> {
             return;
         };
         self.guard.swept(costs.batch(sweep.reads, sweep.transfer), sweep.took);
-        if self.facts.behind != self.guard.behind() {
+        if self.rules.guarded && self.facts.behind != self.guard.behind() {
             std::sync::Arc::make_mut(&mut self.facts).behind = self.guard.behind();
         }
     }

@@ -1,12 +1,15 @@
 //! How a disk is used in a run: what is known of it, who is let in, how it is read, and what goes
 //! wrong with it.
 
+use super::super::presets::{UNLIMITED, facts};
 use super::super::requests::Read;
+use super::super::study::Contender;
+use super::super::titles::BLOCK;
 use disk::DiskModel;
 use scheduler::{Facts, PieceDue, PolicyKind};
 use std::sync::Arc;
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::{ByteCount, Moment, SlotIndex};
 
 /// How the disk is used.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub struct Rules {
     pub memory: u64,
     /// How long the platter lets every read wait.
     pub turns: Turns,
+    /// Whether everything is charged more once the disk takes longer than it was charged.
+    pub guarded: bool,
     /// A time in which the disk is slower than its model.
     pub trouble: Option<Trouble>,
     /// A clock, to say how long decisions take; without one they are taken to take none.
@@ -59,6 +64,30 @@ pub struct Trouble {
 }
 
 impl Rules {
+    /// Those of a contender: its reads (of at most `read_size`, if it does not read single
+    /// blocks), slots of 500 ms, a second to start, buffers for everything.
+    pub fn of(contender: &Contender, model: &DiskModel, read_size: u64) -> Self {
+        let (policy, blocks) = (contender.policy, contender.blocks);
+        let read_size = if blocks.is_some() { BLOCK } else { read_size };
+        let slot = Duration::from_millis(500);
+        let facts = facts(model, policy, read_size);
+        Self {
+            windows: blocks.is_none() && policy.plans(&facts),
+            min_read: blocks.unwrap_or_else(|| model.guaranteed_reads(ByteCount(read_size), slot)),
+            model: model.clone(),
+            facts,
+            slot,
+            startup: Duration::from_secs(1),
+            policy: Some(policy),
+            read_size,
+            memory: UNLIMITED,
+            turns: Turns::Random,
+            guarded: true,
+            trouble: None,
+            clock: None,
+        }
+    }
+
     /// The slot in which a viewer who came at `now` sees the first frame.
     pub(crate) fn first_slot(&self, now: Moment) -> SlotIndex {
         let ready = now + self.startup;

@@ -33,6 +33,24 @@ pub struct Tally {
     pub least_mean: Option<f64>,
 }
 
+impl Tally {
+    /// What has happened since `before`; extremes are those of the whole time.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            admitted: self.admitted - before.admitted,
+            refused: self.refused - before.refused,
+            decisions: self.decisions - before.decisions,
+            deciding: self.deciding - before.deciding,
+            reads: self.reads - before.reads,
+            bytes: self.bytes - before.bytes,
+            late: self.late - before.late,
+            busy: self.busy - before.busy,
+            transfer: self.transfer - before.transfer,
+            ..*self
+        }
+    }
+}
+
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.admitted += other.admitted;
@@ -54,10 +72,14 @@ impl std::ops::AddAssign for Tally {
 }
 
 /// How long the disk has been busy without a pause since it began.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Busy {
     began: Option<Moment>,
     paused: bool,
+    /// In this slot.
+    idle: bool,
+    reads: u32,
+    stretches: Vec<Vec<u32>>,
 }
 
 impl Busy {
@@ -68,11 +90,22 @@ impl Busy {
 
     /// There is nothing to read.
     pub(super) fn pauses(&mut self) {
-        self.paused = true;
+        (self.paused, self.idle) = (true, true);
     }
 
-    /// A slot has ended: notes the mean.
-    pub(super) fn note_mean(&self, now: Moment, slot: Duration, tally: &mut Tally) {
+    /// A read is complete.
+    pub(super) fn reads(&mut self) {
+        self.reads += 1;
+    }
+
+    /// A slot has ended: notes its reads and the mean.
+    pub(super) fn slot_ends(&mut self, now: Moment, slot: Duration, tally: &mut Tally) {
+        match self.stretches.last_mut() {
+            Some(stretch) if !self.idle => stretch.push(self.reads),
+            Some(stretch) if stretch.is_empty() => {}
+            _ => self.stretches.push(Vec::new()),
+        }
+        (self.idle, self.reads) = (false, 0);
         let Some(began) = self.began else { return };
         let ran = now.since(began);
         if self.paused || ran < STABLE {
@@ -80,6 +113,11 @@ impl Busy {
         }
         let mean = tally.bytes as f64 / (ran.as_secs_f64() / slot.as_secs_f64());
         tally.least_mean = Some(tally.least_mean.map_or(mean, |least| least.min(mean)));
+    }
+
+    /// Stretches of whole slots in which the disk was never idle: the reads completed in each.
+    pub(super) fn into_stretches(self) -> Vec<Vec<u32>> {
+        self.stretches
     }
 }
 

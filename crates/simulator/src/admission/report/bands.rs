@@ -1,12 +1,12 @@
-//! Judged scenarios as tables and figures.
+//! Judged scenarios by bands of load: who accepts how many, with how many buffers, and was anybody
+//! late.
 
-use super::long_run::Sold;
-use super::station::Tally;
-use super::stress::Strain;
-use super::study::{Judged, Study};
-use super::titles::BLOCK;
+use super::super::station::Tally;
+use super::super::study::{Contender, Judged, Study};
+use super::super::titles::BLOCK;
 use crate::reproduce::{Cell, Figure, Report, Table};
 use meter::report::{Plot, Series, Shape};
+use std::time::Duration;
 
 /// The scenarios of one arrival rate.
 #[derive(Clone, Debug)]
@@ -39,21 +39,26 @@ pub fn study_report(source: &'static str, groups: &[Group]) -> Report {
             buffers.rows.push(group.row(&gap, name, |band| most_buffers(band, number)));
             totals.rows.push(group.totals(&gap, name, number));
             if contender.blocks.is_none() {
-                group.shares(&gap, name, number, &mut share);
+                shares(&gap, name, number, std::slice::from_ref(group), &mut share);
             }
         }
-        for (blocks, name) in [(true, "delivered, 64 KiB reads"), (false, "delivered, long reads")]
-        {
-            let of_kind = group.study.contenders.iter().position(|c| c.blocks.is_some() == blocks);
-            if let Some(number) = of_kind {
-                accepted.rows.push(group.row(&gap, name, |band| {
+        for (name, number) in group.study.servers() {
+            accepted.rows.push(
+                group.row(&gap, &name, |band| {
                     percent(band, |judged| judged.rows[number].clairvoyant)
-                }));
-            }
+                }),
+            );
         }
         accepted.rows.push(group.row(&gap, "fluid bound", |band| percent(band, |j| j.fluid)));
     }
-    let figures = groups.iter().map(Group::figure).collect();
+    if let [first, _, ..] = groups {
+        for (number, contender) in first.study.contenders.iter().enumerate() {
+            if contender.blocks.is_none() {
+                shares("all", &contender.name, number, groups, &mut share);
+            }
+        }
+    }
+    let figures = groups.iter().flat_map(|group| [group.accepted(), group.buffers()]).collect();
     Report {
         source,
         method: method(groups),
@@ -72,30 +77,6 @@ impl Group {
     fn row(&self, gap: &str, name: &str, cell: impl Fn(&[&Judged]) -> Cell) -> Vec<Cell> {
         let bands = BANDS.iter().map(|band| cell(&self.band(*band)));
         [gap.into(), name.into()].into_iter().chain(bands).collect()
-    }
-
-    fn shares(&self, gap: &str, name: &str, number: usize, table: &mut Table) {
-        for (title, band) in SHARE_BANDS {
-            let band = self.band(*band);
-            let delivered = band.iter().filter(|judged| judged.rows[number].clairvoyant).count();
-            let both =
-                |judged: &&&Judged| judged.rows[number].accepted && judged.rows[number].clairvoyant;
-            let accepted = band.iter().filter(both).count();
-            let share = if delivered == 0 {
-                Cell::Missing
-            } else {
-                Cell::Number(accepted as f64 / delivered as f64, 3)
-            };
-            table.rows.push(vec![
-                gap.into(),
-                name.into(),
-                (*title).into(),
-                Cell::Count(band.len() as u64),
-                Cell::Count(delivered as u64),
-                Cell::Count(accepted as u64),
-                share,
-            ]);
-        }
     }
 
     fn totals(&self, gap: &str, name: &str, number: usize) -> Vec<Cell> {
@@ -122,27 +103,23 @@ impl Group {
         ]
     }
 
-    fn figure(&self) -> Figure {
+    fn accepted(&self) -> Figure {
         let gap = self.study.habits.gap;
         let line = |name: &str, of: &dyn Fn(&Judged) -> bool| Series {
             name: name.to_owned(),
             shape: Shape::Line,
-            points: BANDS.iter().filter_map(|band| self.point(*band, of)).collect(),
+            points: self.points(|band| percent(band, of)),
         };
         let contenders = self.study.contenders.iter().enumerate();
         let mut series: Vec<Series> = contenders
             .map(|(i, contender)| line(&contender.name, &|judged| judged.rows[i].accepted))
             .collect();
-        if let Some(last) = self.study.contenders.len().checked_sub(1) {
-            series.push(line("delivered, long reads", &|judged| judged.rows[last].clairvoyant));
+        for (name, number) in self.study.servers() {
+            series.push(line(&name, &|judged| judged.rows[number].clairvoyant));
         }
+        series.push(line("fluid bound", &|judged| judged.fluid));
         Figure {
-            name: match gap.as_millis() {
-                500 => "accepted-500ms",
-                1000 => "accepted-1s",
-                2000 => "accepted-2s",
-                _ => "accepted",
-            },
+            name: figure_names(gap).0,
             plot: Plot {
                 title: format!("A request every {} in the mean", units::show_duration(gap)),
                 x_label: "bandwidth requested, % of bandwidth achieved".into(),
@@ -158,76 +135,72 @@ impl Group {
         }
     }
 
-    fn point(&self, band: (f64, f64), of: &dyn Fn(&Judged) -> bool) -> Option<(f64, f64)> {
-        let inside = self.band(band);
-        let middle = (band.0.max(40.0) + band.1) / 2.0;
-        match percent(&inside, of) {
-            Cell::Number(percent, _) => Some((middle, percent)),
-            _ => None,
+    fn buffers(&self) -> Figure {
+        let gap = self.study.habits.gap;
+        let line = |(number, contender): (usize, &Contender)| Series {
+            name: contender.name.clone(),
+            shape: Shape::Line,
+            points: self.points(|band| most_buffers(band, number)),
+        };
+        Figure {
+            name: figure_names(gap).1,
+            plot: Plot {
+                title: format!("A request every {} in the mean", units::show_duration(gap)),
+                x_label: "bandwidth requested, % of bandwidth achieved".into(),
+                y_label: "buffers of 64 KiB, 99th percentile".into(),
+                series: self.study.contenders.iter().enumerate().map(line).collect(),
+            },
+            explanation: "Of the scenarios that were accepted, the most buffers held at once, in 99 of                           100 no more than this. A disk that is ahead reads on for as long as there                           are buffers."
+                .into(),
         }
     }
-}
 
-/// What came of a stress.
-pub fn stress_report(source: &'static str, rows: &[(String, Strain)]) -> Report {
-    let mut table = Table::new("stress", "Under stress", STRESS);
-    for (name, strain) in rows {
-        let tally = strain.tally;
-        table.row([
-            name.as_str().into(),
-            strain.runs.into(),
-            strain.worst.into(),
-            tally.admitted.into(),
-            tally.refused.into(),
-            tally.reads.into(),
-            tally.late.into(),
-            Cell::Number(tally.latest.as_secs_f64() * 1e3, 1),
-            strain.broken.into(),
-            strain.broken_worst.into(),
-        ]);
-    }
-    Report {
-        source,
-        method: STRESS_METHOD.into(),
-        tables: vec![table],
-        notes: Vec::new(),
-        figures: Vec::new(),
-    }
-}
-
-/// What came of long runs with so much memory.
-pub fn long_run_report(source: &'static str, memory: u64, rows: &[(String, Vec<Sold>)]) -> Report {
-    let mut table = Table::new("long_run", "Sold in the long run, % of the media rate", LONG_RUN);
-    for (name, runs) in rows {
-        let mut tally = Tally::default();
-        runs.iter().for_each(|run| tally += run.tally);
-        let mean = |of: fn(&Sold) -> f64| {
-            100.0 * runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
+    /// A point in the middle of each band that has one.
+    fn points(&self, of: impl Fn(&[&Judged]) -> Cell) -> Vec<(f64, f64)> {
+        let point = |band: &(f64, f64)| {
+            let middle = (band.0.max(40.0) + band.1) / 2.0;
+            match of(&self.band(*band)) {
+                Cell::Number(number, _) => Some((middle, number)),
+                Cell::Count(count) => Some((middle, count as f64)),
+                _ => None,
+            }
         };
-        let least = runs.iter().map(|run| 100.0 * run.load).fold(f64::INFINITY, f64::min);
-        table.row([
-            name.as_str().into(),
-            Cell::Count(runs.len() as u64),
-            Cell::Number(mean(|run| run.offered), 1),
-            Cell::Number(mean(|run| run.load), 1),
-            Cell::Number(least, 1),
-            tally.admitted.into(),
-            tally.refused.into(),
-            tally.reads.into(),
-            tally.late.into(),
+        BANDS.iter().filter_map(point).collect()
+    }
+}
+
+fn shares(gap: &str, name: &str, number: usize, groups: &[Group], table: &mut Table) {
+    for (title, band) in SHARE_BANDS {
+        let band: Vec<&Judged> = groups.iter().flat_map(|group| group.band(*band)).collect();
+        let delivered = band.iter().filter(|judged| judged.rows[number].clairvoyant).count();
+        let both =
+            |judged: &&&Judged| judged.rows[number].accepted && judged.rows[number].clairvoyant;
+        let accepted = band.iter().filter(both).count();
+        let share = if delivered == 0 {
+            Cell::Missing
+        } else {
+            Cell::Number(accepted as f64 / delivered as f64, 3)
+        };
+        table.rows.push(vec![
+            gap.into(),
+            name.into(),
+            (*title).into(),
+            Cell::Count(band.len() as u64),
+            Cell::Count(delivered as u64),
+            Cell::Count(accepted as u64),
+            share,
         ]);
     }
-    let memory = units::ByteCount(memory);
-    Report {
-        source,
-        method: format!(
-            "45 minutes with {memory} of buffers, viewers who ask for twice what the disk could \
-             transfer. The load is the part of the last 35 minutes in which bytes of admitted \
-             viewers passed the head, exact to the zone: 100 % would leave no time for the arm."
-        ),
-        tables: vec![table],
-        notes: Vec::new(),
-        figures: Vec::new(),
+}
+
+fn figure_names(gap: Duration) -> (&'static str, &'static str) {
+    match gap.as_millis() {
+        100 => ("accepted-100ms", "buffers-100ms"),
+        250 => ("accepted-250ms", "buffers-250ms"),
+        500 => ("accepted-500ms", "buffers-500ms"),
+        1000 => ("accepted-1s", "buffers-1s"),
+        2000 => ("accepted-2s", "buffers-2s"),
+        _ => ("accepted", "buffers"),
     }
 }
 
@@ -329,37 +302,6 @@ const TOTALS: &[(&str, &str)] = &[
     ("latest_ms", ">by at most, ms"),
     ("decision_us", ">decision, us"),
 ];
-
-const LONG_RUN: &[(&str, &str)] = &[
-    ("policy", "policy"),
-    ("runs", ">runs"),
-    ("offered", ">offered"),
-    ("load", ">accepted"),
-    ("least", ">least of a run"),
-    ("admitted", ">admitted"),
-    ("refused", ">refused"),
-    ("reads", ">reads"),
-    ("late", ">late"),
-];
-
-const STRESS: &[(&str, &str)] = &[
-    ("policy", "policy"),
-    ("runs", ">runs"),
-    ("worst", ">worst rotation"),
-    ("admitted", ">admitted"),
-    ("refused", ">refused"),
-    ("reads", ">reads"),
-    ("late", ">late"),
-    ("latest_ms", ">by at most, ms"),
-    ("broken", ">broken runs"),
-    ("broken_worst", ">of worst rotation"),
-];
-
-const STRESS_METHOD: &str = "Each run: a quarter of an hour on one of the disks, a viewer every 0.3 to \
-     30 s, 16 MB to 2 GB of buffers, a start-up of 0.5 to 3 s, reads of up to 256 KiB to 2 MiB (64 KiB \
-     where blocks are counted); of ten events one is a viewer who leaves and one or two are viewers \
-     who jump; in two runs of five every rotation is a whole one. A late read is one of a viewer who \
-     was let in and is still there, done after its deadline.";
 
 const NOTES: &[&str] = &[
     "A scenario counts as accepted only if every request in it is. Delivered: the same scheduler lets \
