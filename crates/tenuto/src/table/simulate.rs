@@ -50,9 +50,10 @@ same on every machine. docs/concepts/admission.md shows and explains the outcome
             .bad("simulate admission --store", "--store needs a value"),
         Row::option("scenarios", Value::Count(1, 10_000_000), "Scenarios for each arrival rate")
             .long(
-                "Runs, with --preset stress and long-run; --preset slowing is one. Without it: 15000 \
-                 for paper, so that more than 1000 fall into each band (about seven minutes of two \
-                 cores), 3000 for large, 60 for library, and 360 runs of stress. 600 show the shape.",
+                "Runs, with --preset stress and long-run; --preset slowing is one. Without it: 10500 \
+                 for paper, so that more than 1000 fall into each band near the limit (about six \
+                 minutes of two cores), 3000 for large, 60 for library, and 360 runs of stress. 560 \
+                 show the shape.",
             )
             .example("simulate admission --scenarios 6000")
             .bad(
