@@ -12,7 +12,7 @@ CARGO := scripts/rust.sh cargo
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test lint demo docs install clean
+.PHONY: help deps build agent test lint demo docs install clean
 
 help: ## show this
 	@echo "make TARGET, where TARGET is one of"
@@ -27,6 +27,17 @@ deps: ## install what is missing: system packages (scripts/packages.txt) and Rus
 build: ## build target/release/tenuto
 	@scripts/deps.sh build
 	$(CARGO) build --release --locked --package tenuto
+
+# Statically linked: copied to any Linux of this architecture, it runs.
+MUSL := $(shell uname -m)-unknown-linux-musl
+
+agent: ## build one static program for any Linux, target/agent/tenuto
+	@scripts/deps.sh build agent
+	scripts/rust.sh rustup target add $(MUSL)
+	$(CARGO) build --release --locked --package tenuto --target $(MUSL)
+	install -D -m 755 target/$(MUSL)/release/tenuto target/agent/tenuto
+	strip target/agent/tenuto
+	@ls -l target/agent/tenuto
 
 test: ## format, lints, the checks of the house, and every test
 	@scripts/deps.sh build demo test

@@ -11,6 +11,7 @@
 pub mod blame;
 pub mod capacity;
 pub mod compare;
+pub mod fleet;
 pub mod log;
 pub mod profiles;
 pub mod ramp;

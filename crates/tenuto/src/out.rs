@@ -35,6 +35,11 @@ pub(crate) fn note(text: &str) {
     eprintln!("note: {}", plain(text));
 }
 
+/// A line for a program that started this one.
+pub(crate) fn signal(text: &str) {
+    eprintln!("{text}");
+}
+
 /// Says why the command ends.
 pub(crate) fn complain(failure: &Failure) {
     if !failure.sentence.is_empty() {

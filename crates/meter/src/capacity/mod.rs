@@ -13,11 +13,14 @@
 //! Where the longer run fails, a slight overload has taken its time to show: the search goes on with
 //! long runs only. Steps up are fourfold, so that 4,096 streams take seven and leave enough for the rest.
 //!
-//! [`Search`] only says what to try next; [`Rule`] says what counts as held. Neither reads.
+//! [`Search`] only says what to try next; [`Rule`] says what counts as held. Neither reads. [`Known`] is
+//! what the search is judged by.
 
+mod known;
 mod rule;
 mod search;
 
+pub use known::Known;
 pub use rule::{Rule, at_most};
 pub use search::{Found, Purpose, Search, Step, Verdict};
 

@@ -2,39 +2,8 @@
 
 use super::*;
 
-/// A storage that holds so many streams, and lies sometimes.
-struct Known {
-    capacity: u32,
-    chance: fastrand::Rng,
-    noise: f64,
-}
-
-impl Known {
-    /// With `noise` 0.01: one run in a hundred that should hold meets a neighbour and fails, one in
-    /// a hundred that should fail holds all the same if the overload is below 5 %, and what is
-    /// delivered varies by 1 % to either side. A long run is three short ones: it meets a
-    /// neighbour in any of them, and holds by accident only if all three do.
-    fn answer(&mut self, Step { streams, long, .. }: Step) -> Found {
-        let fits = streams <= self.capacity;
-        let length = if long { 3 } else { 1 };
-        let mut accidents = (0..length).map(|_| self.chance.f64() < self.noise);
-        let lies = if fits { accidents.any(|is| is) } else { accidents.all(|is| is) };
-        let slight = f64::from(streams) < f64::from(self.capacity) * 1.05 + 1.5;
-        let held = if fits { !lies } else { lies && slight };
-        let varied = 1.0 + self.noise * (self.chance.f64() * 2.0 - 1.0);
-        let delivered = (f64::from(self.capacity) * varied).min(f64::from(streams));
-        Found { held, delivered }
-    }
-}
-
 fn searched(known: &mut Known) -> (Verdict, Vec<Step>) {
-    let mut search = Search::new(4096, 20);
-    let mut steps = Vec::new();
-    while let Some(step) = search.step() {
-        steps.push(step);
-        search.report(step, known.answer(step));
-    }
-    (search.verdict(), steps)
+    known.searched(4096, 20)
 }
 
 fn known(capacity: u32, noise: f64, seed: u64) -> Known {
@@ -55,11 +24,9 @@ fn without_noise_every_capacity_is_found_and_confirmed() {
 fn with_noise_it_is_exact_nearly_always_and_hardly_ever_too_high() {
     let (mut exact, mut above, mut confirmed, mut probes) = (0, 0, 0, 0);
     for seed in 0..1000 {
-        // As many small capacities as large ones, by powers of two.
-        let mut chance = fastrand::Rng::with_seed(seed);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 4096")]
-        let capacity = (chance.f64() * 4096f64.ln()).exp().round() as u32;
-        let (verdict, _) = searched(&mut known(capacity, 0.01, seed));
+        let mut storage = Known::drawn(4096, 0.01, seed);
+        let capacity = storage.capacity;
+        let (verdict, _) = searched(&mut storage);
         exact += u32::from(verdict.streams == capacity);
         above += u32::from(verdict.streams > capacity);
         confirmed += u32::from(verdict.confirmed);

@@ -13,6 +13,7 @@ mod lee;
 mod lee_rate_vs_unit;
 mod lee_streams;
 mod makaroff;
+mod meter_capacity;
 mod report;
 mod scheduled;
 
@@ -70,6 +71,11 @@ pub const ALL: &[Reproduction] = &[
         name: "makaroff-figure2",
         about: "Scenarios admitted on the larger disk, by load",
         run: makaroff::figure2,
+    },
+    Reproduction {
+        name: "meter-capacity",
+        about: "How often the meter's search finds a capacity that is known",
+        run: meter_capacity::run,
     },
 ];
 

@@ -24,6 +24,16 @@ pub(crate) fn named(name: &str) -> Result<Profile, Failure> {
     text.parse().map_err(|error| Failure::of(&format!("{name}: {error}")))
 }
 
+/// Its file, of either.
+pub(crate) fn text_of(name: &str) -> Result<String, Failure> {
+    if let Some(text) = profiles::text(name) {
+        return Ok(text.to_owned());
+    }
+    named(name)?;
+    std::fs::read_to_string(name)
+        .map_err(|error| Failure::new(format!("cannot read {name}: {error}")))
+}
+
 pub(crate) fn profiles(args: &Args<'_>) -> Result<(), Failure> {
     let name: Option<String> = args.maybe("NAME");
     if args.has("toml") {

@@ -4,7 +4,7 @@ use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable};
 use crate::commands::meter_target::{Spot, Target, Traffic};
-use crate::commands::{meter_profiles, meter_record};
+use crate::commands::{meter_fleet, meter_hold, meter_profiles, meter_record};
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table, facts};
 use crate::show;
@@ -40,6 +40,9 @@ pub(super) struct Probe {
 }
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
+    if meter_fleet::is_wanted(args) {
+        return meter_fleet::run(args);
+    }
     let asked = Asked::new(args)?;
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
@@ -47,7 +50,9 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let streams: u32 = args.count("streams");
     let target = asked.open(streams, &stop, &bar)?;
     let plan = asked.plan(streams, asked.duration, &target)?;
+    let mut held = meter_hold::hold(args, &stop)?;
     let mut show = |progress: Progress| {
+        held.tell(&progress);
         bar.say(&format!("{}, {} late", time(progress.elapsed), progress.late));
         !stop.load(Ordering::Relaxed)
     };

@@ -4,8 +4,11 @@ mod calibrate;
 mod disk_show;
 mod emulation;
 mod meter;
+mod meter_agent;
 mod meter_blame;
 mod meter_compare;
+mod meter_fleet;
+mod meter_hold;
 mod meter_profile_from;
 mod meter_profiles;
 mod meter_ramp;
@@ -58,6 +61,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("ramp", inner) => meter_ramp::ramp(&Args(inner)),
             ("transfers", inner) => meter_transfers::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
+            ("agent", inner) => meter_agent::run(&Args(inner)),
             ("compare", inner) => meter_compare::run(&Args(inner)),
             ("profile-from", inner) => meter_profile_from::run(&Args(inner)),
             ("profiles", inner) => meter_profiles::profiles(&Args(inner)),

@@ -69,3 +69,35 @@ sar: sar -d -p 1 60 > TRACE; rates and a mean size only, all taken as sequential
         json("meter profile-from day.strace --json", "meter profile-from a --json=x"),
     ],
 };
+
+pub(super) const AGENT: Command = Command {
+    name: "agent",
+    about: "Measure on this machine for `meter run --agents` elsewhere",
+    long: "\
+Waits for a controller that knows the token, and runs what it asks for: `meter run` on a target inside of \
+DIR, never anywhere else, never with --destructive. Both prove the token to each other (HMAC-SHA256) and \
+seal every message with it; nothing is encrypted. One measurement at a time; it ends when its controller \
+is gone. Stop the agent with Ctrl-C.",
+    inner: &[],
+    rows: &[
+        Row::many("DIR", Value::Path, "Directories that it may touch")
+            .example("meter agent /mnt/films --token-file secret")
+            .bad("meter agent", "DIR is missing"),
+        Row::option("listen", Value::Address, "Where controllers connect")
+            .default("127.0.0.1:7070")
+            .long("0.0.0.0:7070 opens it to the network; port 0 takes any free port.")
+            .example("meter agent /mnt/films --token-file secret --listen 0.0.0.0:7070")
+            .bad(
+                "meter agent /mnt --listen 7070",
+                "--listen: '7070' is not an address such as 127.0.0.1:8080 or [::]:8080",
+            ),
+        Row::option("token-file", Value::Path, "Holds what controllers must know, too")
+            .long("16 bytes or more: head -c 32 /dev/urandom | base64 > secret; chmod 600 secret")
+            .example("meter agent /mnt/films --token-file secret")
+            .bad("meter agent /mnt --token-file", "--token-file needs a value"),
+        Row::switch("stdio", "Speak on standard input and output; the token is the first line")
+            .long("As `meter run --hosts` starts it through ssh.")
+            .example("meter agent /mnt/films --stdio")
+            .bad("meter agent /mnt --stdio=x", "--stdio takes no value"),
+    ],
+};

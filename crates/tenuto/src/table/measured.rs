@@ -164,6 +164,32 @@ itself is counted apart; a run with more than one such frame in a thousand is no
                     "meter run --duration 60",
                     "--duration: '60' is not a time such as 500ms, 2s or 1h",
                 ),
+            Row::option("agents", Value::Text, "Run on these agents: ADDRESS,ADDRESS")
+                .long(
+                    "Streams are shared out among them; --target is a directory on each. `tenuto meter \
+                     agent` makes one. An agent that is lost makes the run invalid.",
+                )
+                .example("meter run --profile xdcam422 --target /mnt/films --agents 10.0.0.1:7070,10.0.0.2:7070")
+                .bad("meter run --agents", "--agents needs a value"),
+            Row::option("hosts", Value::Text, "Run on these hosts, by ssh: HOST,HOST")
+                .long(
+                    "Copies this program there, starts it as an agent, and removes it afterwards. ssh must \
+                     ask nothing.",
+                )
+                .example("meter run --profile xdcam422 --target /mnt/films --hosts edit1,edit2")
+                .bad("meter run --hosts", "--hosts needs a value"),
+            Row::option("token-file", Value::Path, "What these --agents know, too")
+                .example("meter run --profile xdcam422 --agents 10.0.0.1:7070 --token-file secret")
+                .bad("meter run --token-file", "--token-file needs a value"),
+            Row::option("workers", Value::Count(1, 256), "Processes on each agent")
+                .default("1")
+                .long("Streams are shared out among them. Each makes files of --size for itself.")
+                .example("meter run --profile xdcam422 --agents 10.0.0.1:7070 --workers 4")
+                .bad("meter run --workers 0", "--workers: '0' is not a whole number from 1 to 256"),
+            Row::switch("hold", "Prepare, say `ready`, and begin at a line of standard input")
+                .long("For who starts several at once, as agents do. At the end of standard input it stops.")
+                .example("meter run --profile xdcam422 --target /mnt/films --hold")
+                .bad("meter run --hold=x", "--hold takes no value"),
         ]
     ),
 };

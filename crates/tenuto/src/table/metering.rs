@@ -1,6 +1,6 @@
 //! Measuring disks from outside.
 
-use super::analysis::{COMPARE, PROFILE_FROM};
+use super::analysis::{AGENT, COMPARE, PROFILE_FROM};
 use super::measured::{CAPACITY, METHODS, RAMP, RUN, TRANSFERS};
 use super::{Command, Row, Value, json};
 
@@ -11,7 +11,7 @@ const METER: Command = Command {
     about: "Measure what disks, files and file systems hold",
     long: "",
     rows: &[],
-    inner: &[CAPACITY, RUN, TRANSFERS, RAMP, PROFILES, ROUNDS, COMPARE, PROFILE_FROM],
+    inner: &[CAPACITY, RUN, TRANSFERS, RAMP, PROFILES, ROUNDS, COMPARE, PROFILE_FROM, AGENT],
 };
 
 const ROUNDS: Command = Command {

@@ -5,6 +5,7 @@
 //! `cargo test -p tenuto --test cli NAME`.
 
 mod emulated;
+mod fleet;
 mod measuring;
 mod plans;
 mod program;

@@ -1,0 +1,219 @@
+//! An agent: waits for a controller, and runs workers for it.
+
+use super::channel::{self, Token, WireError};
+use super::messages::{About, Job, Reply, Request};
+use super::worker::{Worker, not_passed};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// See the head of this file.
+pub struct Agent {
+    token: Token,
+    /// Full paths without links.
+    allowed: Vec<PathBuf>,
+    program: PathBuf,
+    started: Instant,
+    /// Somebody's workers are at work.
+    busy: AtomicBool,
+}
+
+/// A directory that cannot be allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be allowed: {reason}; name a directory that is there", path.display())]
+pub struct NotAllowed {
+    path: PathBuf,
+    reason: std::io::Error,
+}
+
+/// Workers of an agent at most.
+const MOST_WORKERS: usize = 256;
+
+/// So often the controller hears something.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// What happens to an agent.
+enum Event {
+    Asked(Request),
+    Said(Reply),
+    Gone,
+}
+
+impl Agent {
+    /// One that runs `program` on targets in these directories.
+    pub fn new(token: Token, allowed: &[PathBuf], program: PathBuf) -> Result<Self, NotAllowed> {
+        let full = |path: &PathBuf| {
+            path.canonicalize().map_err(|reason| NotAllowed { path: path.clone(), reason })
+        };
+        let allowed = allowed.iter().map(full).collect::<Result<_, _>>()?;
+        let started = Instant::now();
+        Ok(Self { token, allowed, program, started, busy: AtomicBool::new(false) })
+    }
+
+    /// Serves one controller until it goes; its workers go with it.
+    ///
+    /// # Errors
+    /// When whoever is there proves nothing, or is another version. That it goes is none.
+    pub fn serve<R, W>(&self, from: R, to: W) -> Result<(), WireError>
+    where
+        R: Read + Send + 'static,
+        W: Write,
+    {
+        let (mut receiver, mut sender) = channel::accept(from, to, &self.token, about())?;
+        let (events, incoming) = mpsc::channel();
+        let asked = events.clone();
+        // It ends when the controller is gone, or with the process.
+        std::thread::spawn(move || {
+            while let Ok(request) = receiver.receive() {
+                if asked.send(Event::Asked(request)).is_err() {
+                    return;
+                }
+            }
+            let _ = asked.send(Event::Gone);
+        });
+        let mut crew = Crew { workers: Vec::new(), scratch: None, busy: None };
+        loop {
+            let reply = match incoming.recv_timeout(BEAT) {
+                Ok(Event::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Event::Said(reply)) => reply,
+                Err(RecvTimeoutError::Timeout) => Reply::Alive,
+                Ok(Event::Asked(Request::Clock)) => Reply::Clock(self.now()),
+                Ok(Event::Asked(Request::Stop)) => {
+                    crew.end();
+                    continue;
+                }
+                Ok(Event::Asked(Request::Prepare(job))) => {
+                    match self.prepare(job, &mut crew, &events) {
+                        Ok(()) => continue,
+                        Err(why) => Reply::Refused(why),
+                    }
+                }
+                Ok(Event::Asked(Request::Begin(at))) => {
+                    let wait = Duration::from_nanos(at.saturating_sub(self.now()));
+                    // A controller whose clock is mad does not hang the agent.
+                    std::thread::sleep(wait.min(LONGEST_WAIT));
+                    for worker in &mut crew.workers {
+                        let _ = worker.begin();
+                    }
+                    Reply::Begun(self.now().saturating_sub(at))
+                }
+            };
+            if sender.send(&reply).is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        mut job: Job,
+        crew: &mut Crew<'a>,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<(), String> {
+        if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
+            return Err(format!("{} workers; take 1 to {MOST_WORKERS}", job.streams.len()));
+        }
+        if let Some(name) = not_passed(&job) {
+            return Err(format!("--{name} is not for agents"));
+        }
+        job.target = self.inside(&job.target)?;
+        if self.busy.swap(true, Ordering::Relaxed) {
+            return Err(
+                "it is at work for a controller already; wait until that is done".to_owned()
+            );
+        }
+        crew.busy = Some(&self.busy);
+        let failed = |error: std::io::Error| format!("cannot start workers: {error}");
+        let scratch = Scratch::new().map_err(failed)?;
+        let profile = scratch.0.join("profile.toml");
+        std::fs::write(&profile, &job.profile).map_err(failed)?;
+        crew.scratch = Some(scratch);
+        for number in 0..job.streams.len() {
+            let (replies, said) = mpsc::channel();
+            let worker = Worker::start(number, &self.program, &job, &profile, replies);
+            crew.workers.push(worker.map_err(failed)?);
+            let events = events.clone();
+            std::thread::spawn(move || {
+                said.into_iter().try_for_each(|reply| events.send(Event::Said(reply)).map_err(drop))
+            });
+        }
+        Ok(())
+    }
+
+    /// The target without links, if it lies in an allowed directory.
+    fn inside(&self, target: &str) -> Result<String, String> {
+        let full =
+            Path::new(target).canonicalize().map_err(|error| format!("{target}: {error}"))?;
+        let inside = self.allowed.iter().any(|allowed| full.starts_with(allowed));
+        let text = full.to_str().filter(|_| inside).map(str::to_owned);
+        text.ok_or_else(|| {
+            let allowed: Vec<String> =
+                self.allowed.iter().map(|path| path.display().to_string()).collect();
+            format!("{target} lies outside of what this agent may touch: {}", allowed.join(", "))
+        })
+    }
+}
+
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Workers, and the file that they read.
+struct Crew<'a> {
+    workers: Vec<Worker>,
+    scratch: Option<Scratch>,
+    /// Set as long as these are the agent's.
+    busy: Option<&'a AtomicBool>,
+}
+
+impl Crew<'_> {
+    fn end(&mut self) {
+        self.workers.clear();
+        self.scratch = None;
+    }
+}
+
+impl Drop for Crew<'_> {
+    fn drop(&mut self) {
+        self.end();
+        if let Some(busy) = self.busy {
+            busy.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A directory of its own that goes with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        let mut number = [0; 8];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut number)?;
+        let name = format!("tenuto-agent-{:016x}", u64::from_ne_bytes(number));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn about() -> About {
+    let read = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.trim().to_owned()
+    };
+    About {
+        host: read("/proc/sys/kernel/hostname"),
+        processors: std::thread::available_parallelism().map_or(0, usize::from),
+        kernel: read("/proc/sys/kernel/osrelease"),
+    }
+}

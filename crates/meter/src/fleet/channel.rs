@@ -1,0 +1,245 @@
+//! Frames with a seal, and the handshake that makes the key for it.
+
+use super::messages::{About, Hello, Prove, VERSION, Welcome};
+use hmac::{Hmac, Mac};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::Sha256;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+/// What both sides know and nobody else does.
+#[derive(Clone)]
+pub struct Token(Vec<u8>);
+
+/// A token that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("a token has 16 bytes or more; `head -c 32 /dev/urandom | base64 > FILE` makes one")]
+pub struct TokenError;
+
+/// A connection that cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// The other side is gone, or the network.
+    #[error("the connection is gone: {0}")]
+    Io(#[from] io::Error),
+    /// It does not know the token.
+    #[error("{0}; both sides need the same --token-file")]
+    NotProven(&'static str),
+    /// It speaks another version.
+    #[error(
+        "the other side is tenuto {theirs} (protocol {their_version}), this is {ours} (protocol {VERSION}); use the same on both"
+    )]
+    Version {
+        /// Of the program.
+        theirs: String,
+        /// Of the protocol.
+        their_version: u32,
+        /// Of this program.
+        ours: &'static str,
+    },
+    /// It speaks something else.
+    #[error("what came is not of a tenuto agent: {0}")]
+    Nonsense(String),
+    /// It says why not.
+    #[error("{0}")]
+    Refused(String),
+}
+
+type Hash = Hmac<Sha256>;
+
+/// Of a frame: summaries with every second of a day are a few.
+const LARGEST: usize = 64 << 20;
+/// Of one in the handshake, from somebody who has proven nothing.
+const LARGEST_UNPROVEN: usize = 4096;
+const MAC: usize = 32;
+const PROGRAM: &str = env!("CARGO_PKG_VERSION");
+
+impl Token {
+    /// What a file holds, without white space at its ends.
+    pub fn new(text: &[u8]) -> Result<Self, TokenError> {
+        let text = text.trim_ascii();
+        if text.len() < 16 { Err(TokenError) } else { Ok(Self(text.to_vec())) }
+    }
+
+    /// One that nobody has had before, as text of one line.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn fresh() -> io::Result<(Self, String)> {
+        let text = nonce()?;
+        Ok((Self(text.clone().into_bytes()), text))
+    }
+
+    fn mac(&self, what: &str, hello: &str, prove: &str) -> Hash {
+        let mut mac = hash(&self.0);
+        [what, "\n", hello, "\n", prove].iter().for_each(|part| mac.update(part.as_bytes()));
+        mac
+    }
+
+    fn keys(&self, hello: &str, prove: &str) -> [Vec<u8>; 2] {
+        ["to agent", "to controller"]
+            .map(|way| self.mac(way, hello, prove).finalize().into_bytes().to_vec())
+    }
+}
+
+fn hash(key: &[u8]) -> Hash {
+    Hash::new_from_slice(key).expect("any length will do")
+}
+
+/// 32 bytes in hexadecimal.
+fn nonce() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    hex.as_bytes().chunks(2).map(pair).collect()
+}
+
+fn proves(mac: Hash, given: &str) -> bool {
+    bytes(given).is_some_and(|given| mac.verify_slice(&given).is_ok())
+}
+
+/// The sending end.
+pub(super) struct Sender<W> {
+    to: W,
+    key: Vec<u8>,
+    number: u64,
+}
+
+/// The receiving end.
+pub(super) struct Receiver<R> {
+    from: R,
+    key: Vec<u8>,
+    number: u64,
+}
+
+fn seal(key: &[u8], number: u64, body: &[u8]) -> Hash {
+    let mut mac = hash(key);
+    mac.update(&number.to_be_bytes());
+    mac.update(body);
+    mac
+}
+
+impl<W: Write> Sender<W> {
+    pub(super) fn send(&mut self, what: &impl Serialize) -> Result<(), WireError> {
+        let body = serde_json::to_vec(what).expect("messages have text keys only");
+        let mac = seal(&self.key, self.number, &body).finalize().into_bytes();
+        self.number += 1;
+        let length = u32::try_from(MAC + body.len()).expect("far smaller");
+        self.to.write_all(&length.to_be_bytes())?;
+        self.to.write_all(&mac)?;
+        self.to.write_all(&body)?;
+        Ok(self.to.flush()?)
+    }
+}
+
+impl<R: Read> Receiver<R> {
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
+        let frame = frame(&mut self.from, LARGEST)?;
+        let (mac, body) = frame.split_at_checked(MAC).ok_or_else(|| nonsense("a short frame"))?;
+        seal(&self.key, self.number, body)
+            .verify_slice(mac)
+            .map_err(|_| WireError::NotProven("a frame's seal is wrong"))?;
+        self.number += 1;
+        parsed(body)
+    }
+}
+
+fn nonsense(what: &str) -> WireError {
+    WireError::Nonsense(what.to_owned())
+}
+
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, WireError> {
+    serde_json::from_slice(body).map_err(|error| WireError::Nonsense(error.to_string()))
+}
+
+fn frame(from: &mut impl Read, largest: usize) -> Result<Vec<u8>, WireError> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    if length > largest {
+        return Err(nonsense("a frame that is too long"));
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    Ok(body)
+}
+
+fn plain(to: &mut impl Write, what: &impl Serialize) -> Result<(), WireError> {
+    let body = serde_json::to_vec(what).expect("messages have text keys only");
+    let length = u32::try_from(body.len()).expect("far smaller");
+    to.write_all(&length.to_be_bytes())?;
+    to.write_all(&body)?;
+    Ok(to.flush()?)
+}
+
+fn same(version: u32, program: &str) -> Result<(), WireError> {
+    if version == VERSION && program == PROGRAM {
+        return Ok(());
+    }
+    let theirs = program.chars().filter(|c| !c.is_control()).take(40).collect();
+    Err(WireError::Version { theirs, their_version: version, ours: PROGRAM })
+}
+
+type Ends<R, W> = (Receiver<R>, Sender<W>);
+
+/// The agent's side.
+pub(super) fn accept<R: Read, W: Write>(
+    mut from: R,
+    mut to: W,
+    token: &Token,
+    about: About,
+) -> Result<Ends<R, W>, WireError> {
+    let nonce = nonce()?;
+    let hello = Hello { version: VERSION, program: PROGRAM.to_owned(), nonce: nonce.clone() };
+    plain(&mut to, &hello)?;
+    let prove: Prove = parsed(&frame(&mut from, LARGEST_UNPROVEN)?)?;
+    let mut refused = |why: WireError| {
+        let _ = plain(&mut to, &Welcome::No(why.to_string()));
+        why
+    };
+    same(prove.version, &prove.program).map_err(&mut refused)?;
+    if !proves(token.mac("controller", &nonce, &prove.nonce), &prove.mac) {
+        return Err(refused(WireError::NotProven("the controller does not know the token")));
+    }
+    let mac = hex(&token.mac("agent", &nonce, &prove.nonce).finalize().into_bytes());
+    plain(&mut to, &Welcome::Yes { mac, about })?;
+    let [inward, outward] = token.keys(&nonce, &prove.nonce);
+    Ok((Receiver { from, key: inward, number: 0 }, Sender { to, key: outward, number: 0 }))
+}
+
+/// The controller's side.
+pub(super) fn greet<R: Read, W: Write>(
+    mut from: R,
+    mut to: W,
+    token: &Token,
+) -> Result<(Ends<R, W>, About), WireError> {
+    let hello: Hello = parsed(&frame(&mut from, LARGEST_UNPROVEN)?)?;
+    same(hello.version, &hello.program)?;
+    let nonce = nonce()?;
+    let mac = hex(&token.mac("controller", &hello.nonce, &nonce).finalize().into_bytes());
+    let prove = Prove { version: VERSION, program: PROGRAM.to_owned(), nonce: nonce.clone(), mac };
+    plain(&mut to, &prove)?;
+    let (mac, about) = match parsed(&frame(&mut from, LARGEST_UNPROVEN)?)? {
+        Welcome::Yes { mac, about } => (mac, about),
+        Welcome::No(why) => return Err(WireError::Refused(why)),
+    };
+    if !proves(token.mac("agent", &hello.nonce, &nonce), &mac) {
+        return Err(WireError::NotProven("the agent does not know the token"));
+    }
+    let [outward, inward] = token.keys(&hello.nonce, &nonce);
+    let ends = (Receiver { from, key: inward, number: 0 }, Sender { to, key: outward, number: 0 });
+    Ok((ends, about))
+}

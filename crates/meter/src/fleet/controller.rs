@@ -1,0 +1,333 @@
+//! The controller: connects to agents, has them prepare, lets them begin together, and collects.
+
+use super::channel::{self, Receiver, Sender, Token, WireError};
+use super::clock::{Offset, offset};
+use super::messages::{About, Job, Reply, Request};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+type Reading = Box<dyn Read + Send>;
+type Writing = Box<dyn Write + Send>;
+
+/// An agent that has proven itself, and whose clock is known.
+pub struct Connection {
+    name: String,
+    about: About,
+    clock: Offset,
+    receiver: Receiver<Reading>,
+    sender: Sender<Writing>,
+}
+
+/// What came of a fleet's run.
+#[derive(Clone, Debug, Default)]
+pub struct Fleet {
+    /// In the order in which they were named.
+    pub agents: Vec<AgentOutcome>,
+}
+
+/// What came of an agent.
+#[derive(Clone, Debug, Default)]
+pub struct AgentOutcome {
+    /// As the controller calls it.
+    pub name: String,
+    /// Its machine.
+    pub about: About,
+    /// Its clock against the controller's.
+    pub clock: Offset,
+    /// How late it let its workers begin, in nanoseconds; `None`: it never did.
+    pub begun_late_ns: Option<u64>,
+    /// In order; `None` where nothing came.
+    pub workers: Vec<Option<WorkerOutcome>>,
+    /// Why it is gone.
+    pub lost: Option<String>,
+}
+
+/// What came of a worker: a whole `meter run`.
+#[derive(Clone, Debug)]
+pub struct WorkerOutcome {
+    /// Its exit code; `None`: something killed it.
+    pub code: Option<i32>,
+    /// What it printed, if that can be read.
+    pub summary: Option<Value>,
+    /// Its notes and errors.
+    pub said: String,
+}
+
+/// A fleet that cannot begin. Nothing has been measured.
+#[derive(Debug, thiserror::Error)]
+#[error("agent {agent}: {reason}")]
+pub struct FleetError {
+    /// Which.
+    pub agent: String,
+    /// Why, and what to do about it.
+    pub reason: String,
+}
+
+/// What whoever watches gets to see, about once a second and at every change.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// As the controller calls it.
+    pub name: String,
+    /// Of how many workers.
+    pub workers: usize,
+    /// How many of them are prepared.
+    pub ready: usize,
+    /// How many have ended.
+    pub done: usize,
+    /// The furthest, in seconds.
+    pub seconds: f64,
+    /// Frames that are known to be late or not, of all workers.
+    pub frames: u64,
+    /// Of these, late by the storage.
+    pub late: u64,
+    /// It is gone.
+    pub lost: bool,
+}
+
+/// Exchanges of clocks: with nine, one is likely to meet no queue on the way.
+const EXCHANGES: usize = 9;
+/// An agent says something every second; ten of silence are a loss.
+const SILENCE: Duration = Duration::from_secs(10);
+/// An agent whose controller is silent for [`CONTROLLER_SILENCE`] takes it for gone.
+const BEAT: Duration = Duration::from_secs(5);
+/// So long may a connection be silent before an agent gives it up.
+pub const CONTROLLER_SILENCE: Duration = Duration::from_secs(30);
+/// From telling all agents when, until then: longer than any message takes.
+const AHEAD: Duration = Duration::from_millis(1500);
+
+/// Proves the token to the agent at the other end, has it prove the same, and reads its clock.
+/// `began` is the moment from which all of the controller's times count.
+pub fn connect(
+    name: &str,
+    from: Reading,
+    to: Writing,
+    token: &Token,
+    began: Instant,
+) -> Result<Connection, FleetError> {
+    let failed =
+        |error: WireError| FleetError { agent: name.to_owned(), reason: error.to_string() };
+    let ((mut receiver, mut sender), about) = channel::greet(from, to, token).map_err(failed)?;
+    let mut exchanges = Vec::new();
+    while exchanges.len() < EXCHANGES {
+        let sent = nanos(began);
+        sender.send(&Request::Clock).map_err(failed)?;
+        let theirs = loop {
+            if let Reply::Clock(theirs) = receiver.receive().map_err(failed)? {
+                break theirs;
+            }
+        };
+        exchanges.push((sent, theirs, nanos(began)));
+    }
+    let clock = offset(&exchanges).unwrap_or_default();
+    Ok(Connection { name: name.to_owned(), about, clock, receiver, sender })
+}
+
+fn nanos(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Connection {
+    /// Its machine.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+}
+
+/// What happens to a fleet: at which agent, what.
+type Event = (usize, Result<Reply, WireError>);
+
+/// Runs a job on each. `watch` sees how far they are and says whether to go on.
+///
+/// # Errors
+/// When an agent will not, or a worker ends, before any has begun.
+pub fn run(
+    connections: Vec<Connection>,
+    jobs: Vec<Job>,
+    began: Instant,
+    watch: &mut dyn FnMut(&[Seen]) -> bool,
+) -> Result<Fleet, FleetError> {
+    let mut bridge = Bridge::new(connections, &jobs);
+    for (agent, job) in jobs.into_iter().enumerate() {
+        bridge.tell(agent, &Request::Prepare(job));
+    }
+    let result = bridge.prepare(watch).map(|()| {
+        let at = nanos(began) + u64::try_from(AHEAD.as_nanos()).unwrap_or(u64::MAX);
+        for agent in 0..bridge.outcome.agents.len() {
+            let theirs = bridge.outcome.agents[agent].clock.theirs(at);
+            bridge.tell(agent, &Request::Begin(theirs));
+        }
+        bridge.collect(watch);
+    });
+    bridge.stop();
+    result.map(|()| bridge.outcome)
+}
+
+struct Bridge {
+    outcome: Fleet,
+    seen: Vec<Seen>,
+    /// Of each worker of each agent: frames and late ones.
+    counts: Vec<Vec<(u64, u64)>>,
+    senders: Vec<Sender<Writing>>,
+    events: mpsc::Receiver<Event>,
+    heard: Vec<Instant>,
+    stopped: bool,
+    /// When agents last heard that the controller is there.
+    beat: Instant,
+}
+
+impl Bridge {
+    fn new(connections: Vec<Connection>, jobs: &[Job]) -> Self {
+        let (said, events) = mpsc::channel();
+        let (mut agents, mut seen, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut senders = Vec::new();
+        for (number, (connection, job)) in connections.into_iter().zip(jobs).enumerate() {
+            let Connection { name, about, clock, mut receiver, sender } = connection;
+            let workers = job.streams.len();
+            seen.push(Seen { name: name.clone(), workers, ..Seen::default() });
+            counts.push(vec![(0, 0); workers]);
+            let none = vec![None; workers];
+            agents.push(AgentOutcome { name, about, clock, workers: none, ..Default::default() });
+            senders.push(sender);
+            let said = said.clone();
+            std::thread::spawn(move || {
+                loop {
+                    let reply = receiver.receive();
+                    let over = reply.is_err();
+                    if said.send((number, reply)).is_err() || over {
+                        return;
+                    }
+                }
+            });
+        }
+        let heard = vec![Instant::now(); agents.len()];
+        Self {
+            outcome: Fleet { agents },
+            seen,
+            counts,
+            senders,
+            events,
+            heard,
+            stopped: false,
+            beat: Instant::now(),
+        }
+    }
+
+    /// Until all workers are ready.
+    fn prepare(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) -> Result<(), FleetError> {
+        while self.seen.iter().any(|agent| agent.ready < agent.workers) {
+            if !self.turn(watch) {
+                return Err(FleetError {
+                    agent: "all".to_owned(),
+                    reason: "interrupted".to_owned(),
+                });
+            }
+            for agent in &self.outcome.agents {
+                let failed = |reason: String| FleetError { agent: agent.name.clone(), reason };
+                if let Some(why) = &agent.lost {
+                    return Err(failed(why.clone()));
+                }
+                if let Some(worker) = agent.workers.iter().flatten().next() {
+                    return Err(failed(worker.said.trim().to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Until all workers have ended, or an agent is lost: then the others are told to stop, and what
+    /// they have until then is collected.
+    fn collect(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) {
+        let over = |agent: &Seen| agent.lost || agent.done == agent.workers;
+        while !self.seen.iter().all(over) {
+            let go_on = self.turn(watch);
+            if !go_on || self.seen.iter().any(|agent| agent.lost) {
+                self.stop();
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        if !std::mem::replace(&mut self.stopped, true) {
+            for agent in 0..self.senders.len() {
+                self.tell(agent, &Request::Stop);
+            }
+        }
+    }
+
+    fn tell(&mut self, agent: usize, request: &Request) {
+        if let Err(error) = self.senders[agent].send(request) {
+            self.lose(agent, error.to_string());
+        }
+    }
+
+    fn lose(&mut self, agent: usize, why: String) {
+        self.outcome.agents[agent].lost.get_or_insert(why);
+        self.seen[agent].lost = true;
+    }
+
+    /// Waits for something to happen.
+    fn turn(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) -> bool {
+        if self.beat.elapsed() > BEAT {
+            self.beat = Instant::now();
+            for agent in 0..self.senders.len() {
+                if !self.over(agent) && !self.seen[agent].lost {
+                    self.tell(agent, &Request::Clock);
+                }
+            }
+        }
+        match self.events.recv_timeout(Duration::from_millis(500)) {
+            Ok((agent, Ok(reply))) => {
+                self.heard[agent] = Instant::now();
+                self.said(agent, reply);
+            }
+            Ok((agent, Err(error))) => {
+                if self.seen[agent].done < self.seen[agent].workers {
+                    self.lose(agent, error.to_string());
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                (0..self.seen.len()).for_each(|agent| self.lose(agent, "it is gone".to_owned()));
+            }
+        }
+        for agent in 0..self.seen.len() {
+            if self.heard[agent].elapsed() > SILENCE && !self.over(agent) {
+                self.lose(agent, format!("nothing heard for {} s", SILENCE.as_secs()));
+            }
+        }
+        watch(&self.seen)
+    }
+
+    fn over(&self, agent: usize) -> bool {
+        self.seen[agent].done == self.seen[agent].workers
+    }
+
+    fn said(&mut self, agent: usize, reply: Reply) {
+        let (seen, outcome) = (&mut self.seen[agent], &mut self.outcome.agents[agent]);
+        match reply {
+            Reply::Clock(_) | Reply::Alive => {}
+            Reply::Refused(why) => {
+                self.lose(agent, why);
+            }
+            Reply::Ready(_) => seen.ready += 1,
+            Reply::Begun(late) => outcome.begun_late_ns = Some(late),
+            Reply::Progress { worker, seconds, frames, late } => {
+                if let Some(count) = self.counts[agent].get_mut(worker) {
+                    *count = (frames, late);
+                }
+                seen.seconds = seen.seconds.max(seconds);
+                seen.frames = self.counts[agent].iter().map(|(frames, _)| frames).sum();
+                seen.late = self.counts[agent].iter().map(|(_, late)| late).sum();
+            }
+            Reply::Done { worker, code, summary, said } => {
+                if let Some(place) = outcome.workers.get_mut(worker).filter(|place| place.is_none())
+                {
+                    *place = Some(WorkerOutcome { code, summary, said });
+                    seen.done += 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What controller and agents say to each other.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The protocol's version; both must have the same.
+pub(super) const VERSION: u32 = 1;
+
+/// Before anything else, in the clear.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Hello {
+    /// The protocol's.
+    pub(super) version: u32,
+    /// The program's.
+    pub(super) program: String,
+    /// 32 bytes in hexadecimal, never the same twice.
+    pub(super) nonce: String,
+}
+
+/// The controller's answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Prove {
+    pub(super) version: u32,
+    pub(super) program: String,
+    pub(super) nonce: String,
+    /// Over both nonces, under the token.
+    pub(super) mac: String,
+}
+
+/// The agent's, which proves itself as well.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Welcome {
+    /// It knows the token.
+    Yes { mac: String, about: About },
+    /// Why not.
+    No(String),
+}
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// As it calls itself.
+    pub host: String,
+    /// How many it has.
+    pub processors: usize,
+    /// Its system's.
+    pub kernel: String,
+}
+
+/// What the workers of an agent are to do: `meter run`, with these options.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Where, on the agent's machine.
+    pub target: String,
+    /// The profile's file, as text.
+    pub profile: String,
+    /// Streams of each worker.
+    pub streams: Vec<u32>,
+    /// Other options by name; switches have no value.
+    pub options: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// What time is it?
+    Clock,
+    /// Get ready.
+    Prepare(Job),
+    /// Begin at this moment of the agent's clock, in nanoseconds.
+    Begin(u64),
+    /// End what is running.
+    Stop,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Reply {
+    /// Nanoseconds since the agent was started.
+    Clock(u64),
+    /// It will not do that.
+    Refused(String),
+    /// This worker is prepared.
+    Ready(usize),
+    /// All workers were told to begin, so many nanoseconds late.
+    Begun(u64),
+    /// How far a worker has come.
+    Progress { worker: usize, seconds: f64, frames: u64, late: u64 },
+    /// A worker has ended.
+    Done { worker: usize, code: Option<i32>, summary: Option<Value>, said: String },
+    /// Nothing new.
+    Alive,
+}

@@ -1,0 +1,155 @@
+//! Handshakes and frames between two ends in one process; clocks in numbers.
+
+use super::channel::{Receiver, Sender, accept, greet};
+use super::clock::offset;
+use super::messages::{Reply, Request};
+use super::*;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+fn token(text: &str) -> Token {
+    Token::new(text.as_bytes()).unwrap()
+}
+
+type Ends = (Receiver<UnixStream>, Sender<UnixStream>);
+
+fn greeted(agent: &str, controller: &str) -> (Result<Ends, WireError>, Result<Ends, WireError>) {
+    let (here, there) = UnixStream::pair().unwrap();
+    let agent = token(agent);
+    let thread = std::thread::spawn(move || {
+        accept(there.try_clone().unwrap(), there, &agent, About::default())
+    });
+    let ours = greet(here.try_clone().unwrap(), here, &token(controller)).map(|(ends, _)| ends);
+    (thread.join().unwrap(), ours)
+}
+
+const SECRET: &str = "a secret of some length";
+
+#[test]
+fn who_knows_the_token_is_let_in_and_frames_arrive_as_they_were() {
+    let (agent, controller) = greeted(SECRET, SECRET);
+    let ((mut requests, mut replies), (mut from_agent, mut to_agent)) =
+        (agent.unwrap(), controller.unwrap());
+    for at in [7, 8] {
+        to_agent.send(&Request::Begin(at)).unwrap();
+        assert!(matches!(requests.receive().unwrap(), Request::Begin(got) if got == at));
+    }
+    replies.send(&Reply::Ready(3)).unwrap();
+    assert!(matches!(from_agent.receive().unwrap(), Reply::Ready(3)));
+}
+
+#[test]
+fn who_does_not_is_told_so() {
+    let (agent, controller) = greeted(SECRET, "another secret of some length");
+    let said = controller.err().unwrap().to_string();
+    assert!(said.contains("does not know the token"), "{said}");
+    assert!(agent.is_err());
+    assert!(Token::new(b"  short \n").is_err());
+}
+
+/// Sends every byte on, and keeps it.
+struct Tap(UnixStream, std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Write for Tap {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.1.lock().unwrap().extend(bytes);
+        self.0.write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[test]
+fn a_frame_that_is_repeated_or_changed_is_not_believed() {
+    for change in [false, true] {
+        let (here, there) = UnixStream::pair().unwrap();
+        let heard = std::sync::Arc::default();
+        let tap = Tap(here.try_clone().unwrap(), std::sync::Arc::clone(&heard));
+        let thread = std::thread::spawn(move || {
+            accept(there.try_clone().unwrap(), there, &token(SECRET), About::default()).unwrap()
+        });
+        let from = here.try_clone().unwrap();
+        let ((_, mut sender), _) = greet(from, tap, &token(SECRET)).unwrap();
+        let (mut requests, _replies) = thread.join().unwrap();
+        heard.lock().unwrap().clear();
+        sender.send(&Request::Stop).unwrap();
+        assert!(matches!(requests.receive().unwrap(), Request::Stop));
+        let mut frame = heard.lock().unwrap().clone();
+        if change {
+            *frame.last_mut().unwrap() ^= 1;
+        }
+        (&here).write_all(&frame).unwrap();
+        let error = requests.receive::<Request>().unwrap_err().to_string();
+        assert!(error.contains("a frame's seal is wrong"), "{error}");
+    }
+}
+
+#[test]
+fn another_version_and_another_protocol_are_named() {
+    let said = |greeting: &[u8]| {
+        let (here, there) = UnixStream::pair().unwrap();
+        let length = u32::try_from(greeting.len()).unwrap().to_be_bytes();
+        (&there).write_all(&length).unwrap();
+        (&there).write_all(greeting).unwrap();
+        drop(there);
+        let greeted = greet(here.try_clone().unwrap(), here, &token(SECRET));
+        greeted.err().unwrap().to_string()
+    };
+    let other = said(br#"{"version":9,"program":"7.5.0","nonce":"00"}"#);
+    assert!(other.starts_with("the other side is tenuto 7.5.0 (protocol 9)"), "{other}");
+    assert!(said(b"SSH-2.0").contains("not of a tenuto agent"));
+    let (here, there) = UnixStream::pair().unwrap();
+    (&there).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    let greeted = greet(here.try_clone().unwrap(), here, &token(SECRET));
+    assert!(greeted.err().unwrap().to_string().contains("not of a tenuto agent"));
+}
+
+#[test]
+fn a_clock_is_known_by_the_shortest_exchange() {
+    // Theirs is 1,000 ahead; the second exchange met a queue on its way back.
+    let found = offset(&[(100, 1_150, 200), (300, 1_310, 5_000), (600, 1_605, 610)]).unwrap();
+    assert_eq!(found, Offset { offset_ns: 1000, wrong_by_at_most_ns: 5 });
+    assert_eq!(found.theirs(50), 1050);
+    assert_eq!(Offset { offset_ns: -100, wrong_by_at_most_ns: 1 }.theirs(50), 0);
+    assert_eq!(offset(&[]), None);
+}
+
+/// A controller's connection to an agent in this process that runs `program`.
+fn connection(allowed: &[PathBuf], program: &str) -> Connection {
+    let (here, there) = UnixStream::pair().unwrap();
+    let agent = Agent::new(token(SECRET), allowed, program.into()).unwrap();
+    std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there));
+    let from = Box::new(here.try_clone().unwrap());
+    connect("a", from, Box::new(here), &token(SECRET), std::time::Instant::now()).unwrap()
+}
+
+fn refused(job: Job) -> String {
+    let dir = std::env::temp_dir();
+    let connection = connection(&[dir], "/bin/false");
+    let began = std::time::Instant::now();
+    run(vec![connection], vec![job], began, &mut |_| true).unwrap_err().to_string()
+}
+
+#[test]
+fn an_agent_touches_nothing_else() {
+    let job = |target: &str| Job { target: target.into(), streams: vec![1], ..Job::default() };
+    let outside = refused(job("/proc"));
+    assert!(outside.starts_with("agent a: /proc lies outside of what this agent"), "{outside}");
+    let up = format!("{}/../proc", std::env::temp_dir().display());
+    assert!(refused(job(&up)).contains("lies outside") || refused(job(&up)).contains("No such"));
+    let mut destroys = job(std::env::temp_dir().to_str().unwrap());
+    destroys.options.insert("destructive".into(), Some("/dev/sda".into()));
+    assert!(refused(destroys).contains("--destructive is not for agents"));
+}
+
+#[test]
+fn a_worker_that_ends_before_it_is_ready_ends_the_run() {
+    let job = Job {
+        target: std::env::temp_dir().to_str().unwrap().into(),
+        streams: vec![1, 1],
+        ..Job::default()
+    };
+    assert!(refused(job).starts_with("agent a: "));
+}

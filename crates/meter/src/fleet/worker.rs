@@ -1,0 +1,115 @@
+//! A worker: `meter run --hold` as a process, what it says, and when it begins.
+//!
+//! ```text
+//!   standard input    a line: begin          end of file: stop
+//!   standard error    ready                  prepared, and waiting
+//!                     progress 12.5 300 2    seconds, frames judged, late
+//!                     anything else          for people
+//!   standard output   the summary, as JSON, at the end
+//! ```
+
+use super::messages::{Job, Reply};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::Sender;
+
+/// What a held run says when it is prepared.
+pub const READY: &str = "ready";
+/// What a line of progress begins with.
+pub const PROGRESS: &str = "progress";
+
+/// A running worker. Dropped, it is told to stop, and waited for.
+pub(super) struct Worker {
+    input: Option<ChildStdin>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// Options that an agent passes on. Nothing that writes anywhere but into the target's directory,
+/// nothing that destroys.
+const PASSED: [&str; 8] =
+    ["duration", "buffer", "size", "method", "layout", "fill-level", "buffered", "at-once"];
+
+/// An option that is not passed on; `None`: all are.
+pub(super) fn not_passed(job: &Job) -> Option<&str> {
+    job.options.keys().map(String::as_str).find(|name| !PASSED.contains(name))
+}
+
+impl Worker {
+    /// Starts one; what it says goes to `replies`.
+    pub(super) fn start(
+        number: usize,
+        program: &Path,
+        job: &Job,
+        profile: &Path,
+        replies: Sender<Reply>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(["meter", "run", "--hold", "--json", "--profile"]).arg(profile);
+        command.args(["--target", &job.target]);
+        command.args(["--streams", &job.streams[number].to_string()]);
+        for (name, value) in &job.options {
+            command.arg(format!("--{name}")).args(value);
+        }
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let input = child.stdin.take();
+        let work = move || follow(number, child, &replies);
+        let thread = std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
+        Ok(Self { input, thread: Some(thread) })
+    }
+
+    /// Lets it begin.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        match &mut self.input {
+            Some(input) => input.write_all(b"begin\n").and_then(|()| input.flush()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.input = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn follow(number: usize, mut child: Child, replies: &Sender<Reply>) {
+    let mut said = String::new();
+    let output = child.stdout.take().map(|mut output| {
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let _ = output.read_to_end(&mut text);
+            text
+        })
+    });
+    for line in BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok) {
+        let reply = match line.split_whitespace().collect::<Vec<_>>()[..] {
+            [READY] => Some(Reply::Ready(number)),
+            [PROGRESS, seconds, frames, late] => progress(number, seconds, frames, late),
+            _ => None,
+        };
+        match reply {
+            Some(reply) => {
+                let _ = replies.send(reply);
+            }
+            None if said.len() < MOST_SAID => said += &(line + "\n"),
+            None => {}
+        }
+    }
+    let text = output.and_then(|output| output.join().ok()).unwrap_or_default();
+    let code = child.wait().ok().and_then(|status| status.code());
+    let summary = serde_json::from_slice(&text).ok();
+    let _ = replies.send(Reply::Done { worker: number, code, summary, said });
+}
+
+fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<Reply> {
+    let (seconds, frames, late) = (seconds.parse().ok()?, frames.parse().ok()?, late.parse().ok()?);
+    Some(Reply::Progress { worker, seconds, frames, late })
+}
+
+/// Notes and an error; a program that goes wild is cut off.
+const MOST_SAID: usize = 64 << 10;

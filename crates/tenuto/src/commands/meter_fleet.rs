@@ -1,0 +1,349 @@
+//! `meter run --agents` and `--hosts`: the same run on many machines at once.
+
+use crate::access::on_interrupt;
+use crate::cli::Args;
+use crate::commands::{meter_agent, meter_profiles, meter_record};
+use crate::failure::{Code, Failure};
+use crate::out::{self, Bar, Table, facts};
+use clap::parser::ValueSource;
+use meter::fleet::{self, AgentOutcome, Connection, Fleet, FleetError, Job, Seen, Token};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use units::BitRate;
+
+/// For a connection to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Options of `meter run` that agents get as they were typed.
+const PASSED: [&str; 6] = ["duration", "buffer", "size", "method", "layout", "fill-level"];
+
+pub(super) fn is_wanted(args: &Args<'_>) -> bool {
+    ["agents", "hosts"].iter().any(|name| args.maybe::<String>(name).is_some())
+}
+
+pub(super) fn run(args: &Args<'_>) -> Result<(), Failure> {
+    let (job, streams, workers) = job(args)?;
+    let dir = meter_record::prepare(args)?;
+    let began = Instant::now();
+    let bar = Bar::new();
+    bar.say("connecting");
+    let (connections, helpers) = connect_all(args, &job.target, began)?;
+    let shares = shares(streams, workers, connections.len())?;
+    let jobs = shares.into_iter().map(|streams| Job { streams, ..job.clone() }).collect();
+    let ready_ms = began.elapsed().as_millis();
+    let stop = on_interrupt()?;
+    let mut watch = |seen: &[Seen]| {
+        bar.say(&view(seen));
+        !stop.load(Ordering::Relaxed)
+    };
+    let result = fleet::run(connections, jobs, began, &mut watch);
+    drop(bar);
+    for mut helper in helpers {
+        let _ = helper.wait();
+    }
+    let outcome = result?;
+    let why = why_invalid(&outcome, stop.load(Ordering::Relaxed));
+    let mut summary = summary(&outcome, &why);
+    summary["scenario"] = json!({
+        "target": job.target,
+        "streams": streams,
+        "workers": workers,
+        "options": job.options,
+        "connected_in_ms": ready_ms,
+    });
+    if let Some(dir) = &dir {
+        let path = dir.join("summary.json");
+        std::fs::write(&path, format!("{summary:#}\n"))
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+    }
+    if args.has("json") {
+        out::print_json(&summary);
+    } else {
+        out::print(&page(&outcome, &summary));
+    }
+    match why.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::new(format!("not valid: {first}"))
+            .hint("what the others measured is above; run again when all agents are there")
+            .code(Code::Invalid)),
+    }
+}
+
+fn job(args: &Args<'_>) -> Result<(Job, u32, u32), Failure> {
+    let Some(profile) = args.maybe::<String>("profile") else {
+        return Err(Failure::usage("--profile is missing")
+            .hint("`tenuto meter profiles` lists what streams there are"));
+    };
+    let Some(target) = args.maybe::<String>("target") else {
+        return Err(Failure::usage("--target is missing").hint("a directory on each agent"));
+    };
+    if args.maybe::<String>("destructive").is_some() || args.has("hold") {
+        return Err(Failure::usage("--destructive and --hold are not for agents")
+            .hint("agents measure in directories, and begin together"));
+    }
+    let mut options: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for name in PASSED {
+        let typed = args.0.value_source(name) == Some(ValueSource::CommandLine);
+        let value = args.0.get_raw(name).into_iter().flatten().next();
+        if let (true, Some(value)) = (typed, value.and_then(|value| value.to_str())) {
+            options.insert(name.to_owned(), Some(value.to_owned()));
+        }
+    }
+    if args.has("buffered") {
+        options.insert("buffered".to_owned(), None);
+    }
+    let profile = meter_profiles::text_of(&profile)?;
+    let job = Job { target, profile, streams: Vec::new(), options };
+    Ok((job, args.count("streams"), args.count("workers")))
+}
+
+/// Streams of each worker of each agent, as even as can be.
+fn shares(streams: u32, workers: u32, agents: usize) -> Result<Vec<Vec<u32>>, Failure> {
+    let all = workers * u32::try_from(agents).unwrap_or(u32::MAX);
+    if streams < all {
+        let sentence = format!("{streams} streams are too few for {all} workers");
+        return Err(Failure::usage(sentence).hint("ask for --streams of all agents together"));
+    }
+    let one = |number: u32| streams / all + u32::from(number < streams % all);
+    let each: Vec<u32> = (0..all).map(one).collect();
+    Ok(each.chunks(usize::try_from(workers).unwrap_or(1)).map(<[u32]>::to_vec).collect())
+}
+
+type Connected = (Vec<Connection>, Vec<Child>);
+
+/// All at the same time: forty logins one after another would take a while.
+fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connected, Failure> {
+    let names = |option: &str| -> Vec<String> {
+        let list: String = args.maybe(option).unwrap_or_default();
+        list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    let (agents, hosts) = (names("agents"), names("hosts"));
+    if agents.is_empty() && hosts.is_empty() {
+        return Err(
+            Failure::usage("no agent is named").hint("--agents 10.0.0.1:7070,10.0.0.2:7070")
+        );
+    }
+    let token = if agents.is_empty() { None } else { Some(meter_agent::token(args)?) };
+    let program = if hosts.is_empty() {
+        Vec::new()
+    } else {
+        std::fs::read("/proc/self/exe")
+            .map_err(|error| Failure::new(format!("cannot read this program: {error}")))?
+    };
+    let made: Vec<Result<(Connection, Option<Child>), Failure>> = std::thread::scope(|scope| {
+        let dialled = agents.iter().map(|agent| {
+            let token = token.as_ref().expect("read above");
+            scope.spawn(move || Ok((dial(agent, token, began)?, None)))
+        });
+        let dialled: Vec<_> = dialled.collect();
+        let program = &program;
+        let lent = hosts.iter().map(|host| {
+            scope.spawn(move || {
+                let (connection, child) = lend(host, target, program, began)?;
+                Ok((connection, Some(child)))
+            })
+        });
+        let lent: Vec<_> = lent.collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|_| Err(Failure::new("a connection's thread is gone")))
+        };
+        dialled.into_iter().chain(lent).map(join).collect()
+    });
+    let (mut connections, mut children) = (Vec::new(), Vec::new());
+    for one in made {
+        let (connection, child) = one?;
+        connections.push(connection);
+        children.extend(child);
+    }
+    Ok((connections, children))
+}
+
+fn dial(agent: &str, token: &Token, began: Instant) -> Result<Connection, Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::new(format!("agent {agent}: cannot connect: {error}"))
+            .hint("is `tenuto meter agent` running there, with --listen for the network?")
+    };
+    let address = agent.to_socket_addrs().map_err(cannot)?.next();
+    let address = address.ok_or_else(|| Failure::usage(format!("{agent} is no address")))?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
+    stream.set_nodelay(true).map_err(cannot)?;
+    let from = Box::new(stream.try_clone().map_err(cannot)?);
+    Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)
+}
+
+/// Copies this program to a host, starts it there, and speaks with it through ssh. The directory it
+/// lies in is removed when it ends, however it does.
+fn lend(
+    host: &str,
+    target: &str,
+    program: &[u8],
+    began: Instant,
+) -> Result<(Connection, Child), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("host {host}: {error}"))
+            .hint(format!("`ssh -o BatchMode=yes {host} true` must work"))
+    };
+    if host.starts_with('-') {
+        return Err(Failure::usage(format!("'{host}' is no host")));
+    }
+    let quoted = format!("'{}'", target.replace('\'', r"'\''"));
+    let script = format!(
+        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
+         trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
+         head -c {} > \"$d/tenuto\" && chmod 700 \"$d/tenuto\" && \
+         \"$d/tenuto\" meter agent --stdio {quoted}",
+        program.len()
+    );
+    let mut child = Command::new("ssh")
+        .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "--", host, &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let (token, text) = Token::fresh().map_err(failed)?;
+    let mut to = child.stdin.take().expect("piped");
+    let from = Box::new(child.stdout.take().expect("piped"));
+    to.write_all(program)
+        .and_then(|()| to.write_all(format!("{text}\n").as_bytes()))
+        .map_err(failed)?;
+    let connection = fleet::connect(host, from, Box::new(to), &token, began)?;
+    Ok((connection, child))
+}
+
+impl From<FleetError> for Failure {
+    fn from(error: FleetError) -> Self {
+        Self::of(&error.to_string())
+    }
+}
+
+/// What a person sees meanwhile, on a terminal.
+fn view(seen: &[Seen]) -> String {
+    let line = |agent: &Seen| {
+        let state = match agent {
+            Seen { lost: true, .. } => "lost".to_owned(),
+            Seen { ready, workers, .. } if ready < workers => {
+                format!("preparing, {ready} of {workers} ready")
+            }
+            Seen { done, workers, .. } if done == workers => "done".to_owned(),
+            _ => format!("{:.0} s", agent.seconds),
+        };
+        format!("{:20} {state:24} {:>10} frames {:>8} late", agent.name, agent.frames, agent.late)
+    };
+    seen.iter().map(line).collect::<Vec<_>>().join("\n  ")
+}
+
+/// Why what was measured is not what was asked for.
+fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
+    let lost = |agent: &AgentOutcome| {
+        let why = agent.lost.as_ref()?;
+        Some(format!("agent {} was lost: {why}", agent.name))
+    };
+    let mut why: Vec<String> = fleet.agents.iter().filter_map(lost).collect();
+    if interrupted {
+        why.push("interrupted".to_owned());
+    }
+    for agent in fleet.agents.iter().filter(|agent| agent.lost.is_none()) {
+        for (number, worker) in (1..).zip(&agent.workers) {
+            let said = match worker {
+                None => Some("said nothing".to_owned()),
+                Some(worker) if worker.code == Some(0) && worker.summary.is_some() => None,
+                Some(worker) => Some(match worker.said.trim() {
+                    "" => "ended without a word".to_owned(),
+                    said => said.replace('\n', "; "),
+                }),
+            };
+            why.extend(said.map(|said| format!("agent {}, worker {number}: {said}", agent.name)));
+        }
+    }
+    why
+}
+
+fn summaries(agent: &AgentOutcome) -> impl Iterator<Item = &Value> {
+    agent.workers.iter().flatten().filter_map(|worker| worker.summary.as_ref())
+}
+
+fn sum(fleet: &Fleet, name: &str) -> u64 {
+    fleet.agents.iter().flat_map(summaries).filter_map(|one| one[name].as_u64()).sum()
+}
+
+fn summary(fleet: &Fleet, why: &[String]) -> Value {
+    let agents = fleet.agents.iter().map(|agent| {
+        json!({
+            "name": agent.name,
+            "host": agent.about.host,
+            "processors": agent.about.processors,
+            "kernel": agent.about.kernel,
+            "clock": agent.clock,
+            "begun_late_ns": agent.begun_late_ns,
+            "lost": agent.lost,
+            "workers": summaries(agent).collect::<Vec<_>>(),
+        })
+    });
+    let mut all = json!({
+        "valid": why.is_empty(),
+        "why_not": why,
+        "agents": agents.collect::<Vec<_>>(),
+    });
+    let counts = [
+        "frames",
+        "late",
+        "late_by_storage",
+        "late_by_meter",
+        "failed",
+        "never_came",
+        "bytes",
+        "bits_per_s",
+    ];
+    for name in counts {
+        all[name] = json!(sum(fleet, name));
+    }
+    all
+}
+
+fn page(fleet: &Fleet, summary: &Value) -> String {
+    let mut table = Table::new(&[
+        "agent",
+        "host",
+        ">frames",
+        ">late",
+        ">rate",
+        ">clock known to",
+        ">began late",
+    ]);
+    for agent in &fleet.agents {
+        let of = |name: &str| summaries(agent).filter_map(|one| one[name].as_u64()).sum::<u64>();
+        table.row(vec![
+            agent.name.clone(),
+            agent.about.host.clone(),
+            of("frames").to_string(),
+            of("late_by_storage").to_string(),
+            BitRate(of("bits_per_s")).to_string(),
+            format!("{} us", agent.clock.wrong_by_at_most_ns.div_ceil(1000)),
+            agent.begun_late_ns.map_or("-".to_owned(), |late| format!("{} us", late / 1000)),
+        ]);
+    }
+    let count = |name: &str| summary[name].as_u64().unwrap_or_default();
+    let lines = facts(&[
+        ("frames", format!("{}, {} late", count("frames"), count("late_by_storage"))),
+        ("late by agents", count("late_by_meter").to_string()),
+        ("together", BitRate(count("bits_per_s")).to_string()),
+    ]);
+    format!("{}\n{lines}", table.show())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_shared_out_evenly() {
+        assert_eq!(shares(7, 2, 2).unwrap(), [vec![2, 2], vec![2, 1]]);
+        assert_eq!(shares(3, 1, 3).unwrap(), [[1], [1], [1]]);
+        assert!(shares(3, 2, 2).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! Agents on this machine, each on a loopback address of its own: what they count together, what
+//! they refuse, and that a fleet with one missing is no smaller fleet.
+
+use crate::program::{Room, program};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// Running until it is dropped.
+struct Agent {
+    child: Child,
+    address: String,
+}
+
+impl Agent {
+    fn start(room: &Room, number: u32) -> Self {
+        let mut child = program(&room.path("."))
+            .args(["meter", "agent", "films", "--token-file", "secret", "--listen"])
+            .arg(format!("127.0.0.{number}:0"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("an agent runs");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+        let address = line.trim().strip_prefix("agent on ").expect("its address").to_owned();
+        Self { child, address }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn three() -> (Room, Vec<Agent>, String) {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    room.write("secret", "sixteen bytes and more\n");
+    let agents: Vec<Agent> = (1..=3).map(|number| Agent::start(&room, number)).collect();
+    let addresses: Vec<&str> = agents.iter().map(|agent| agent.address.as_str()).collect();
+    let target = room.path("films");
+    let line = format!(
+        "meter run --profile dvcpro50 --size 16MiB --target {} --token-file secret --agents {}",
+        target.display(),
+        addresses.join(",")
+    );
+    (room, agents, line)
+}
+
+#[test]
+fn three_agents_count_what_one_would() {
+    let (room, _agents, line) = three();
+    let run = room.run(&format!("{line} --streams 7 --workers 2 --duration 2s --json"));
+    let said: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{}", run.err));
+    // 7 streams of 25 frames a second for 2 s, whatever was late on a busy machine.
+    assert_eq!(said["frames"], 350, "{said}");
+    let agents = said["agents"].as_array().unwrap();
+    let streams = |agent: &Value| -> Vec<u64> {
+        let workers = agent["workers"].as_array().unwrap();
+        workers.iter().map(|worker| worker["streams"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(agents.iter().map(streams).collect::<Vec<_>>(), [[2, 1], [1, 1], [1, 1]]);
+    assert!(agents.iter().all(|agent| agent["lost"].is_null() && agent["begun_late_ns"].is_u64()));
+    let left: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_fleet_with_one_missing_is_not_valid() {
+    let (room, mut agents, line) = three();
+    let mut lost = agents.remove(1);
+    let mut controller = program(&room.path("."))
+        .args(line.split_whitespace())
+        // It ends because an agent is lost, long before that.
+        .args(["--streams", "3", "--duration", "10min", "--out", "left"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The agent's worker is there: its file is filled, or about to be.
+    let children = format!("/proc/{0}/task/{0}/children", lost.child.id());
+    let busy = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", lost.child.id())).unwrap();
+        let has = |task: std::fs::DirEntry| {
+            std::fs::read_to_string(task.path().join("children")).is_ok_and(|all| !all.is_empty())
+        };
+        std::path::Path::new(&children).exists() && tasks.flatten().any(has)
+    };
+    while !busy() && controller.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    lost.child.kill().unwrap();
+    lost.child.wait().unwrap();
+    let output = controller.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(&lost.address), "{said}");
+    // Gone before all were ready: nothing was measured. After: what was is not valid.
+    assert!(matches!(output.status.code(), Some(1 | 5)), "{said}");
+    if output.status.code() == Some(5) {
+        let left: Value = serde_json::from_slice(&room.read("left/summary.json")).unwrap();
+        assert_eq!(left["valid"], false);
+    }
+}
+
+#[test]
+fn what_agents_do_not_do_is_refused() {
+    let (room, agents, line) = three();
+    room.fails(&format!("{line} --streams 2"), 2, "2 streams are too few for 3 workers");
+    room.write("other", "another sixteen bytes and more\n");
+    let stranger = line.replace("--token-file secret", "--token-file other");
+    room.fails(&format!("{stranger} --streams 3"), 1, "does not know the token");
+    let films = room.path("films").display().to_string();
+    let outside = line.replace(&format!("--target {films}"), "--target /proc");
+    room.fails(
+        &format!("{outside} --streams 3"),
+        1,
+        "/proc lies outside of what this agent may touch",
+    );
+    room.fails(&format!("{line} --streams 3 --destructive {films}"), 2, "not for agents");
+    room.write("short", "no\n");
+    let short = line.replace("--token-file secret", "--token-file short");
+    room.fails(&format!("{short} --streams 3"), 1, "a token has 16 bytes or more");
+    drop(agents);
+    room.fails(&format!("{line} --streams 3"), 1, "cannot connect");
+    room.fails("meter agent nowhere --token-file secret", 1, "nowhere cannot be allowed");
+    room.fails("meter agent films", 2, "--token-file is missing");
+}
+
+#[test]
+fn a_held_run_waits_and_stops_with_its_input() {
+    let room = Room::new();
+    room.write("film.bin", vec![7; 1 << 20]);
+    let held = |input: Stdio| -> Command {
+        let mut command = program(&room.path("."));
+        let line = "meter run --profile dvcpro50 --target film.bin --duration 10min --hold --json";
+        command.args(line.split_whitespace()).stdin(input);
+        command
+    };
+    let output = held(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("ready\n") && said.contains("ended before the run began"), "{said}");
+    let mut child =
+        held(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    use std::io::Write;
+    child.stdin.take().unwrap().write_all(b"begin\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["complete"], false);
+}
