@@ -7,8 +7,8 @@
 //! are made in `method/`.
 
 use crate::bounce::Bounce;
-use crate::describe::describe;
 use crate::method::Method;
+use crate::refusal::{cannot_open, not_allowed};
 use crate::sysfs::Disk;
 use crate::{BlockDevice, DeviceError, DeviceKind, Direction, Geometry, Pool, Queue, Transfer};
 use rustix::fs::{AtFlags, FileType, OFlags, SeekFrom, StatxFlags, ioctl_blksszget, statx};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -294,60 +294,9 @@ fn open_file(
         open(flags).map(|file| (file, false))
     };
     opened.map_err(|source| match source.kind() {
-        io::ErrorKind::PermissionDenied => {
-            let hint = if Errno::from_io_error(&source) == Some(Errno::PERM) {
-                FORBIDDEN.to_owned()
-            } else {
-                missing_right(path, options.write)
-            };
-            DeviceError::Open { path: path.to_owned(), hint, source }
-        }
+        io::ErrorKind::PermissionDenied => not_allowed(path, options.write, source),
         _ => cannot_open(path, source),
     })
-}
-
-pub(crate) fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
-    let path = path.to_owned();
-    if source.kind() == io::ErrorKind::ResourceBusy {
-        let uses = describe(&path).map_or(Vec::new(), |about| about.uses);
-        if uses.is_empty() {
-            let by = "another process has it to itself; stop that one, or work through it";
-            return DeviceError::InUse { path, by };
-        }
-        let by = uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        return DeviceError::Occupied { path, by };
-    }
-    let hint = match source.kind() {
-        io::ErrorKind::NotFound => "; check the path, or make it with `tenuto format`",
-        io::ErrorKind::PermissionDenied => "; run as a user who may enter its directories",
-        io::ErrorKind::ReadOnlyFilesystem => "; it lies on a file system mounted read-only",
-        _ => "",
-    };
-    DeviceError::Open { path, hint: hint.to_owned(), source }
-}
-
-/// Which right it is and who has it, so that one can become one of them.
-fn missing_right(path: &Path, write: bool) -> String {
-    let Ok(about) = std::fs::metadata(path) else { return String::new() };
-    let (what, of_group) = if write { ("read and write", 0o060) } else { ("read", 0o040) };
-    let mode = about.mode() & 0o777;
-    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    let group = if mode & of_group == of_group {
-        format!(" or in group {}", group_name(&groups, about.gid()))
-    } else {
-        String::new()
-    };
-    format!("; to {what} it, be user {}{group} (mode {mode:03o}), or run with sudo", about.uid())
-}
-
-/// As `/etc/group` has it, or its number.
-fn group_name(groups: &str, number: u32) -> String {
-    let named = groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(number)).then_some(name)
-    });
-    named.map_or(number.to_string(), |name| format!("'{name}'"))
 }
 
 /// Takes the lock. Waits a moment for it: the rings of a process that was killed keep its files
@@ -461,10 +410,6 @@ fn written(file: &File, area: Range<u64>) -> Result<Vec<Range<u64>>, Errno> {
 fn is_aligned(memory: &[u8]) -> bool {
     memory.as_ptr().align_offset(Bounce::ALIGNMENT) == 0
 }
-
-/// Not a matter of the file's mode: whoever asks gets this.
-const FORBIDDEN: &str = "; the machine's rules forbid it to everybody here (a container's list of devices, for \
-                         example); allow it there, or use a file";
 
 /// Half a second in all: a ring was seen to take some tens of milliseconds; and who finds a store
 /// in use by a living process should not wait long to hear it.

@@ -23,6 +23,7 @@ mod paced;
 mod plain;
 mod pool;
 mod preallocate;
+mod refusal;
 mod simulated;
 pub mod sockets;
 mod space;

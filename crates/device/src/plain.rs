@@ -2,7 +2,7 @@
 //! moving and closing take. Everybody else opens a [`FileDevice`](crate::FileDevice), which looks
 //! at a file before it uses it.
 
-use crate::file::cannot_open;
+use crate::refusal::cannot_open;
 use crate::{DeviceError, Direction};
 use rustix::fs::OFlags;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! How full a file system is.
 
 use crate::DeviceError;
-use crate::file::cannot_open;
+use crate::refusal::cannot_open;
 use std::path::Path;
 use units::ByteCount;
 

@@ -1,0 +1,66 @@
+//! Why a file or device cannot be opened, and what to do about it.
+
+use crate::DeviceError;
+use crate::describe::describe;
+use rustix::io::Errno;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+pub(crate) fn cannot_open(path: &Path, source: io::Error) -> DeviceError {
+    let path = path.to_owned();
+    if source.kind() == io::ErrorKind::ResourceBusy {
+        let uses = describe(&path).map_or(Vec::new(), |about| about.uses);
+        if uses.is_empty() {
+            let by = "another process has it to itself; stop that one, or work through it";
+            return DeviceError::InUse { path, by };
+        }
+        let by = uses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return DeviceError::Occupied { path, by };
+    }
+    let hint = match source.kind() {
+        io::ErrorKind::NotFound => "; check the path, or make it with `tenuto format`",
+        io::ErrorKind::PermissionDenied => "; run as a user who may enter its directories",
+        io::ErrorKind::ReadOnlyFilesystem => "; it lies on a file system mounted read-only",
+        _ => "",
+    };
+    DeviceError::Open { path, hint: hint.to_owned(), source }
+}
+
+/// The kernel denies it to whoever runs this.
+pub(crate) fn not_allowed(path: &Path, write: bool, source: io::Error) -> DeviceError {
+    let hint = if Errno::from_io_error(&source) == Some(Errno::PERM) {
+        FORBIDDEN.to_owned()
+    } else {
+        missing_right(path, write)
+    };
+    DeviceError::Open { path: path.to_owned(), hint, source }
+}
+
+/// Which right it is and who has it, so that one can become one of them.
+fn missing_right(path: &Path, write: bool) -> String {
+    let Ok(about) = std::fs::metadata(path) else { return String::new() };
+    let (what, of_group) = if write { ("read and write", 0o060) } else { ("read", 0o040) };
+    let mode = about.mode() & 0o777;
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let group = if mode & of_group == of_group {
+        format!(" or in group {}", group_name(&groups, about.gid()))
+    } else {
+        String::new()
+    };
+    format!("; to {what} it, be user {}{group} (mode {mode:03o}), or run with sudo", about.uid())
+}
+
+/// As `/etc/group` has it, or its number.
+fn group_name(groups: &str, number: u32) -> String {
+    let named = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(number)).then_some(name)
+    });
+    named.map_or(number.to_string(), |name| format!("'{name}'"))
+}
+
+/// Not a matter of the file's mode: whoever asks gets this.
+const FORBIDDEN: &str = "; the machine's rules forbid it to everybody here (a container's list of devices, for \
+                         example); allow it there, or use a file";
