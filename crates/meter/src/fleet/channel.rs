@@ -15,7 +15,7 @@ pub struct Token(Vec<u8>);
 
 /// A token that is none.
 #[derive(Debug, thiserror::Error)]
-#[error("a token has 16 bytes or more; `head -c 32 /dev/urandom | base64 > FILE` makes one")]
+#[error("a token has 16 bytes or more; `openssl rand -hex 32 > FILE` makes one")]
 pub struct TokenError;
 
 /// A connection that cannot go on.

@@ -62,7 +62,7 @@ fn serve(agent: &Agent, stream: TcpStream) -> Result<(), Box<dyn std::error::Err
 pub(super) fn token(args: &Args<'_>) -> Result<Token, Failure> {
     let Some(path) = args.maybe::<PathBuf>("token-file") else {
         return Err(Failure::usage("--token-file is missing")
-            .hint("head -c 32 /dev/urandom | base64 > secret; chmod 600 secret"));
+            .hint("openssl rand -hex 32 > secret; chmod 600 secret"));
     };
     read(&path)
 }

@@ -92,7 +92,7 @@ is gone. Stop the agent with Ctrl-C.",
                 "--listen: '7070' is not an address such as 127.0.0.1:8080 or [::]:8080",
             ),
         Row::option("token-file", Value::Path, "Holds what controllers must know, too")
-            .long("16 bytes or more: head -c 32 /dev/urandom | base64 > secret; chmod 600 secret")
+            .long("16 bytes or more: openssl rand -hex 32 > secret; chmod 600 secret")
             .example("meter agent /mnt/films --token-file secret")
             .bad("meter agent /mnt --token-file", "--token-file needs a value"),
         Row::switch("stdio", "Speak on standard input and output; the token is the first line")
