@@ -1,8 +1,8 @@
 //! What calibration learned of one device: the numbers that admission stands on.
 
-use crate::DiskModel;
 use crate::bounds::ReadCost;
 use crate::platters::duration;
+use crate::{Arm, DiskModel};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -45,6 +45,8 @@ pub struct Calibration {
     pub t0: Duration,
     /// Sequential rate by place: (offset, rate), lowest offset first.
     pub zones: Vec<(ByteCount, BitRate)>,
+    /// Of a disk with an arm, where its geometry could be fitted.
+    pub arm: Option<Arm>,
     /// What a writer beside the readers costs; `None` where nothing could be overwritten to find
     /// out.
     pub writing: Option<WriteCost>,
@@ -75,6 +77,8 @@ impl Calibration {
             r0: cost.r0,
             t0: cost.t0,
             zones: model.zones(),
+            // The model itself is known, and better.
+            arm: None,
             writing: None,
             method: format!("computed from the model {}", model.name()),
             measured_at: 0,

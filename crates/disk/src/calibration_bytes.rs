@@ -2,16 +2,20 @@
 //! record that does not hold together is refused here in any case.
 //!
 //! ```text
-//!   0  magic "TNTOcali"       8  version u16 = 2      10  method length u16 (<= 1,024)
+//!   0  magic "TNTOcali"       8  version u16 = 3      10  method length u16 (<= 1,024)
 //!  12  guarantees u16 (<= 64) 14  zones u16 (<= 1,024) 16  queue depth u32
 //!  20  slot ns u64            28  r0 b/s u64           36  t0 ns u64
 //!  44  measured at u64        52  method, UTF-8
 //!  then each guarantee: read size u64, min read u32, mean read f64, longest read ns u64   (28 bytes)
 //!  then each zone:      offset u64, rate b/s u64                                          (16 bytes)
 //!  then what writes cost: write size u64 (0: not measured), mean ns u64, slowest ns u64
+//!  then the arm:          capacity u64 (0: none seen), revolution ns u64; settle, track, root in
+//!                         ms, knee, full in ms, each f64                                  (56 bytes)
 //! ```
+//!
+//! Version 2 is the same without the arm.
 
-use crate::{Calibration, ReadGuarantee, WriteCost};
+use crate::{Arm, Calibration, ReadGuarantee, SeekTimes, WriteCost};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -23,7 +27,7 @@ pub enum CalibrationError {
     NotOne,
     /// Written by another Tenuto.
     #[error(
-        "a calibration record of version {0}, and this program knows version 2; calibrate again"
+        "a calibration record of version {0}, and this program knows versions 2 and 3; calibrate again"
     )]
     Version(u16),
     /// They end too early, or go on too long.
@@ -65,6 +69,7 @@ impl Calibration {
             .writing
             .map_or([0; 3], |cost| [cost.write_size.0, nanos(cost.mean), nanos(cost.slowest)]);
         bytes.extend(writing.map(u64::to_le_bytes).as_flattened());
+        bytes.extend(arm_words(self.arm.as_ref()).map(u64::to_le_bytes).as_flattened());
         bytes
     }
 
@@ -73,7 +78,7 @@ impl Calibration {
         let mut rest = bytes.strip_prefix(&MAGIC).ok_or(CalibrationError::NotOne)?;
         let [version, method, guarantees, zones] =
             [u16_of(&mut rest)?, u16_of(&mut rest)?, u16_of(&mut rest)?, u16_of(&mut rest)?];
-        if version != VERSION {
+        if ![WITHOUT_ARM, VERSION].contains(&version) {
             return Err(CalibrationError::Version(version));
         }
         within(method, MOST_METHOD, "length of its method")?;
@@ -94,6 +99,7 @@ impl Calibration {
             t0,
             zones: (0..zones).map(|_| zone(&mut rest)).collect::<Result<_, _>>()?,
             writing: writing(&mut rest)?,
+            arm: if version == WITHOUT_ARM { None } else { arm(&mut rest)? },
             method: method.to_owned(),
             measured_at,
         };
@@ -114,6 +120,7 @@ impl Calibration {
             (sizes_grow, "order of read sizes"),
             (zones_grow, "order of zones"),
             (self.guarantees.iter().all(usual), "number of reads"),
+            (self.arm.is_none() || self.model().is_some(), "arm"),
         ] {
             if !holds {
                 return Err(CalibrationError::Impossible(what));
@@ -144,6 +151,26 @@ fn writing(rest: &mut &[u8]) -> Result<Option<WriteCost>, CalibrationError> {
         (0, ..) => Err(CalibrationError::Impossible("cost of writes")),
         _ => Ok(Some(WriteCost { write_size: ByteCount(write_size), mean, slowest })),
     }
+}
+
+fn arm_words(arm: Option<&Arm>) -> [u64; 7] {
+    arm.map_or([0; 7], |Arm { capacity, revolution, seek }| {
+        let SeekTimes { settle_ms, track_ms, root_ms, knee, full_ms } = *seek;
+        let [a, b, c, d, e] = [settle_ms, track_ms, root_ms, knee, full_ms].map(f64::to_bits);
+        [capacity.0, nanos(*revolution), a, b, c, d, e]
+    })
+}
+
+fn arm(rest: &mut &[u8]) -> Result<Option<Arm>, CalibrationError> {
+    let (capacity, revolution) = (ByteCount(u64_of(rest)?), u64_of(rest)?);
+    let words = [u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?];
+    if capacity == ByteCount::ZERO {
+        let nothing = revolution == 0 && words == [0; 5];
+        return if nothing { Ok(None) } else { Err(CalibrationError::Impossible("arm")) };
+    }
+    let [settle_ms, track_ms, root_ms, knee, full_ms] = words.map(f64::from_bits);
+    let seek = SeekTimes { settle_ms, track_ms, root_ms, knee, full_ms };
+    Ok(Some(Arm { capacity, revolution: Duration::from_nanos(revolution), seek }))
 }
 
 /// The whole characters within the first `most` bytes.
@@ -183,7 +210,8 @@ fn nanos(time: Duration) -> u64 {
 }
 
 const MAGIC: [u8; 8] = *b"TNTOcali";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
+const WITHOUT_ARM: u16 = 2;
 
 /// A record stays below 20 KB: it is kept with the store's books.
 const MOST_METHOD: usize = 1024;
@@ -212,6 +240,26 @@ mod tests {
         let cost = WriteCost { write_size: ByteCount::MIB, mean: ms(7), slowest: ms(19) };
         let writing = Calibration { writing: Some(cost), ..record.clone() };
         assert_eq!(Calibration::decode(&writing.encode()), Ok(writing));
+        let arm = Arm {
+            capacity: ByteCount(1 << 45),
+            revolution: Duration::from_micros(8333),
+            seek: SeekTimes {
+                settle_ms: 0.0,
+                track_ms: 0.9,
+                root_ms: 8.0,
+                knee: 0.3,
+                full_ms: 16.0,
+            },
+        };
+        let with_arm = Calibration { arm: Some(arm), ..record.clone() };
+        assert_eq!(Calibration::decode(&with_arm.encode()), Ok(with_arm.clone()));
+        let nonsense = Arm { revolution: Duration::ZERO, ..arm };
+        let nonsense = Calibration { arm: Some(nonsense), ..record.clone() }.encode();
+        assert_eq!(Calibration::decode(&nonsense), Err(CalibrationError::Impossible("arm")));
+        let mut older = record.encode();
+        older[8] = 2;
+        older.truncate(older.len() - 56);
+        assert_eq!(Calibration::decode(&older), Ok(record.clone()), "written before arms were");
         let bare =
             Calibration { guarantees: vec![], zones: vec![], method: String::new(), ..record };
         assert_eq!(Calibration::decode(&bare.encode()), Ok(bare));
@@ -245,7 +293,18 @@ mod tests {
 
     #[test]
     fn no_bytes_whatever_are_more_than_refused() {
-        let good = record().encode();
+        let arm = Arm {
+            capacity: ByteCount(1 << 45),
+            revolution: Duration::from_millis(8),
+            seek: SeekTimes {
+                settle_ms: 0.0,
+                track_ms: 1.0,
+                root_ms: 8.0,
+                knee: 0.3,
+                full_ms: 16.0,
+            },
+        };
+        let good = Calibration { arm: Some(arm), ..record() }.encode();
         for end in 0..good.len() {
             assert!(Calibration::decode(&good[..end]).is_err(), "cut at {end}");
         }

@@ -18,7 +18,8 @@
 //! It never falls and is subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): two
 //! sweeps made into one never take longer. Admission's proof stands on both properties.
 //!
-//! A disk that is known by its calibration only is charged the measured rate of the zone, for each
+//! A disk whose arm was fitted to timed reads is charged as the model that they make
+//! ([`Calibration::model`]). One whose arm was not seen is charged the measured rate of the zone, for each
 //! read alike what the worst placement tried cost beyond transfer, and once a sweep what the longest
 //! read took beyond that: calibration speaks of slots full of reads, not of a few.
 //!
@@ -80,6 +81,9 @@ impl Costs {
     /// little: no zones, no guarantee that covers such reads, or none at all.
     pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Option<Self> {
         let guarantee = calibration.guarantee_for(largest).filter(|g| g.min_read > 0)?;
+        if let Some(model) = calibration.model() {
+            return Some(Self::of_model(&model, largest, calibration.queue_depth));
+        }
         let mut zones: Vec<(u64, f64)> = Vec::with_capacity(calibration.zones.len());
         for (offset, rate) in &calibration.zones {
             let from = if zones.is_empty() { 0 } else { offset.0 };
@@ -362,6 +366,7 @@ mod tests {
             r0: mbps(150),
             t0: Duration::from_millis(9),
             zones: vec![(ByteCount(5), mbps(200)), (ByteCount(1 << 30), mbps(100))],
+            arm: None,
             writing: None,
             method: String::new(),
             measured_at: 0,

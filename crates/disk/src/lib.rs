@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+mod arm;
 pub mod bounds;
 mod calibration;
 mod calibration_bytes;
@@ -23,6 +24,7 @@ mod seek;
 mod survey;
 mod write_cache;
 
+pub use arm::Arm;
 pub use bounds::ReadCost;
 pub use calibration::{Calibration, ReadGuarantee, WriteCost};
 pub use calibration_bytes::CalibrationError;

@@ -13,9 +13,11 @@
 //! quantiles are taken, and means only of what they leave. Pure: whoever makes the reads times them, one at a time, and
 //! past every cache. A device without an arm shows no revolution and no curve, and gets none.
 
+use crate::arm::Arm;
 use crate::bounds::ReadCost;
 use crate::parameters::{Flash, Mechanics, Parameters, SeekTimes, Spinning, Zone};
 use crate::platters::{float, whole};
+use crate::seek::SeekCurve;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -44,21 +46,54 @@ pub struct Survey {
     pub revolution: Option<Duration>,
     /// The seek curve with everything a command costs before the arm starts in `track_ms`.
     pub seek: Option<SeekTimes>,
+    /// How far any group of seeks lay above that curve, in ms: what the curve may be wrong by.
+    pub seek_error_ms: f64,
 }
 
 impl Survey {
     /// Of a device of `capacity` bytes.
     pub fn of(reads: &[TimedRead], capacity: ByteCount) -> Self {
-        let zones = zones(reads, capacity.0);
-        let map = Map::new(&zones, capacity.0);
+        Self::by_place(reads, &zones(reads, capacity.0), capacity)
+    }
+
+    /// The same with zones that were measured otherwise: (offset, rate), lowest offset first.
+    pub fn with_zones(
+        reads: &[TimedRead],
+        zones: &[(ByteCount, BitRate)],
+        capacity: ByteCount,
+    ) -> Self {
+        let known = zones.iter().filter(|(_, rate)| rate.0 > 0);
+        let mut zones: Vec<(u64, f64)> =
+            known.map(|(offset, rate)| (offset.0, 8e9 / float(rate.0))).collect();
+        if let Some(first) = zones.first_mut() {
+            first.0 = 0;
+        }
+        Self::by_place(reads, &zones, capacity)
+    }
+
+    fn by_place(reads: &[TimedRead], zones: &[(u64, f64)], capacity: ByteCount) -> Self {
+        let map = Map::new(zones, capacity.0);
         let revolution = revolution(reads, &map);
         let seek = revolution.and_then(|revolution| seek(reads, &map, revolution));
+        let seek_error_ms = seek.map_or(0.0, |(_, error)| error);
         Self {
             cost: cost(reads),
             zones: zones.iter().map(|zone| (ByteCount(zone.0), rate(zone.1))).collect(),
             revolution: revolution.map(|nanos| Duration::from_nanos(whole(nanos))),
-            seek,
+            seek: seek.map(|(times, _)| times),
+            seek_error_ms,
         }
+    }
+
+    /// Of a disk that shows one, its arm, never quicker than it was seen: on the curve is what it
+    /// may be wrong by, and the shortest seek once more. Rates are means over many tracks, and a
+    /// read may cross to the next cylinder where others do not.
+    pub fn arm(&self, capacity: ByteCount) -> Option<Arm> {
+        let (revolution, mut seek) = (self.revolution?, self.seek?);
+        let more = self.seek_error_ms + seek.track_ms;
+        seek.track_ms += more;
+        seek.full_ms += more;
+        Some(Arm { capacity, revolution: revolution.mul_f64(SURE_TURN), seek })
     }
 
     /// A disk that behaves so: its parameter file's content. `None` where too little is known.
@@ -66,7 +101,7 @@ impl Survey {
     /// without an arm is taken to write as it reads.
     pub fn parameters(&self, name: &str, capacity: ByteCount) -> Option<Parameters> {
         let mechanics = match (self.revolution, &self.seek) {
-            (Some(revolution), Some(seek)) => self.spinning(revolution, *seek, capacity.0)?,
+            (Some(revolution), Some(seek)) => spinning(revolution, *seek, &self.zones, capacity.0)?,
             _ => self.flash()?,
         };
         let parameters = Parameters {
@@ -79,33 +114,39 @@ impl Survey {
         parameters.check().is_ok().then_some(parameters)
     }
 
-    fn spinning(&self, revolution: Duration, seek: SeekTimes, capacity: u64) -> Option<Mechanics> {
-        let rpm = u32::try_from(whole(60.0 / revolution.as_secs_f64())).ok()?;
-        let ends = self.zones.iter().skip(1).map(|zone| float(zone.0.0) / float(capacity));
-        let zones = self.zones.iter().zip(ends.chain([1.0]));
-        let zones: Vec<Zone> =
-            zones.map(|((_, rate), until)| Zone { until, mb_s: float(rate.0) / 8e6 }).collect();
-        let fastest = zones.iter().map(|zone| zone.mb_s).fold(0.0, f64::max);
-        Some(Mechanics::Spinning(Spinning {
-            rpm,
-            heads: 1,
-            head_switch_ms: 0.0,
-            cylinder_switch_ms: 0.0,
-            overhead_ms: 0.0,
-            seek,
-            read_ahead: 0,
-            write_back: 0,
-            bus_mb_s: fastest * 2.0,
-            zones,
-        }))
-    }
-
     fn flash(&self) -> Option<Mechanics> {
         let cost = self.cost?;
         let mb_s = float(cost.r0.0) / 8e6;
         let latency_ms = cost.t0.as_secs_f64() * 1e3;
         Some(Mechanics::Flash(Flash { latency_ms, lanes: 1, read_mb_s: mb_s, write_mb_s: mb_s }))
     }
+}
+
+/// Platters and an arm, of which only this is known.
+pub(crate) fn spinning(
+    revolution: Duration,
+    seek: SeekTimes,
+    zones: &[(ByteCount, BitRate)],
+    capacity: u64,
+) -> Option<Mechanics> {
+    let rpm = u32::try_from(whole(60.0 / revolution.as_secs_f64())).ok()?;
+    let ends = zones.iter().skip(1).map(|zone| float(zone.0.0) / float(capacity));
+    let zones = zones.iter().zip(ends.chain([1.0]));
+    let zones: Vec<Zone> =
+        zones.map(|((_, rate), until)| Zone { until, mb_s: float(rate.0) / 8e6 }).collect();
+    let fastest = zones.iter().map(|zone| zone.mb_s).fold(0.0, f64::max);
+    Some(Mechanics::Spinning(Spinning {
+        rpm,
+        heads: 1,
+        head_switch_ms: 0.0,
+        cylinder_switch_ms: 0.0,
+        overhead_ms: 0.0,
+        seek,
+        read_ahead: 0,
+        write_back: 0,
+        bus_mb_s: fastest * 2.0,
+        zones,
+    }))
 }
 
 /// Nanoseconds a byte by place, and so the part of the stroke where a byte lies.
@@ -207,7 +248,7 @@ fn cost(reads: &[TimedRead]) -> Option<ReadCost> {
     ReadCost::fit(&sizes.into_iter().filter_map(median).collect::<Vec<_>>())
 }
 
-fn seek(reads: &[TimedRead], map: &Map, revolution: f64) -> Option<SeekTimes> {
+fn seek(reads: &[TimedRead], map: &Map, revolution: f64) -> Option<(SeekTimes, f64)> {
     let mut groups: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     for read in reads.iter().filter(|read| !read.goes_on() && !read.goes_back()) {
         let Some((_, end)) = read.after else { continue };
@@ -223,7 +264,10 @@ fn seek(reads: &[TimedRead], map: &Map, revolution: f64) -> Option<SeekTimes> {
         let early = quantile(&mut times, EARLY)?;
         points.push((x, (early - EARLY * revolution) / 1e6));
     }
-    fit_curve(&points)
+    let times = fit_curve(&points)?;
+    let curve = SeekCurve::new(&times);
+    let above = points.iter().map(|(x, ms)| ms - curve.time(*x) / 1e6);
+    Some((times, above.fold(0.0, f64::max)))
 }
 
 /// The curve of [`SeekTimes`] through (part of the stroke, ms): linear in all but the knee, of
@@ -302,6 +346,8 @@ const FEWEST: usize = 8;
 const SEEK_GROUPS: f64 = 16.0;
 /// Far enough from the group's first that one odd time does not decide, far from the late ones.
 const EARLY: f64 = 0.1;
+/// Revolutions are timed to a few tenths of a percent.
+const SURE_TURN: f64 = 1.005;
 /// 3,000 to 30,000 revolutions a minute, in ns.
 const TURNS: std::ops::RangeInclusive<f64> = 2e6..=20e6;
 

@@ -55,6 +55,7 @@ pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
         r0: rate,
         t0: Duration::ZERO,
         zones: vec![(ByteCount::ZERO, rate)],
+        arm: None,
         writing: None,
         method: format!("computed from a throttle to {rate}"),
         measured_at: 0,

@@ -121,6 +121,7 @@ fn a_calibration_is_kept() {
         r0: BitRate(1_600_000_000),
         t0: Duration::from_micros(8_100),
         zones: vec![(ByteCount(0), BitRate(2_000_000_000)), (ByteCount::GIB, BitRate(1))],
+        arm: None,
         writing: None,
         method: "direct".to_owned(),
         measured_at: 1_800_000_000,

@@ -95,6 +95,11 @@ fn answer(
             let index = store.index(record.id)?;
             Reply::Title(wire::TitleDetail::new(&record, &index))
         }
+        Request::Index { title: name } => {
+            let no_title = || StoreError::NoTitle { name: name.clone() };
+            let record = store.title(name).ok_or_else(no_title)?;
+            Reply::Index(wire::to_hex(&store.index(record.id)?.encode()))
+        }
         Request::Ingest { files, as_file, title, allow_damaged, renditions } => {
             let options = IngestOptions {
                 kind: if *as_file { TitleKind::File } else { TitleKind::Media },

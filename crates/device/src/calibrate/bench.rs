@@ -3,6 +3,7 @@
 use super::Turns;
 use super::course::{Bench, Round, Writes};
 use crate::{BlockDevice, Completion, DeviceError, Pool, Queue};
+use disk::TimedRead;
 use std::any::Any;
 use std::time::{Duration, Instant};
 use units::ByteCount;
@@ -103,6 +104,25 @@ impl Bench for Reads<'_> {
         Ok(whole)
     }
 
+    fn alone(&mut self, places: &[u64], size: u64) -> Result<Vec<TimedRead>, DeviceError> {
+        let mut reads = Vec::with_capacity(places.len());
+        let mut rest = places;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(self.at_once(rest.len(), size).min(ALONE_A_TURN));
+            let turn = self.turn(now.len() as u64 * size);
+            // Others may have moved the arm before a turn.
+            let mut after = None;
+            for place in now {
+                let time = self.read(&[*place], size, 1)?.took;
+                reads.push(TimedRead { offset: *place, size, time, after });
+                after = Some((*place, *place + size));
+            }
+            drop(turn);
+            rest = later;
+        }
+        Ok(reads)
+    }
+
     fn round_with_writes(
         &mut self,
         places: &[u64],
@@ -148,6 +168,9 @@ fn no_buffers(size: usize) -> DeviceError {
 
 /// One wait; longer stalls only go round once more.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Small reads of a turn, for the same time.
+const ALONE_A_TURN: usize = 4;
 
 /// Bytes of a turn: what a slow disk reads in a few hundredths of a second.
 const A_TURN: u64 = 4 << 20;

@@ -1,8 +1,9 @@
 //! Finds out what a device holds, by reading from it: the record that admission stands on.
 //!
-//! Three parts, within a budget of time: how many reads to keep in the device at once; sweeps of
+//! Four parts, within a budget of time: how many reads to keep in the device at once; sweeps of
 //! reads in the placements that hurt most (`places.rs`), for each read size; sequential reading by
-//! place. All of them only read. A fourth, what a writer beside the readers costs, is made only
+//! place, and where that shows platters that turn, timed single reads from which the arm is fitted
+//! (`geometry.rs`). All of them only read. A last one, what a writer beside the readers costs, is made only
 //! where the caller names a part that may be overwritten. The order of things and the arithmetic
 //! are in `course.rs`, which knows no clock; here the reads are made and timed (`bench.rs`).
 //!
@@ -11,6 +12,7 @@
 
 mod bench;
 mod course;
+mod geometry;
 mod places;
 
 use crate::{BlockDevice, DeviceError, DeviceKind, Pool};

@@ -81,8 +81,21 @@ impl Places {
         (0..count).map(|i| start + i * size).collect()
     }
 
+    /// The same from the written place nearest to this one on.
+    pub(super) fn run_at(&self, place: u64, count: u32, size: u64) -> Vec<u64> {
+        let room = self.area.end - self.area.start - size;
+        #[expect(clippy::cast_precision_loss, reason = "about there")]
+        let part = place.saturating_sub(self.area.start) as f64 / room.max(1) as f64;
+        self.run(part.min(1.0), count, size)
+    }
+
+    /// Where the area ends.
+    pub(super) fn end(&self) -> u64 {
+        self.area.end
+    }
+
     /// The written place of `size` bytes that is nearest to a part (0 to 1) of the area.
-    fn at(&self, part: f64, size: u64) -> u64 {
+    pub(super) fn at(&self, part: f64, size: u64) -> u64 {
         let room = self.area.end - self.area.start - size;
         #[expect(
             clippy::cast_precision_loss,

@@ -34,6 +34,11 @@ pub enum Request {
         /// `None`: the store.
         title: Option<String>,
     },
+    /// A title's index, for who plans with it.
+    Index {
+        /// Its name.
+        title: String,
+    },
     /// Take files in.
     Ingest {
         /// Absolute paths, readable by the server.
@@ -92,6 +97,8 @@ pub enum Reply {
     Store(wire::StoreInfo),
     /// To `Info` of a title.
     Title(wire::TitleDetail),
+    /// To `Index`: as it is stored, each byte as two hexadecimal digits.
+    Index(String),
     /// To `Ingest`.
     Ingest(wire::IngestReport),
     /// To `Rm`: whether viewers keep its space for now.

@@ -8,12 +8,13 @@ use crate::pace::EnginePace;
 use crate::{shelving, wire};
 use crossbeam_channel::bounded;
 use device::{CalibrateProgress, Turns};
-use media::TitleKind;
+use media::{TitleIndex, TitleKind};
 use std::any::Any;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use store::{CheckOptions, IngestOptions, Pace, Progress, StoreError};
+use store::{CheckOptions, IngestOptions, Pace, Progress, StoreError, TitleRecord};
 use units::ByteCount;
 
 /// Carries out requests of one client.
@@ -40,7 +41,14 @@ impl Worker<'_> {
                 let calibration = store.calibration();
                 Ok(Reply::Store(wire::StoreInfo::new(&store.info(), calibration.as_ref())))
             }
-            Request::Info { title: Some(title) } => self.info(&title),
+            Request::Info { title: Some(title) } => {
+                let (record, index) = self.index(&title)?;
+                Ok(Reply::Title(wire::TitleDetail::new(&record, &index)))
+            }
+            Request::Index { title } => {
+                let (_, index) = self.index(&title)?;
+                Ok(Reply::Index(wire::to_hex(&index.encode())))
+            }
             Request::Ingest { files, as_file, title, allow_damaged, renditions } => {
                 let kind = if as_file { TitleKind::File } else { TitleKind::Media };
                 let options = IngestOptions { kind, name: title, allow_damaged, renditions };
@@ -67,14 +75,14 @@ impl Worker<'_> {
         EnginePace::new(self.served.core.clone(), shelf.disk, shelf.read_size)
     }
 
-    fn info(&self, name: &str) -> Result<Reply, wire::Failure> {
+    fn index(&self, name: &str) -> Result<(TitleRecord, Arc<TitleIndex>), wire::Failure> {
         let store = &self.shelf().store;
         let no_title = || StoreError::NoTitle { name: name.to_owned() };
         let record = store.title(name).ok_or_else(|| failure(&no_title()))?;
         let turn = self.pace().wait_turn(ByteCount(record.index_bytes.max(1)));
         let index = store.index(record.id).map_err(|error| failure(&error))?;
         drop(turn);
-        Ok(Reply::Title(wire::TitleDetail::new(&record, &index)))
+        Ok((record, index))
     }
 
     fn ingest(

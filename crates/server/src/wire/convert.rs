@@ -175,6 +175,14 @@ impl From<&disk::Calibration> for Calibration {
                 mean: cost.mean.as_secs_f64(),
                 slowest: cost.slowest.as_secs_f64(),
             }),
+            arm: calibration.arm.map(|arm| Arm {
+                capacity: arm.capacity.0,
+                revolution: arm.revolution.as_secs_f64(),
+                shortest_seek: (arm.seek.settle_ms + arm.seek.track_ms) / 1e3,
+                seek_root: arm.seek.root_ms / 1e3,
+                knee: arm.seek.knee,
+                full_seek: arm.seek.full_ms / 1e3,
+            }),
             method: calibration.method.clone(),
             measured_at: calibration.measured_at,
         }
@@ -216,10 +224,34 @@ impl From<&Calibration> for disk::Calibration {
                 mean: seconds(cost.mean),
                 slowest: seconds(cost.slowest),
             }),
+            arm: calibration.arm.map(|arm| disk::Arm {
+                capacity: ByteCount(arm.capacity),
+                revolution: seconds(arm.revolution),
+                seek: disk::SeekTimes {
+                    settle_ms: 0.0,
+                    track_ms: arm.shortest_seek * 1e3,
+                    root_ms: arm.seek_root * 1e3,
+                    knee: arm.knee,
+                    full_ms: arm.full_seek * 1e3,
+                },
+            }),
             method: calibration.method.clone(),
             measured_at: calibration.measured_at,
         }
     }
+}
+
+/// Two hexadecimal digits for each byte.
+pub fn to_hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// The bytes of [`to_hex`]; `None` if these are none.
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|half| u8::try_from(half).ok());
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
 impl Progress {

@@ -8,6 +8,7 @@
 mod convert;
 mod status;
 
+pub use convert::{from_hex, to_hex};
 pub use status::*;
 
 use serde::{Deserialize, Serialize};
@@ -203,10 +204,30 @@ pub struct Calibration {
     /// What writes take from reads beside them; `null` where it was not measured.
     #[serde(default)]
     pub writing: Option<WriteCost>,
+    /// The arm and its platters; `null` where none was seen.
+    #[serde(default)]
+    pub arm: Option<Arm>,
     /// How it was measured.
     pub method: String,
     /// When.
     pub measured_at: u64,
+}
+
+/// A disk's arm as fitted to timed reads, never quicker than it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// Bytes over which it moved.
+    pub capacity: u64,
+    /// Seconds of one turn of the platters.
+    pub revolution: f64,
+    /// Seconds of the shortest movement, with everything that a command costs.
+    pub shortest_seek: f64,
+    /// What the root of the crossed part of the stroke is multiplied by, in seconds.
+    pub seek_root: f64,
+    /// The part of the stroke from which on the time grows evenly.
+    pub knee: f64,
+    /// Seconds of the longest movement.
+    pub full_seek: f64,
 }
 
 /// What writes take from the reads that go on beside them.

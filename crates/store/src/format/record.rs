@@ -15,6 +15,8 @@
 //!                                              calibration with the cost of writes:
 //!                                                1  kind: 6    fields, then write size (8),
 //!                                                mean (8) and slowest (8), nanoseconds
+//!                                              calibration with an arm: 1  kind: 7
+//!                                              2+n  as `disk` writes a calibration
 //! ```
 
 use super::bytes::{Decoder, Encoder, Malformed};
@@ -55,6 +57,12 @@ impl Record {
                 out.u64(id.0);
                 out.text(name);
             }
+            Self::Calibration(calibration) if calibration.arm.is_some() => {
+                out.u8(CALIBRATION_ARM);
+                let bytes = calibration.encode();
+                out.count(bytes.len());
+                out.bytes(&bytes);
+            }
             Self::Calibration(calibration) => {
                 out.u8(if calibration.writing.is_some() {
                     CALIBRATION_WRITING
@@ -80,6 +88,11 @@ impl Record {
                 let calibration = decode_calibration(bytes)?;
                 let writing = Some(decode_writing(bytes)?);
                 Ok(Self::Calibration(Calibration { writing, ..calibration }))
+            }
+            CALIBRATION_ARM => {
+                let count = bytes.count(MAX_CALIBRATION, "bytes of calibration")?;
+                let calibration = Calibration::decode(bytes.bytes(count)?);
+                calibration.map(Self::Calibration).map_err(|error| Malformed(error.to_string()))
             }
             NEXT_ID => Ok(Self::NextId(TitleId(bytes.u64()?))),
             kind => Err(Malformed(format!("a record of unknown kind {kind}"))),
@@ -273,6 +286,7 @@ fn decode_calibration(bytes: &mut Decoder<'_>) -> Result<Calibration, Malformed>
         r0,
         t0,
         zones,
+        arm: None,
         writing: None,
         method,
         measured_at,
@@ -289,6 +303,7 @@ const RENAMING: u8 = 3;
 const CALIBRATION: u8 = 4;
 const NEXT_ID: u8 = 5;
 const CALIBRATION_WRITING: u8 = 6;
+const CALIBRATION_ARM: u8 = 7;
 
 const MEDIA: u8 = 1;
 const FILE: u8 = 2;
@@ -306,6 +321,9 @@ pub(crate) const MAX_EXTENTS: usize = 64;
 /// Extents of all tracks and the index together, so that a title's record stays below
 /// [`MAX_RECORD`].
 pub(crate) const MAX_TITLE_EXTENTS: usize = 512;
+
+/// Bounded by `disk`'s own bounds of a record.
+const MAX_CALIBRATION: usize = 20_000;
 
 const MAX_GUARANTEES: usize = 64;
 const MAX_ZONES: usize = 256;

@@ -116,12 +116,24 @@ fn page(calibration: &wire::Calibration) -> String {
             format!("each {size} takes {mean} from the reads, {} at worst", time(cost.slowest))
         },
     );
+    let arm = calibration.arm.map_or_else(
+        || "none was seen: admission counts with the reads below".to_owned(),
+        |arm| {
+            format!(
+                "{} a turn, seeks of {} to {}: admission counts disk time",
+                time(arm.revolution),
+                time(arm.shortest_seek),
+                time(arm.full_seek)
+            )
+        },
+    );
     let facts = facts(&[
         ("reads by", calibration.method.clone()),
         ("at once", format!("{} reads", calibration.queue_depth)),
         ("endless read", BitRate(calibration.r0).to_string()),
         ("before the first byte", time(calibration.t0)),
         ("one after another", zones),
+        ("arm", arm),
         ("writes", writing),
     ]);
     format!("{facts}\nreads completed in every slot of {slot}:\n{}", table.show())

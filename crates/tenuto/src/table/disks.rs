@@ -86,7 +86,7 @@ it really varies. docs/guide/plan.md explains every number.",
         Row::option("title", Value::Text, "The streams: a title's own demand, as STORE:TITLE")
             .long(
                 "Everybody watches it from its start, one after the other. A store that is being \
-                 served cannot be opened for this.",
+                 served is asked through its server.",
             )
             .example("plan --model hdd-20tb --title film.store:Nosferatu")
             .bad("plan --title", "--title needs a value"),

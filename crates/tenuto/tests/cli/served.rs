@@ -9,8 +9,13 @@ fn commands_reach_a_served_store() {
     room.film("film.mkv");
     room.write("words.txt", "no film\n");
     room.ok("ingest a.store film.mkv");
-    let lines =
-        ["ls a.store", "ls a.store --long", "ls a.store --json", "info a.store film --json"];
+    let lines = [
+        "ls a.store",
+        "ls a.store --long",
+        "ls a.store --json",
+        "info a.store film --json",
+        "plan --model hdd-20tb --title a.store:film",
+    ];
     let before = lines.map(|line| room.ok(line));
 
     let server = room.serve("");

@@ -1,15 +1,17 @@
 //! Who watches: streams of constant rate, or a title with its own demand.
 
 use super::piece;
+use crate::access::ask;
 use crate::cli::Args;
 use crate::failure::Failure;
 use disk::Costs;
-use media::{Packaging, PackagingOptions};
+use media::{IndexError, Packaging, PackagingOptions, TitleIndex};
 use scheduler::{Curve, sending_reserve};
+use server::control::{Reply, Request};
+use server::wire;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Store, StoreError};
 use units::{BitRate, ByteCount, align_up};
 
 pub(super) enum Audience {
@@ -56,14 +58,16 @@ impl Audience {
             };
             return Err(Failure::new(sentence).hint("for example --title film.store:Nosferatu"));
         };
-        let store = Store::open(Path::new(path)).map_err(|error| match error {
-            StoreError::Owned { .. } => Failure::from(error)
-                .hint("plan with --rate, or stop the server for the moment this takes"),
-            other => other.into(),
-        })?;
-        let record =
-            store.title(name).ok_or_else(|| StoreError::NoTitle { name: name.to_owned() })?;
-        let index = store.index(record.id)?;
+        let request = Request::Index { title: name.to_owned() };
+        let Reply::Index(index) = ask(Path::new(path), &request)? else {
+            crate::commands::stores::strange()
+        };
+        let index = wire::from_hex(&index).ok_or(IndexError::NotAnIndex);
+        let index = index.and_then(|bytes| TitleIndex::decode(&bytes));
+        let index =
+            Arc::new(index.map_err(|error| {
+                Failure::new(format!("'{name}' cannot be planned for: {error}"))
+            })?);
         let packaging = Packaging::new(Arc::clone(&index), &PackagingOptions::default())
             .map_err(|error| Failure::new(format!("'{name}' cannot be planned for: {error}")))?;
         let tracks = packaging.offers().into_iter().next().unwrap_or_default();

@@ -44,7 +44,8 @@ struct Question {
 /// Whose streams.
 enum Disk {
     Model(DiskModel),
-    Measured(Calibration),
+    /// With the model that its arm makes, if it has one.
+    Measured(Box<Calibration>, Option<DiskModel>),
 }
 
 pub(crate) fn plan(args: &Args<'_>) -> Result<(), Failure> {
@@ -184,35 +185,36 @@ impl Disk {
     fn known(&self) -> Known<'_> {
         match self {
             Self::Model(model) => Known::Model(model),
-            Self::Measured(record) => Known::Measured(record),
+            Self::Measured(_, Some(model)) => Known::Model(model),
+            Self::Measured(record, None) => Known::Measured(record),
         }
     }
 
     fn title(&self) -> String {
         match self {
             Self::Model(model) => model.title().to_owned(),
-            Self::Measured(record) => format!("a measured disk ({})", record.method),
+            Self::Measured(record, _) => format!("a measured disk ({})", record.method),
         }
     }
 
     fn slot(&self) -> Duration {
         match self {
             Self::Model(_) => SLOT,
-            Self::Measured(record) => record.slot,
+            Self::Measured(record, _) => record.slot,
         }
     }
 
     fn sizes(&self) -> Vec<ByteCount> {
         match self {
             Self::Model(_) => (16..=24).map(|power| ByteCount(1 << power)).collect(),
-            Self::Measured(record) => record.guarantees.iter().map(|g| g.read_size).collect(),
+            Self::Measured(record, _) => record.guarantees.iter().map(|g| g.read_size).collect(),
         }
     }
 
     fn facts(&self, read: ByteCount) -> Facts {
         match self {
             Self::Model(model) => Facts::of_model(model, read, model.queue_depth(read)),
-            Self::Measured(record) => Facts::of_calibration(record, read),
+            Self::Measured(record, _) => Facts::of_calibration(record, read),
         }
     }
 
@@ -221,7 +223,7 @@ impl Disk {
         match self {
             Self::Model(model) => model.capacity().0,
             // Zones were measured evenly over it; the last has a length like the others'.
-            Self::Measured(record) => match record.zones.as_slice() {
+            Self::Measured(record, _) => match record.zones.as_slice() {
                 [.., before, last] => last.0.0 + (last.0.0 - before.0.0),
                 _ => 0,
             },
@@ -231,7 +233,7 @@ impl Disk {
     fn min_read(&self, read: ByteCount) -> u32 {
         match self {
             Self::Model(model) => model.guaranteed_reads(read, SLOT),
-            Self::Measured(record) => record.guarantee_for(read).map_or(0, |g| g.min_read),
+            Self::Measured(record, _) => record.guarantee_for(read).map_or(0, |g| g.min_read),
         }
     }
 }
@@ -239,7 +241,11 @@ impl Disk {
 fn disk(args: &Args<'_>) -> Result<Disk, Failure> {
     match (args.maybe::<String>("model"), args.maybe::<PathBuf>("calibration")) {
         (Some(name), None) => Ok(Disk::Model(super::models::named(&name)?)),
-        (None, Some(path)) => Ok(Disk::Measured(calibration(&path)?)),
+        (None, Some(path)) => {
+            let record = calibration(&path)?;
+            let model = record.model();
+            Ok(Disk::Measured(Box::new(record), model))
+        }
         (None, None) => Err(Failure::usage("no disk to plan with: give --model or --calibration")
             .hint("`tenuto disk models` lists the models that come along")),
         (Some(_), Some(_)) => {

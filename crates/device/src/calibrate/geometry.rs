@@ -1,0 +1,169 @@
+//! What a disk is made of: rates by place, and the arm, from reads that are timed one by one.
+//!
+//! ```text
+//!   zones   a few reads, one after another, at places all over the area     → rate of the place
+//!   turns   a place, the one before it, the one before that                 → one revolution
+//!   seeks   from place to place, as many near as far                        → the seek curve
+//! ```
+//!
+//! Without a revolution there is no arm to be seen, and no seeks are timed. Where there is one,
+//! places at which the rate changes much from one to the next get another between them.
+
+use super::course::{Course, reads_in};
+use crate::DeviceError;
+use disk::{Arm, Survey, TimedRead};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+type Zones = Vec<(ByteCount, BitRate)>;
+
+impl Course<'_> {
+    /// Sequential reading at places all over the area. A first read brings the arm there and is
+    /// not counted.
+    pub(super) fn zones(&mut self, depth: u32) -> Result<Vec<(ByteCount, BitRate)>, DeviceError> {
+        let share = self.options.budget.mul_f64(ZONES / f64::from(ZONE_PLACES));
+        let largest = self.options.read_sizes.iter().max().copied().unwrap_or_default();
+        let size = largest.min(ByteCount::MIB).0;
+        let most = self.places.bytes() / size / u64::from(ZONE_PLACES);
+        let most = u32::try_from(most).unwrap_or(u32::MAX).max(ZONE_READS);
+        let mut zones: Vec<(ByteCount, BitRate)> = Vec::new();
+        let mut count = ZONE_READS;
+        for i in 0..ZONE_PLACES {
+            self.report("zones");
+            let part = f64::from(i) / f64::from(ZONE_PLACES - 1);
+            let run = self.places.run(part, count, size);
+            let Some((first, rest)) = run.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+                continue;
+            };
+            if zones.last().is_some_and(|(offset, _)| offset.0 >= *first) {
+                continue;
+            }
+            self.bench.round(&[*first], size, depth)?;
+            let took = self.bench.round(rest, size, depth)?.took.max(Duration::from_nanos(1));
+            self.rounds += 1;
+            zones.push((ByteCount(*first), BitRate::of(ByteCount(rest.len() as u64 * size), took)));
+            let each = took.div_f64(rest.len() as f64);
+            count = reads_in(share, each).clamp(ZONE_READS, most);
+        }
+        Ok(zones)
+    }
+
+    /// The arm, if there is one, and zones as exact as it needs them.
+    pub(super) fn arm(
+        &mut self,
+        zones: Zones,
+        depth: u32,
+    ) -> Result<(Zones, Option<Arm>), DeviceError> {
+        let mut reads = self.turns()?;
+        let capacity = ByteCount(self.options.area.end.min(self.places.end()));
+        let timed = |reads: &[TimedRead]| Survey::with_zones(reads, &zones, capacity);
+        if timed(&reads).revolution.is_none() {
+            return Ok((zones, None));
+        }
+        reads.extend(self.seeks()?);
+        let arm = timed(&reads).arm(capacity);
+        let zones = if arm.is_some() { self.finer(zones, depth)? } else { zones };
+        Ok((zones, arm))
+    }
+
+    /// Each a few blocks back from the one before: the platter must come round for it.
+    fn turns(&mut self) -> Result<Vec<TimedRead>, DeviceError> {
+        self.report("turns");
+        let mut reads = Vec::new();
+        for _ in 0..TURN_PLACES {
+            let place = self.places.at(self.random.next(), TURNS * SMALL);
+            let back: Vec<u64> = (0..TURNS).rev().map(|block| place + block * SMALL).collect();
+            reads.extend(self.bench.alone(&back, SMALL)?);
+        }
+        Ok(reads)
+    }
+
+    /// From place to place, distances evenly by their root: the curve is steepest at its start.
+    fn seeks(&mut self) -> Result<Vec<TimedRead>, DeviceError> {
+        let until = self.bench.elapsed() + self.options.budget.mul_f64(ARM);
+        let (mut reads, mut at) = (Vec::new(), 0.5);
+        while reads.len() < FEWEST_SEEKS
+            || (self.bench.elapsed() < until && reads.len() < MOST_SEEKS)
+        {
+            self.report("seeks");
+            let mut parts = Vec::new();
+            for _ in 0..SEEKS_AT_ONCE {
+                let distance = self.random.next().powi(2);
+                // Where it does not fit either way, from the nearer end on.
+                if at + distance > 1.0 && distance > at {
+                    at = f64::from(at > 0.5);
+                    parts.push(at);
+                }
+                at = if at + distance <= 1.0 { at + distance } else { at - distance };
+                parts.push(at);
+            }
+            let places: Vec<u64> = parts.iter().map(|part| self.places.at(*part, SMALL)).collect();
+            reads.extend(self.bench.alone(&places, SMALL)?);
+        }
+        Ok(reads)
+    }
+
+    fn finer(&mut self, zones: Zones, depth: u32) -> Result<Zones, DeviceError> {
+        let mut finer = Zones::new();
+        let size = ByteCount::MIB.0;
+        for (i, zone) in zones.iter().enumerate() {
+            finer.push(*zone);
+            let Some(next) = zones.get(i + 1) else { continue };
+            #[expect(clippy::cast_precision_loss, reason = "rates, compared roughly")]
+            let change = 1.0 - next.1.0 as f64 / zone.1.0.max(1) as f64;
+            let between = units::align_down(zone.0.0.midpoint(next.0.0), size);
+            if change.abs() < SAME_RATE || between <= zone.0.0 {
+                continue;
+            }
+            self.report("zones");
+            let run = self.places.run_at(between, BETWEEN_READS, size);
+            let Some((first, rest)) = run.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+                continue;
+            };
+            if *first <= zone.0.0 || *first >= next.0.0 {
+                continue;
+            }
+            self.bench.round(&[*first], size, depth)?;
+            let took = self.bench.round(rest, size, depth)?.took.max(Duration::from_nanos(1));
+            self.rounds += 1;
+            finer.push((ByteCount(*first), BitRate::of(ByteCount(rest.len() as u64 * size), took)));
+        }
+        Ok(finer)
+    }
+}
+
+/// Of the budget, for zones.
+const ZONES: f64 = 0.2;
+
+/// Enough to see a hard disk's zones; they change slowly.
+const ZONE_PLACES: u32 = 16;
+
+/// Enough that one late completion does not make the rate.
+const ZONE_READS: u32 = 9;
+
+/// Neighbours that differ by less are told well enough.
+const SAME_RATE: f64 = 0.02;
+
+/// Between two places that are known: enough that what the disk had read ahead does not count.
+const BETWEEN_READS: u32 = ZONE_READS + 4;
+
+/// Beside the budget, where there is an arm.
+const ARM: f64 = 0.3;
+
+/// Hardly any transfer.
+const SMALL: u64 = 4096;
+
+/// Blocks back from a place.
+const TURNS: u64 = 4;
+
+/// Each gives one less than that turns.
+const TURN_PLACES: u32 = 8;
+
+/// The curve needs eight in each of its groups.
+const FEWEST_SEEKS: usize = 240;
+
+/// More say nothing new.
+const MOST_SEEKS: usize = 1200;
+
+/// Between two looks at the clock.
+const SEEKS_AT_ONCE: usize = 16;

@@ -1,0 +1,51 @@
+//! A disk's arm as measured, and the model that it and the measured zones make.
+
+use crate::parameters::{Parameters, SeekTimes};
+use crate::platters::{float, whole};
+use crate::survey::spinning;
+use crate::{Calibration, DiskModel};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// What timed reads showed of a disk with an arm: never quicker than it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arm {
+    /// Bytes over which the arm moved.
+    pub capacity: ByteCount,
+    /// One turn of the platters.
+    pub revolution: Duration,
+    /// The time of a movement by the part of the stroke, everything that a command costs before it
+    /// included.
+    pub seek: SeekTimes,
+}
+
+impl Calibration {
+    /// A disk that is nowhere faster than the one that was measured, if that showed an arm and
+    /// zones: for what must be certain.
+    ///
+    /// Rates were measured at places; between two of them the slower one is taken, as rates fall
+    /// inwards, less what a measurement may be wrong by.
+    pub fn model(&self) -> Option<DiskModel> {
+        let arm = self.arm?;
+        let next = self.zones.iter().skip(1).map(|zone| zone.1);
+        let slower = self.zones.iter().zip(next.chain(self.zones.last().map(|zone| zone.1)));
+        let sure = |rate: BitRate| BitRate(whole(float(rate.0) * SURE_RATE));
+        let zones: Vec<(ByteCount, BitRate)> =
+            slower.map(|((offset, rate), next)| (*offset, sure((*rate).min(next)))).collect();
+        let inside = zones.iter().skip(1).all(|zone| zone.0 < arm.capacity);
+        if zones.is_empty() || !inside || arm.capacity == ByteCount::ZERO {
+            return None;
+        }
+        let parameters = Parameters {
+            name: "measured".to_owned(),
+            title: format!("a measured disk of {}", arm.capacity),
+            sources: vec![self.method.clone()],
+            capacity: arm.capacity.0,
+            mechanics: spinning(arm.revolution, arm.seek, &zones, arm.capacity.0)?,
+        };
+        DiskModel::new(parameters).ok()
+    }
+}
+
+/// Rates of a few reads are good to a percent.
+const SURE_RATE: f64 = 0.99;
