@@ -3,7 +3,9 @@
 //!
 //! [`viewer`] plays titles from an HTTP server as so many players would and says what each of them
 //! saw; [`rounds`] reads a disk in rounds as a media server would and says how many streams it
-//! holds; [`streams`] move frames by the clock, [`transfers`] as fast as they go; [`log`] keeps every operation; [`profiles`] are what streams of known formats ask for; [`report`] turns numbers into one HTML page with plots.
+//! holds; [`emulated`] does so on a disk that is emulated, and on file systems on it; [`streams`] move
+//! frames by the clock, [`transfers`] as fast as they go; [`log`] keeps every operation; [`profiles`]
+//! are what streams of known formats ask for; [`report`] turns numbers into one HTML page with plots.
 //!
 //! The meter knows nothing of the store's format and shares no code with the server: what it says
 //! of the server is what anybody else's measurement would say.
@@ -11,6 +13,7 @@
 pub mod blame;
 pub mod capacity;
 pub mod compare;
+pub mod emulated;
 pub mod fleet;
 pub mod log;
 pub mod profiles;

@@ -1,10 +1,12 @@
 //! Turns numbers into one HTML page that needs nothing else: no script, no network, no files
-//! beside it. A page is a title, what was done, tables, and plots that each say how to read them.
+//! beside it. [`Report`] is a published result made again, of which there is a page, too. A page is a title, what was done, tables, and plots that each say how to read them.
 //!
 //! It knows nothing of what the numbers mean; whoever makes a page writes the words.
 
+mod findings;
 mod page;
 mod plot;
 
+pub use findings::{Cell, Figure, Report, Table};
 pub use page::{Block, Page};
 pub use plot::{Plot, PlotError, Series, Shape, shares};

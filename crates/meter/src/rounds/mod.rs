@@ -10,21 +10,25 @@
 //!
 //! [`Plan`] says what is read and in which order, a [`Port`] how, and by which clock: a simulated
 //! disk in virtual time, or any device, file or file system through one of the kernel's ways of
-//! reading. [`run`] is the same for all. [`most_streams`] looks
+//! reading; [`FileAStream`] reads a file for each stream. [`run`] is the same for all. [`most_streams`] looks
 //! for the most that are held; [`run_together`] reads several disks at once.
 //!
 //! It only reads, and says nothing of a player: [`viewer`](crate::viewer) is what that sees.
 
 mod cut;
+mod faster;
+mod file_a_stream;
 mod outcome;
 mod plan;
 mod search;
 mod together;
 
 pub use cut::Cut;
+pub use faster::Faster;
+pub use file_a_stream::FileAStream;
 pub use outcome::{Outcome, Round, Spread, Stream};
 pub use plan::{Order, Pace, Plan};
-pub use search::{Capacity, most_streams};
+pub use search::{Capacity, most_streams, most_streams_by_halves};
 pub use together::run_together;
 
 use crate::target::{Port, Request};
@@ -32,13 +36,13 @@ use device::DeviceError;
 use outcome::Tally;
 use units::Moment;
 
-/// Reads as planned, and says what came when. Between rounds `go_on` is told how many are done; if
-/// it says no, the outcome ends there. A read that fails is counted, and the stream goes on; what
+/// Reads as planned, and says what came when. After each `go_on` is told the rounds so far; if it says
+/// no, the outcome ends there. A read that fails is counted, and the stream goes on; what
 /// cannot even be asked for ends the run.
 pub fn run(
     plan: &Plan,
     port: &mut dyn Port,
-    go_on: &mut dyn FnMut(u32) -> bool,
+    go_on: &mut dyn FnMut(&[Round]) -> bool,
 ) -> Result<Outcome, DeviceError> {
     let mut tally = Tally::new(plan, port.now());
     let mut places = plan.places();
@@ -75,7 +79,7 @@ pub fn run(
         for place in &mut places {
             *place = plan.after(*place);
         }
-        if !go_on(number + 1) {
+        if !go_on(tally.rounds()) {
             break;
         }
     }

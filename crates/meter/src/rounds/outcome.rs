@@ -165,6 +165,11 @@ impl Tally {
         self.origin
     }
 
+    /// Those that are over.
+    pub(crate) fn rounds(&self) -> &[Round] {
+        &self.outcome.rounds
+    }
+
     pub(crate) fn begin(&mut self, number: u32, now: Moment) {
         self.round = Round { began: now.since(self.origin), ..Round::default() };
         self.due = self.plan.moment(self.origin, number + 1);

@@ -29,6 +29,8 @@ pub struct Plan {
 pub enum Order {
     /// By place, every other round from the far end.
     Scan,
+    /// By number of stream, wherever they lie: as a program reads that knows only files.
+    Streams,
     /// As requests would come in: a new random order each round, from this seed.
     Arrival(u64),
 }
@@ -120,6 +122,7 @@ impl Ordering {
                 }
                 self.outward = !self.outward;
             }
+            Order::Streams => {}
             Order::Arrival(_) => self.chance.shuffle(&mut streams),
         }
         streams

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::target::{QueuedPort, SimulatedPort};
-use device::{Access, BlockDevice, Fault, FileDevice, MemoryDevice, Rule, SimulatedDisk};
+use device::{Access, BlockDevice, Fault, FileDevice, MemoryDevice, Method, Rule, SimulatedDisk};
 use disk::DiskModel;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -73,6 +73,59 @@ fn the_most_streams_are_found_from_below_and_from_above() {
     assert_eq!(found[0].most, found[1].most);
     assert_eq!(found[0].failing, found[1].failing);
     assert_eq!(found[0].failing.streams.len(), found[0].most as usize + 1);
+}
+
+#[test]
+fn by_halves_the_same_is_found_in_fewer_attempts() {
+    let attempt = |streams| run(&plan(streams), &mut SimulatedPort::new(disk()), &mut |_| true);
+    let wanted = most_streams(60, Outcome::holds, attempt).unwrap();
+    for about in [1, 20, 60, 64, 100, 400] {
+        let mut attempts = 0;
+        let counted = |streams| {
+            attempts += 1;
+            attempt(streams)
+        };
+        let found = most_streams_by_halves(about, 500, Outcome::holds, counted).unwrap();
+        assert_eq!((found.most, &found.failing), (wanted.most, &wanted.failing), "from {about}");
+        assert!(attempts <= 14, "{attempts} from {about}");
+    }
+    let few = most_streams_by_halves(3, 5, Outcome::holds, attempt).unwrap();
+    assert_eq!((few.most, few.failing.streams.len()), (5, 5), "no more were to be had");
+    let none = most_streams_by_halves(4, 9, |_| false, attempt).unwrap();
+    assert_eq!((none.most, none.failing.streams.len()), (0, 1));
+}
+
+/// A file for each stream, read by every method: what is counted, not how long it takes.
+#[test]
+fn each_stream_reads_its_file() {
+    let folder = std::env::temp_dir().join(format!("tenuto-files-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let len = ByteCount(400_000 / 4096 * 4096 + 4096);
+    let open = |number: u8| {
+        let path = folder.join(number.to_string());
+        std::fs::write(&path, vec![number; usize::try_from(len.0).unwrap()]).unwrap();
+        let buffered = device::OpenOptions { direct: false, ..device::OpenOptions::default() };
+        FileDevice::open(&path, buffered).unwrap()
+    };
+    let files: Vec<FileDevice> = (0..5).map(open).collect();
+    for (_, method) in Method::NAMES {
+        for at_once in [1, 5] {
+            let plan = Plan {
+                starts: (0..5).map(|file| file * len.0).collect(),
+                rounds: 4,
+                at_once,
+                order: Order::Streams,
+                pace: Pace::Free,
+                ..Plan::spread(5, ByteCount(5 * len.0), ByteCount(100_000), MPEG1)
+            };
+            let port = FileAStream::new(&files, len, plan.block, method, Instant::now()).unwrap();
+            let mut port = Faster::new(Box::new(port), 3);
+            let outcome = run(&plan, &mut port, &mut |_| true).unwrap();
+            assert_eq!(outcome.failed(), 0, "{method}, {at_once} at once");
+            assert!(outcome.streams.iter().all(|stream| stream.blocks == 4), "{method}");
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Simulated disks do not; real ones share a bus, memory and a processor.
 
-use super::{Outcome, Plan, run};
+use super::{Outcome, Plan, Round, run};
 use crate::target::Port;
 use device::DeviceError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ pub fn run_together(
         let started: Vec<_> = jobs
             .into_iter()
             .map(|(plan, mut port)| {
-                let mut go_on = |_| !stop.load(Ordering::Relaxed);
+                let mut go_on = |_: &[Round]| !stop.load(Ordering::Relaxed);
                 scope.spawn(move || run(&plan, &mut *port, &mut go_on))
             })
             .collect();

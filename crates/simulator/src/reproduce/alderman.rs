@@ -1,20 +1,17 @@
 //! What the reproductions of Alderman and Diallo share: their disk, their streams, their ways of
 //! reading.
 
+pub(super) use meter::emulated::{MB, MPEG1};
+
 use device::SimulatedDisk;
 use disk::DiskModel;
 use meter::rounds::{Capacity, Cut, Order, Outcome, Plan, most_streams, run};
 use meter::target::SimulatedPort;
 use std::convert::Infallible;
-use units::{BitRate, ByteCount};
+use units::ByteCount;
 
-/// A block of one round (d). Their own bounds need 10^6 bytes.
-pub(super) const MB: ByteCount = ByteCount(1_000_000);
 /// Their other block.
 pub(super) const HALF_MB: ByteCount = ByteCount(500_000);
-/// What a stream plays (r_disp).
-pub(super) const MPEG1: BitRate = BitRate(1_500_000);
-
 /// How a round's blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {

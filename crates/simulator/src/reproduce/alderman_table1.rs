@@ -1,7 +1,8 @@
 //! Alderman and Diallo's table 1: the most streams by each way of reading the raw disk, with the
 //! distribution of round times at the first number that fails, and their sequential rates.
 //!
-//! The columns through a file system are not made here: there is no file system in a simulation.
+//! The columns through a file system are not made here, there is no file system in a simulation:
+//! `meter::emulated` makes them.
 
 use super::alderman::{HALF_MB, MB, Way, most, rounds, their_disk, their_plan};
 use super::scheduled::most_scheduled;
@@ -229,7 +230,7 @@ fn notes() -> Vec<String> {
          one being sent.",
         "Through a file system the paper has 25 and 53 (read), 23 and 39 (aio), 18 (threads), 31 \
          and 51 (mmap) for Solaris and FreeBSD, and 13.9 and 7.9 s for 100 MB. A simulation has no \
-         file system: `tenuto meter rounds` counts the same on a real one.",
+         file system: `tenuto reproduce alderman-table1 --emulated` has four.",
     ]
     .map(str::to_owned)
     .into()

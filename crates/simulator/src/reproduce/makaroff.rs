@@ -3,7 +3,7 @@
 //!
 //! The paper's figures are not public as numbers; what its text says of them stands beside ours.
 
-use super::report::{Cell, Report, Table};
+use super::{Cell, Report, Table};
 use crate::admission::{BLOCK, Contender, Group, Judged, Preset, Setup, fits, study_report};
 use disk::DiskModel;
 use scheduler::PolicyKind;

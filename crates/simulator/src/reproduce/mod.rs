@@ -14,10 +14,9 @@ mod lee_rate_vs_unit;
 mod lee_streams;
 mod makaroff;
 mod meter_capacity;
-mod report;
 mod scheduled;
 
-pub use report::{Cell, Figure, Report, Table};
+pub use meter::report::{Cell, Figure, Report, Table};
 
 /// Something that can be reproduced.
 #[derive(Clone, Copy, Debug)]

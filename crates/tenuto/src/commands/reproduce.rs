@@ -1,13 +1,16 @@
-//! `reproduce`: published results again.
+//! `reproduce`: published results again, on simulated disks or on an emulated one.
 
+use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out::{self, Bar, Table};
+use meter::emulated::{self, EmulatedError, EmulatedOptions, System};
 use serde::Serialize;
 use serde_json::json;
 use simulator::reproduce::{self, Report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use units::show_duration;
 
 pub(crate) fn reproduce(args: &Args<'_>) -> Result<(), Failure> {
     let Some(name) = args.maybe::<String>("NAME") else { return list(args) };
@@ -16,14 +19,59 @@ pub(crate) fn reproduce(args: &Args<'_>) -> Result<(), Failure> {
     if let Some(dir) = &out {
         prepare(dir, chosen.name, args.has("destroy"))?;
     }
-    let bar = Bar::new();
-    let report = (chosen.run)(&mut |part| bar.percent(chosen.name, part));
-    drop(bar);
+    let report = if args.has("emulated") {
+        on_emulated(args, chosen.name)?
+    } else {
+        let bar = Bar::new();
+        (chosen.run)(&mut |part| bar.percent(chosen.name, part))
+    };
     if let Some(dir) = &out {
         write(dir, chosen.name, chosen.about, &report)?;
     }
     tell(args, chosen.name, &report);
     Ok(())
+}
+
+/// In real time; says how long that will be.
+fn on_emulated(args: &Args<'_>, name: &str) -> Result<Report, Failure> {
+    let Some(chosen) = emulated::Reproduction::named(name) else {
+        let names = emulated::ALL.map(|one| one.name).join(" and ");
+        let sentence = format!("{name} is not made on an emulated disk");
+        return Err(Failure::usage(sentence).hint(format!("{names} can be; leave --emulated out")));
+    };
+    let systems = args.text("on");
+    let systems = systems.split(',').map(|word| word.trim().parse::<System>());
+    let systems = systems
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| Failure::usage(format!("--on: {error}")))?;
+    let given = args.maybe::<PathBuf>("backing");
+    if let Some(path) = given.as_deref().filter(|path| path.exists() && !args.has("destroy")) {
+        let sentence = format!("{} would be overwritten", path.display());
+        return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
+    }
+    let options = EmulatedOptions {
+        backing: given.unwrap_or_else(|| {
+            std::env::temp_dir().join(format!("tenuto-reproduce-{}.img", std::process::id()))
+        }),
+        systems,
+        rounds: args.count("rounds"),
+        speed: args.count("speed"),
+    };
+    let stop = on_interrupt()?;
+    out::note(&format!("this takes about {}", show_duration(chosen.takes(&options))));
+    let bar = Bar::new();
+    let mut show = |progress: emulated::Progress<'_>| {
+        if progress.found {
+            out::note(progress.what);
+        }
+        bar.percent(progress.what, progress.done);
+    };
+    let report = chosen.run(&options, &mut show, &stop);
+    report.map_err(|error| match error {
+        EmulatedError::Interrupted => Failure::new("interrupted, before anything was found"),
+        EmulatedError::Device(error) => error.into(),
+        other => Failure::of(&other.to_string()),
+    })
 }
 
 /// Prints a report, as people or as programs want it.

@@ -1,7 +1,7 @@
-//! What comes out of a reproduction: tables with the paper's figures beside ours, figures to draw,
-//! and what must be said with them. Values only; nothing is printed or written here.
+//! What comes out of a published result made again: tables with the paper's figures beside ours,
+//! figures to draw, and what must be said with them. Values only; nothing is printed or written here.
 
-use meter::report::{Block, Page, Plot, PlotError};
+use super::{Block, Page, Plot, PlotError};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::fmt;

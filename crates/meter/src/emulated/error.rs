@@ -1,0 +1,55 @@
+//! Why a run on an emulated disk came to nothing.
+
+use device::DeviceError;
+use std::io;
+use std::path::PathBuf;
+
+/// See the head of this file.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatedError {
+    /// The disk, or a read of it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A program that makes file systems is not there.
+    #[error("{program} is not there; install the package {package}, or leave {system} out")]
+    Missing {
+        /// `mkfs.xfs`.
+        program: String,
+        /// As Debian and Fedora call it.
+        package: &'static str,
+        /// As typed: `xfs`.
+        system: &'static str,
+    },
+    /// A program failed.
+    #[error("{program} failed: {said}")]
+    Program {
+        /// With its arguments.
+        program: String,
+        /// What it wrote.
+        said: String,
+    },
+    /// A file could not be made or set.
+    #[error("cannot {doing} {path}: {source}")]
+    File {
+        /// `write`, `make`, ...
+        doing: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Somebody asked it to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl EmulatedError {
+    /// For `map_err`.
+    pub(super) fn file(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { doing, path, source }
+    }
+}

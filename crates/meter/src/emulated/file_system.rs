@@ -1,0 +1,219 @@
+//! File systems on a block device: made, mounted, filled with files, mounted again with nothing in
+//! memory.
+//!
+//! By their own programs (`mkfs.ext4`, `mount`), as anybody would. Needs root.
+
+use super::EmulatedError;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The kinds there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// The nearest to the FFS of the papers: block maps, no journal.
+    Ext2,
+    /// Extents and a journal.
+    Ext4,
+    /// Allocation groups, extents, delayed allocation.
+    Xfs,
+    /// Copies on write, and sums of everything.
+    Btrfs,
+}
+
+impl FileSystem {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Ext2, Self::Ext4, Self::Xfs, Self::Btrfs];
+
+    /// As people type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext2 => "ext2",
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Self::Ext2 | Self::Ext4 => "e2fsprogs",
+            Self::Xfs => "xfsprogs",
+            Self::Btrfs => "btrfs-progs",
+        }
+    }
+
+    fn maker(self) -> String {
+        format!("mkfs.{}", self.name())
+    }
+
+    /// Whether it can be made here.
+    ///
+    /// # Errors
+    /// Which program is missing, and the package that has it.
+    pub fn available(self) -> Result<(), EmulatedError> {
+        let program = self.maker();
+        match Command::new(&program).arg("-V").output() {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                let (package, system) = (self.package(), self.name());
+                Err(EmulatedError::Missing { program, package, system })
+            }
+        }
+    }
+
+    /// Makes one on the first `range` bytes of a block device, whatever is on it, and mounts it.
+    ///
+    /// # Errors
+    /// What its programs say.
+    pub fn make(self, device: &Path, range: u64) -> Result<Mounted, EmulatedError> {
+        let (program, on) = (self.maker(), device.display().to_string());
+        let (blocks, bytes) = ((range / BLOCK).to_string(), range.to_string());
+        match self {
+            Self::Ext2 | Self::Ext4 => {
+                call(&program, &["-q", "-F", "-b", "4096", "-m", "0", &on, &blocks])?;
+            }
+            Self::Xfs => call(&program, &["-q", "-f", "-d", &format!("size={bytes}"), &on])?,
+            Self::Btrfs => call(&program, &["-q", "-f", "-b", &bytes, &on])?,
+        }
+        let at = std::env::temp_dir().join(format!("tenuto-mounted-{}", std::process::id()));
+        fs::create_dir_all(&at).map_err(EmulatedError::file("make", &at))?;
+        let queue = queue_of(device);
+        let own_kib = fs::read_to_string(&queue).map_err(EmulatedError::file("read", &queue))?;
+        let own_kib = own_kib.trim().parse().unwrap_or_default();
+        let mut mounted = Mounted { kind: self, device: device.into(), at, own_kib, is: false };
+        mounted.mount()?;
+        Ok(mounted)
+    }
+}
+
+/// A file system that is mounted; unmounted when dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    kind: FileSystem,
+    device: PathBuf,
+    at: PathBuf,
+    /// The kernel's read-ahead for this device.
+    own_kib: u32,
+    is: bool,
+}
+
+impl Mounted {
+    /// What it is.
+    pub fn kind(&self) -> FileSystem {
+        self.kind
+    }
+
+    /// Where it is mounted.
+    pub fn folder(&self) -> &Path {
+        &self.at
+    }
+
+    /// A file of `len` bytes, written 1 MB after another and brought to the disk. Its bytes are no
+    /// zeros. `go_on` is asked after each.
+    ///
+    /// # Errors
+    /// If there is no room, and if it is not to go on; the file is then as it is.
+    pub fn write(
+        &self,
+        path: &Path,
+        len: u64,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), EmulatedError> {
+        let failed = || EmulatedError::file("write", path);
+        let mut noise = vec![0; MB];
+        fastrand::Rng::with_seed(len).fill(&mut noise);
+        let mut file = File::create(path).map_err(failed())?;
+        let mut left = len;
+        while left > 0 {
+            let part = usize::try_from(left).unwrap_or(MB).min(MB);
+            file.write_all(&noise[..part]).map_err(failed())?;
+            left -= part as u64;
+            if !go_on() {
+                return Err(EmulatedError::Interrupted);
+            }
+        }
+        file.sync_all().map_err(failed())
+    }
+
+    /// Mounts it anew, so that nothing of it is in memory, with a read-ahead of so many KiB, or the
+    /// kernel's own. Gives what it then is.
+    ///
+    /// # Errors
+    /// If a file of it is open.
+    pub fn mount_cold(&mut self, read_ahead_kib: Option<u32>) -> Result<u32, EmulatedError> {
+        self.unmount()?;
+        // The device's own setting outlives the mount; who mounts takes it over.
+        let queue = queue_of(&self.device);
+        let set = |path: &Path, kib: u32| {
+            fs::write(path, kib.to_string()).map_err(EmulatedError::file("set", path))
+        };
+        set(&queue, read_ahead_kib.unwrap_or(self.own_kib))?;
+        self.mount()?;
+        // btrfs has one of its own.
+        let setting = if self.kind == FileSystem::Btrfs { self.btrfs_setting()? } else { queue };
+        if let Some(kib) = read_ahead_kib {
+            set(&setting, kib)?;
+        }
+        let said = fs::read_to_string(&setting).map_err(EmulatedError::file("read", &setting))?;
+        Ok(said.trim().parse().unwrap_or_default())
+    }
+
+    fn mount(&mut self) -> Result<(), EmulatedError> {
+        // No time of last reading: reading is to read only.
+        let on = self.device.display().to_string();
+        call("mount", &["-o", "noatime", &on, &self.at.display().to_string()])?;
+        self.is = true;
+        Ok(())
+    }
+
+    fn unmount(&mut self) -> Result<(), EmulatedError> {
+        if std::mem::take(&mut self.is) {
+            call("umount", &[&self.at.display().to_string()])?;
+        }
+        Ok(())
+    }
+
+    fn btrfs_setting(&self) -> Result<PathBuf, EmulatedError> {
+        let all = "/sys/fs/btrfs";
+        let name = self.device.file_name().unwrap_or_default();
+        let entries = fs::read_dir(all).map_err(EmulatedError::file("read", all))?;
+        let ours = entries.flatten().find(|entry| entry.path().join("devices").join(name).exists());
+        let ours = ours.map_or_else(|| all.into(), |entry| entry.path());
+        Ok(ours.join("bdi/read_ahead_kb"))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.unmount().is_err() {
+            // Whoever still has a file open there; it goes when they do.
+            let _ = call("umount", &["-l", &self.at.display().to_string()]);
+        }
+        let _ = fs::remove_dir(&self.at);
+    }
+}
+
+fn queue_of(device: &Path) -> PathBuf {
+    let name = device.file_name().unwrap_or_default();
+    Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
+}
+
+fn call(program: &str, arguments: &[&str]) -> Result<(), EmulatedError> {
+    let shown = || format!("{program} {}", arguments.join(" "));
+    let output = Command::new(program).args(arguments).output();
+    let output = output
+        .map_err(|error| EmulatedError::Program { program: shown(), said: error.to_string() })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(EmulatedError::Program { program: shown(), said })
+}
+
+/// What all four make their blocks of.
+const BLOCK: u64 = 4096;
+
+/// A write.
+const MB: usize = 1_000_000;

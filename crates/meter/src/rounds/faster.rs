@@ -1,0 +1,51 @@
+//! The same by a clock that runs so many times as fast: for disks that are emulated faster than
+//! real ones.
+
+use crate::target::{Arrived, Port, Request};
+use device::DeviceError;
+use units::Moment;
+
+/// See the head of this file.
+pub struct Faster<'a> {
+    inner: Box<dyn Port + 'a>,
+    speed: u32,
+}
+
+impl<'a> Faster<'a> {
+    /// `inner` by a clock that runs `speed` times as fast as its own, at least once.
+    pub fn new(inner: Box<dyn Port + 'a>, speed: u32) -> Self {
+        Self { inner, speed: speed.max(1) }
+    }
+
+    fn ours(&self, theirs: Moment) -> Moment {
+        Moment(theirs.0.saturating_mul(self.speed.into()))
+    }
+}
+
+impl Port for Faster<'_> {
+    fn now(&self) -> Moment {
+        self.ours(self.inner.now())
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.inner.begin(request)
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        let speed = u64::from(self.speed);
+        let theirs = if until == Moment::MAX { until } else { Moment(until.0.div_ceil(speed)) };
+        let before = done.len();
+        self.inner.wait(theirs, done)?;
+        for arrived in &mut done[before..] {
+            arrived.at = self.ours(arrived.at);
+            arrived.first = arrived.first.map(|first| self.ours(first));
+            arrived.open *= self.speed;
+            arrived.close *= self.speed;
+        }
+        Ok(())
+    }
+
+    fn method(&self) -> String {
+        self.inner.method()
+    }
+}

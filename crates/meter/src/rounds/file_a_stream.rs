@@ -1,0 +1,112 @@
+//! Rounds on a file for each stream, as a media server on a file system reads.
+//!
+//! ```text
+//!   offset  0 ............ len ............ 2 len ............       a stream's place is its file
+//!           └── file 0 ───┘└── file 1 ─────┘└── file 2 ─── ...
+//!                  │               │               │
+//!                queue           queue           queue              one read at a time in each
+//! ```
+//!
+//! Where many reads are under way, it sees what has ended, then waits for the oldest (the paper's
+//! programs wait for one after the other, too): a read that ends meanwhile is noticed when that one
+//! has ended. The end of a round is exact, the moments within it are not.
+
+use crate::target::{Arrived, Port, QueuedPort, Request};
+use device::{DeviceError, FileDevice, Method, Pool, Queue};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use units::{ByteCount, Moment};
+
+/// See the head of this file.
+pub struct FileAStream {
+    files: Vec<Box<dyn Queue>>,
+    /// Of each file.
+    len: ByteCount,
+    pool: Pool,
+    origin: Instant,
+    /// Files with a read under way, the oldest first.
+    under_way: VecDeque<usize>,
+    done: Vec<device::Completion>,
+}
+
+impl FileAStream {
+    /// Reads these files, at least one, each used for `len` bytes, by this method; at most one read
+    /// of `block` at a time of each. `origin` is moment zero.
+    ///
+    /// # Errors
+    /// If the kernel has no more threads for them.
+    pub fn new(
+        files: &[FileDevice],
+        len: ByteCount,
+        block: ByteCount,
+        method: Method,
+        origin: Instant,
+    ) -> Result<Self, DeviceError> {
+        assert!(!files.is_empty(), "at least one file");
+        let at_once = u32::try_from(files.len()).unwrap_or(u32::MAX);
+        let pool = QueuedPort::pool(at_once, block);
+        let files = files.iter().map(|file| file.queue_by(method, 1, &pool));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let (under_way, done) = (VecDeque::new(), Vec::new());
+        Ok(Self { files, len, pool, origin, under_way, done })
+    }
+
+    /// Takes over what has ended in one file, waiting no longer than this.
+    fn look(&mut self, file: usize, at_most: Duration) -> Result<(), DeviceError> {
+        self.files[file].wait(at_most, &mut self.done)
+    }
+}
+
+impl Port for FileAStream {
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.origin.elapsed()
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        let Request { tag, offset, len, .. } = request;
+        let file = usize::try_from(offset / self.len.0).expect("few files");
+        let (from, len) = whole_pages(offset % self.len.0, len);
+        let buffer = self.pool.take(len).expect("a buffer for each read under way");
+        self.files[file].submit(tag, from, buffer)?;
+        self.under_way.push_back(file);
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        let Some(oldest) = self.under_way.front().copied() else {
+            if until != Moment::MAX {
+                std::thread::sleep(until.since(self.now()));
+            }
+            return Ok(());
+        };
+        // Also hands over to the kernel what was held back.
+        for file in self.under_way.clone() {
+            self.look(file, Duration::ZERO)?;
+        }
+        if self.done.is_empty() {
+            self.look(oldest, until.since(self.now()).min(PATIENCE))?;
+        }
+        self.under_way.retain(|file| self.files[*file].in_flight() > 0);
+        let at = self.now();
+        let over = self.done.drain(..);
+        done.extend(over.map(|completion| Arrived::new(completion.tag, at, completion.result)));
+        Ok(())
+    }
+
+    fn method(&self) -> String {
+        self.files[0].method()
+    }
+}
+
+/// The pages that this part lies in: where they begin, and how long they are.
+fn whole_pages(offset: u64, len: u64) -> (u64, usize) {
+    let from = units::align_down(offset, PAGE);
+    let len = units::align_up(offset + len, PAGE) - from;
+    (from, usize::try_from(len).expect("a block fits in memory"))
+}
+
+/// Of every machine there is: what direct reads are multiples of.
+const PAGE: u64 = 4096;
+
+/// One wait of a queue; the caller waits again.
+const PATIENCE: Duration = Duration::from_secs(60);
