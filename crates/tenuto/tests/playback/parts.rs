@@ -12,7 +12,7 @@ const GROUP: usize = 25;
 
 /// A query, `tenuto play`'s words for it, and the seconds that are shown.
 const PARTS: &[(&str, &[&str], &[usize])] = &[
-    ("start=2&stop=4", &["--from", "2s", "--to", "4s"], &[2, 3]),
+    ("start=2.1&stop=3.9", &["--from", "2100ms", "--to", "3900ms"], &[2, 3]),
     ("skip=1", &["--skip", "1"], &[0, 2, 4]),
     ("speed=-2&skip=2", &["--speed", "-2", "--skip", "2"], &[3, 0]),
     ("speed=2", &["--speed", "2"], &[0, 1, 2, 3, 4, 5]),
