@@ -137,10 +137,13 @@ fn what(watched: &Watched, sample: &Sample) -> Vec<Full> {
 
 fn processors(sample: &Sample) -> Full {
     let busy = sample.processors_busy();
+    // Processors that others keep busy are nothing to a meter that gets one when it wants it.
+    let waited = sample.own_wait.max(sample.overslept);
+    let share = busy / PROCESSORS;
     Full {
         resource: Resource::Processors,
         name: None,
-        share: busy / PROCESSORS,
+        share: if waited < WAITED { share.min(0.99) } else { share },
         words: format!(
             "the {} processors of this machine were busy {} of the time (the meter's part: {})",
             sample.processors.len(),
@@ -216,6 +219,8 @@ fn nfs(sample: &Sample) -> Option<Full> {
 const BEFORE: usize = 2;
 /// Shares at which something counts as full. Below 1 since a second is longer than a peak.
 const PROCESSORS: f64 = 0.95;
+/// Seconds that the meter must have waited for a processor, in one of them.
+const WAITED: f64 = 0.05;
 const DEVICE: f64 = 0.95;
 const LINK: f64 = 0.9;
 /// The processor that takes a network card's interrupts is at its end long before it shows all of
@@ -284,10 +289,15 @@ mod tests {
     #[test]
     fn the_resource_that_was_full_before_the_first_late_frame_is_named() {
         let busy = Processor { busy: 0.99, softirq: 0.7, steal: 0.0 };
+        let idle_for_us = Processor { softirq: 0.0, ..busy };
         let link = Link { name: "eth0".into(), received: 1.2e8, sent: 1e3, dropped: 0 };
         let nfs = |queue, server| Nfs { requests: 50, again: 0, queue, server };
         let cases = [
-            (Sample { processors: vec![busy; 2], ..quiet() }, Resource::Processors),
+            (
+                Sample { processors: vec![idle_for_us; 2], own_wait: 0.2, ..quiet() },
+                Resource::Processors,
+            ),
+            (Sample { processors: vec![idle_for_us; 2], ..quiet() }, Resource::Nothing),
             (Sample { processors: vec![busy, Processor::default()], ..quiet() }, Resource::Softirq),
             (Sample { links: vec![link], ..quiet() }, Resource::Link),
             (Sample { tcp_segments: 1000, tcp_again: 30, ..quiet() }, Resource::Tcp),
