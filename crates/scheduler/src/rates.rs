@@ -127,6 +127,7 @@ mod tests {
             r0: BitRate(0),
             t0: Duration::ZERO,
             zones: Vec::new(),
+            arm: None,
             writing: None,
             method: String::new(),
             measured_at: 0,

@@ -29,6 +29,7 @@ fn disks() -> Vec<(&'static str, Facts)> {
             r0: BitRate(rate),
             t0: Duration::MAX,
             zones: vec![(ByteCount(9), BitRate(rate)), (ByteCount(9), BitRate(rate))],
+            arm: None,
             writing: None,
             method: String::new(),
             measured_at: 0,

@@ -257,6 +257,7 @@ pub(crate) mod tests {
                     buffer_s: 30.0,
                     dead_band_ms: 10.0,
                     retry: false,
+                    view: String::new(),
                 },
                 complete: true,
                 seconds: 25.0,
