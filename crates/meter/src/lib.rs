@@ -22,6 +22,7 @@ pub mod report;
 pub mod rounds;
 pub mod streams;
 pub mod target;
+pub mod threshold;
 pub mod trace;
 pub mod transfers;
 pub mod viewer;

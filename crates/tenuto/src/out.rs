@@ -30,6 +30,11 @@ pub(crate) fn print_json(value: &impl Serialize) {
     print(&format!("{text}\n"));
 }
 
+/// Something that happened while a command with `--json` works: a line of JSON on stderr.
+pub(crate) fn event(value: &impl Serialize) {
+    eprintln!("{}", serde_json::to_string(value).expect("an event is plain JSON"));
+}
+
 /// Something a person should know besides the report.
 pub(crate) fn note(text: &str) {
     eprintln!("note: {}", plain(text));

@@ -4,6 +4,7 @@ use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable};
 use crate::commands::meter_target::{Spot, Target, Traffic};
+use crate::commands::meter_threshold::{Alarm, Watched};
 use crate::commands::{meter_fleet, meter_hold, meter_profiles, meter_record};
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table, facts};
@@ -51,19 +52,23 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let target = asked.open(streams, &stop, &bar)?;
     let plan = asked.plan(streams, asked.duration, &target)?;
     let mut held = meter_hold::hold(args, &stop)?;
+    let alarm = Alarm::new(args, plan.allowed())?;
     let mut show = |progress: Progress| {
         held.tell(&progress);
         bar.say(&format!("{}, {} late", time(progress.elapsed), progress.late));
+        alarm.look(progress.elapsed);
         !stop.load(Ordering::Relaxed)
     };
     let sampler = asked.watch()?;
     let (mut sink, behind) = meter_record::log(dir.as_deref(), &asked.spot)?;
-    let outcome = attempt(&target, &plan, &mut sink, &mut show);
+    let mut log = Watched { log: &mut sink, alarm: &alarm };
+    let outcome = attempt(&target, &plan, &mut log, &mut show);
     let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
     let outcome = outcome?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     drop(bar);
     let mut summary = meter_record::summary(&asked, &plan, &outcome, blame.as_ref());
+    summary["threshold"] = alarm.json();
     if let Some(written) = written {
         summary["log"] = json!({ "records": written.records, "lost": written.lost });
     }

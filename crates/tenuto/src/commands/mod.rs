@@ -13,8 +13,10 @@ mod meter_profile_from;
 mod meter_profiles;
 mod meter_ramp;
 mod meter_record;
+mod meter_report;
 mod meter_streams;
 mod meter_target;
+mod meter_threshold;
 mod meter_transfers;
 mod meter_transfers_page;
 mod models;
@@ -59,6 +61,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("rounds", inner) => meter::rounds(&Args(inner)),
             ("run", inner) => meter_streams::run(&Args(inner)),
             ("ramp", inner) => meter_ramp::ramp(&Args(inner)),
+            ("report", inner) => meter_report::report(&Args(inner)),
             ("transfers", inner) => meter_transfers::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("agent", inner) => meter_agent::run(&Args(inner)),

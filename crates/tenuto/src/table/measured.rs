@@ -156,6 +156,19 @@ itself is counted apart; a run with more than one such frame in a thousand is no
                     "meter run --streams 0",
                     "--streams: '0' is not a whole number from 1 to 100000",
                 ),
+            Row::option("threshold", Value::Rate, "Tell at once when the mean rate falls below this")
+                .long("Of all streams together, in the mean of --window; and when it has come back.")
+                .example("meter run --profile xdcam422 --target /mnt/films --threshold 40Mbps")
+                .bad(
+                    "meter run --threshold 40MB",
+                    "--threshold: '40MB' is not a bit rate such as 800kbps, 8.5Mbps or 10Gbps",
+                ),
+            Row::option("window", Value::Time, "What --threshold takes the mean of")
+                .long("The time that a client's buffer lasts, unless you say otherwise.")
+                .example(
+                    "meter run --profile xdcam422 --target /mnt/films --threshold 9Mbps --window 2s",
+                )
+                .bad("meter run --window 2", "--window: '2' is not a time such as 500ms, 2s or 1h"),
             Row::option("duration", Value::Time, "For so long")
                 .default("60s")
                 .long("Longer runs are surer; the report says how sure.")
@@ -337,6 +350,22 @@ The report has rate and latency against the number of clients.",
                 .bad("meter ramp ebu-multi-edit --toml=x", "--toml takes no value"),
         ]
     ),
+};
+
+pub(super) const REPORT: Command = Command {
+    name: "report",
+    about: "Count a run's misses again, from its log alone",
+    long: "\
+Reads operations.parquet of a directory that --out made, also of a run that was interrupted, and says what \
+was late; writes recount.html beside it. Ends with exit code 5 where the summary differs by more than one \
+frame.",
+    inner: &[],
+    rows: &[
+        Row::needed("DIR", Value::Path, "What --out named")
+            .example("meter report monday")
+            .bad("meter report", "DIR is missing"),
+        json("meter report monday --json", "meter report monday --json=x"),
+    ],
 };
 
 /// A test compares these with `meter::target::Layout`.

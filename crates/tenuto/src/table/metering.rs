@@ -1,7 +1,7 @@
 //! Measuring disks from outside.
 
 use super::analysis::{AGENT, COMPARE, PROFILE_FROM};
-use super::measured::{CAPACITY, METHODS, RAMP, RUN, TRANSFERS};
+use super::measured::{CAPACITY, METHODS, RAMP, REPORT, RUN, TRANSFERS};
 use super::{Command, Row, Value, json};
 
 pub(super) const COMMANDS: &[Command] = &[METER];
@@ -11,7 +11,18 @@ const METER: Command = Command {
     about: "Measure what disks, files and file systems hold",
     long: "",
     rows: &[],
-    inner: &[CAPACITY, RUN, TRANSFERS, RAMP, PROFILES, ROUNDS, COMPARE, PROFILE_FROM, AGENT],
+    inner: &[
+        CAPACITY,
+        RUN,
+        TRANSFERS,
+        RAMP,
+        REPORT,
+        PROFILES,
+        ROUNDS,
+        COMPARE,
+        PROFILE_FROM,
+        AGENT,
+    ],
 };
 
 const ROUNDS: Command = Command {

@@ -40,6 +40,9 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     assert_eq!(report, room.json(&line));
     let counted = recount(read(&room.path("monday")).unwrap()).unwrap();
     assert_eq!((counted.frames, counted.late), (300, 0), "the log says the same");
+    let again = room.json("meter report monday");
+    assert_eq!((&again["frames"], &again["summary_agrees"]), (&300.into(), &true.into()));
+    assert!(String::from_utf8(room.read("monday/recount.html")).unwrap().contains("<svg"));
     let seconds = String::from_utf8(room.read("monday/seconds.csv")).unwrap();
     assert_eq!(seconds.lines().count(), 1 + report["seconds"].as_array().unwrap().len());
     let page = String::from_utf8(room.read("monday/report.html")).unwrap();
@@ -173,6 +176,29 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
     room.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
     room.fails("meter ramp own.toml", 2, "--target is missing");
+}
+
+#[test]
+fn a_threshold_is_told_when_it_is_crossed_and_a_changed_log_is_noticed() {
+    let room = Room::new();
+    let line = "meter run --profile xdcam422 --target sim:hdd-20tb --streams 3 --duration 4s";
+    let told = room.run(&format!("{line} --threshold 1Gbps --window 1s --json"));
+    let report: serde_json::Value = serde_json::from_str(&told.out).unwrap();
+    let crossings = report["threshold"]["crossings"].as_array().unwrap();
+    assert_eq!(crossings.len(), 1, "three streams never move so much: {report}");
+    assert_eq!(crossings[0]["below"], true);
+    assert!(told.err.lines().any(|line| line.contains(r#""event":"threshold""#)), "{}", told.err);
+    let quiet = room.json(&format!("{line} --threshold 100Mbps --window 1s"));
+    assert_eq!(quiet["threshold"]["crossings"].as_array().unwrap().len(), 0, "{quiet}");
+    room.fails(&format!("{line} --window 1s"), 2, "--window is for --threshold");
+    room.json(&format!("{line} --out run"));
+    let summary = String::from_utf8(room.read("run/summary.json")).unwrap();
+    room.write("run/summary.json", summary.replace("\"late\": 0", "\"late\": 17"));
+    let changed = room.run("meter report run");
+    assert!(changed.err.contains("says something else than the log"), "{}", changed.err);
+    std::fs::remove_file(room.path("run/summary.json")).unwrap();
+    assert!(room.ok("meter report run").contains("did not come to its end"));
+    room.fails("meter report nowhere", 1, "name a run's directory");
 }
 
 #[test]

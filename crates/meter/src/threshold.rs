@@ -1,0 +1,133 @@
+//! A threshold for the mean rate within a buffer's time, told the moment it is crossed (EBU TECH 3362,
+//! section 9.2).
+//!
+//! ```text
+//!   bytes over  ▁▃▅▅▅▅▁▁▁▁▅▅▅▅      mean of the last `window` against `rate`
+//!               └window┘                  ▲ below: told     ▲ above again: told
+//! ```
+//!
+//! It is fed with what is over and when, and asked whenever time has passed: a storage that stands
+//! still sends nothing. Before the first whole window nothing is told. It knows no clock.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// What is watched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// Less than this is too little.
+    pub rate: BitRate,
+    /// In the mean of so long: what a player's buffer bridges. More than zero.
+    pub window: Duration,
+}
+
+/// The mean went below the threshold, or came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// Since the start of the run.
+    pub at: Duration,
+    /// Whether it is below now.
+    pub below: bool,
+    /// The mean at that moment.
+    pub mean: BitRate,
+}
+
+/// Watches one run.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    threshold: Threshold,
+    /// What is over within the window, in order of time.
+    recent: VecDeque<(Duration, u64)>,
+    sum: u64,
+    below: bool,
+    crossings: Vec<Crossing>,
+    least: Option<BitRate>,
+}
+
+impl Watch {
+    /// From moment zero on.
+    pub fn new(threshold: Threshold) -> Self {
+        Self {
+            threshold,
+            recent: VecDeque::new(),
+            sum: 0,
+            below: false,
+            crossings: Vec::new(),
+            least: None,
+        }
+    }
+
+    /// So many bytes were over at that time. Times may be a little out of order.
+    pub fn moved(&mut self, at: Duration, bytes: ByteCount) {
+        let place = self.recent.iter().rev().take_while(|(later, _)| *later > at).count();
+        self.recent.insert(self.recent.len() - place, (at, bytes.0));
+        self.sum += bytes.0;
+    }
+
+    /// It is `now`; a crossing, if there is one.
+    pub fn look(&mut self, now: Duration) -> Option<Crossing> {
+        let from = now.checked_sub(self.threshold.window)?;
+        while let Some((at, bytes)) = self.recent.front().copied()
+            && at < from
+        {
+            self.recent.pop_front();
+            self.sum -= bytes;
+        }
+        let mean = BitRate::of(ByteCount(self.sum), self.threshold.window);
+        self.least = Some(self.least.map_or(mean, |least| least.min(mean)));
+        let below = mean < self.threshold.rate;
+        if below == self.below {
+            return None;
+        }
+        self.below = below;
+        let crossing = Crossing { at: now, below, mean };
+        self.crossings.push(crossing);
+        Some(crossing)
+    }
+
+    /// All there were.
+    pub fn crossings(&self) -> &[Crossing] {
+        &self.crossings
+    }
+
+    /// The least mean of any window; `None` before the first.
+    pub fn least(&self) -> Option<BitRate> {
+        self.least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1 MB every 100 ms but for a pause: 80 Mb/s, watched at 40 Mb/s within a second.
+    #[test]
+    fn a_pause_is_told_when_the_buffer_is_half_empty_and_its_end_when_it_is_half_full() {
+        let (rate, window) = (BitRate(40_000_000), Duration::from_secs(1));
+        let mut watch = Watch::new(Threshold { rate, window });
+        let mut told = Vec::new();
+        for tick in 0..100u32 {
+            let now = Duration::from_millis(100) * tick;
+            if !(30..50).contains(&tick) {
+                watch.moved(now, ByteCount(1_000_000));
+            }
+            told.extend(watch.look(now).map(|crossing| (crossing.below, tick)));
+        }
+        // At 3.6 s four megabytes of the last second are left; at 5.4 s five have come.
+        assert_eq!(told, [(true, 36), (false, 54)]);
+        assert_eq!(watch.crossings().len(), 2);
+        assert_eq!(watch.least(), Some(BitRate(0)));
+    }
+
+    #[test]
+    fn nothing_is_told_before_the_first_window_is_over() {
+        let (rate, window) = (BitRate(1), Duration::from_secs(10));
+        let mut watch = Watch::new(Threshold { rate, window });
+        assert_eq!(watch.look(Duration::from_millis(9_999)), None);
+        assert!(watch.look(Duration::from_secs(10)).unwrap().below);
+        watch.moved(Duration::from_millis(9_000), ByteCount(2));
+        watch.moved(Duration::from_millis(8_000), ByteCount(2));
+        assert_eq!(watch.look(Duration::from_secs(11)).map(|crossing| crossing.below), Some(false));
+    }
+}
