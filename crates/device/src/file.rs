@@ -104,6 +104,12 @@ impl FileDevice {
         self.file.direct
     }
 
+    /// Lets the kernel forget what it keeps of it in the page cache, once that is written: what is
+    /// read next comes from the device, or from what caches there are beyond this machine.
+    pub fn forget(&self) -> Result<(), DeviceError> {
+        forget(&self.file.file).map_err(|error| cannot_open(&self.file.path, error))
+    }
+
     /// The ways of reading, and why this kernel refuses those that it refuses for this file.
     pub fn methods(&self) -> Vec<(Method, std::io::Result<()>)> {
         let named = Method::NAMES.into_iter().map(|(_, method)| method);
@@ -121,6 +127,11 @@ impl FileDevice {
     ) -> Result<Box<dyn Queue>, DeviceError> {
         method.queue(&self.file, depth, pool)
     }
+}
+
+pub(crate) fn forget(file: &File) -> std::io::Result<()> {
+    file.sync_data()?;
+    Ok(rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?)
 }
 
 impl BlockDevice for FileDevice {

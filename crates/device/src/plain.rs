@@ -2,6 +2,7 @@
 //! moving and closing take. Everybody else opens a [`FileDevice`](crate::FileDevice), which looks
 //! at a file before it uses it.
 
+use crate::file::forget;
 use crate::refusal::cannot_open;
 use crate::{DeviceError, Direction};
 use rustix::fs::OFlags;
@@ -44,6 +45,11 @@ impl PlainFile {
             .open(path)
             .map_err(|error| cannot_open(path, error))?;
         Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// As [`FileDevice::forget`](crate::FileDevice::forget).
+    pub fn forget(&self) -> Result<(), DeviceError> {
+        forget(&self.file).map_err(|error| cannot_open(&self.path, error))
     }
 
     /// Fills `into` from `offset`, wholly or not at all. Where it was opened direct, place, length

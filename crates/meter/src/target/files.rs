@@ -1,37 +1,21 @@
 //! Many files, or files that are opened and closed each time: threads that block.
 //!
-//! ```text
-//!   begin ─▶ (jobs) ─▶ thread: open? ─ read or write ─ close? ─▶ (over) ─▶ wait
-//!                      one for each operation under way, made when it is first needed
-//! ```
-//!
-//! Times are taken by the thread that does the work: what the operation took, not when somebody
-//! looked. A client that keeps a file between operations has one under way at most.
+//! A client that keeps a file between operations has one under way at most.
 
 use super::layout::PAGE;
 use super::queued::{SEED, largest, stamp};
-use super::{Arrived, Handle, Port, Request};
+use super::{Arrived, Crew, Handle, Port, Request, Worker};
 use crate::log::Kind;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use device::{BlockDevice, Buffer, DeviceError, FileDevice, OpenOptions, Opening, PlainFile, Pool};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
 /// See the head of this file.
 pub struct FilesPort {
-    shared: Arc<Shared>,
-    jobs: Option<Sender<Request>>,
-    queue: Receiver<Request>,
-    over: Receiver<Arrived>,
-    hand_over: Sender<Arrived>,
-    threads: Vec<JoinHandle<()>>,
-    at_once: u32,
-    under_way: u32,
+    crew: Crew<Shared>,
 }
 
 /// How files are used.
@@ -62,8 +46,6 @@ struct Shared {
     pool: Pool,
     grain: u64,
     origin: Instant,
-    /// Threads that wait for a job.
-    idle: AtomicU32,
 }
 
 impl FilesPort {
@@ -88,98 +70,38 @@ impl FilesPort {
             pool: Pool::new(limit, ByteCount(room)),
             grain,
             origin,
-            idle: AtomicU32::new(0),
         };
-        let (jobs, queue) = unbounded();
-        let (hand_over, over) = unbounded();
-        let (shared, jobs, threads) = (Arc::new(shared), Some(jobs), Vec::new());
-        Ok(Self { shared, jobs, queue, over, hand_over, threads, at_once, under_way: 0 })
-    }
-
-    /// One more thread, if none waits for work and there may be more.
-    fn man(&mut self) {
-        let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
-        if self.shared.idle.load(Ordering::Acquire) > 0 || threads >= self.at_once {
-            return;
-        }
-        let (shared, queue, over) =
-            (Arc::clone(&self.shared), self.queue.clone(), self.hand_over.clone());
-        let work = move || shared.work(&queue, &over);
-        // One thread fewer is slower and not wrong, as long as there is one.
-        match std::thread::Builder::new().name(format!("meter-{threads}")).spawn(work) {
-            Ok(thread) => self.threads.push(thread),
-            Err(error) => assert!(threads > 0, "not a single thread: {error}"),
-        }
+        Ok(Self { crew: Crew::new(shared, at_once) })
     }
 }
 
 impl Port for FilesPort {
     fn now(&self) -> Moment {
-        self.shared.now()
+        self.crew.worker.now()
     }
 
     fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        self.man();
-        self.under_way += 1;
-        let jobs = self.jobs.as_ref().expect("there until it is dropped");
-        jobs.send(request).expect("this port holds the other end");
+        self.crew.begin(request);
         Ok(())
     }
 
     fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
-        if self.under_way == 0 {
-            if until != Moment::MAX {
-                std::thread::sleep(until.since(self.now()));
-            }
-            return Ok(());
-        }
-        let patience = until.since(self.now()).min(PATIENCE);
-        let before = done.len();
-        match self.over.recv_timeout(patience) {
-            Ok(arrived) => done.push(arrived),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
-        }
-        done.extend(self.over.try_iter());
-        self.under_way -= u32::try_from(done.len() - before).unwrap_or(u32::MAX);
+        self.crew.wait(until, done);
         Ok(())
     }
 
     fn method(&self) -> String {
-        let cache = if self.shared.direct { "direct" } else { "through the page cache" };
-        format!("threads, {cache}, {} files", self.shared.files.paths.len())
+        let shared = &self.crew.worker;
+        let cache = if shared.direct { "direct" } else { "through the page cache" };
+        format!("threads, {cache}, {} files", shared.files.paths.len())
     }
 }
 
-impl Drop for FilesPort {
-    fn drop(&mut self) {
-        self.jobs = None;
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Shared {
-    fn now(&self) -> Moment {
-        Moment::ZERO + self.origin.elapsed()
-    }
-
-    fn work(&self, queue: &Receiver<Request>, over: &Sender<Arrived>) {
-        let mut memory = self.memory();
-        loop {
-            self.idle.fetch_add(1, Ordering::AcqRel);
-            let job = queue.recv();
-            self.idle.fetch_sub(1, Ordering::AcqRel);
-            let Ok(request) = job else { return };
-            let arrived = self.perform(&request, &mut memory);
-            if over.send(arrived).is_err() {
-                return;
-            }
-        }
-    }
+impl Worker for Shared {
+    type Own = Buffer;
 
     /// For one thread, full of bytes that no storage can shorten.
-    fn memory(&self) -> Buffer {
+    fn own(&self) -> Buffer {
         let len =
             usize::try_from(largest(self.files.largest)).expect("an operation fits in memory");
         let mut buffer = self.pool.take(len).expect("a buffer for each thread");
@@ -194,6 +116,12 @@ impl Shared {
         arrived
     }
 
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.origin.elapsed()
+    }
+}
+
+impl Shared {
     fn moved(
         &self,
         request: &Request,
@@ -214,7 +142,7 @@ impl Shared {
             };
             PlainFile::open(&self.files.paths[number], opening, self.direct)?
         } else {
-            let kept = self.own().remove(&client);
+            let kept = self.clients().remove(&client);
             kept.expect("a client opens a file before it goes on with it")
         };
         if opens {
@@ -226,12 +154,12 @@ impl Shared {
             drop(file);
             *close = began.elapsed();
         } else {
-            self.own().insert(client, file);
+            self.clients().insert(client, file);
         }
         moved
     }
 
-    fn own(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, PlainFile>> {
+    fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, PlainFile>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -253,6 +181,3 @@ impl Shared {
         }
     }
 }
-
-/// Often enough to look whether the run goes on.
-const PATIENCE: Duration = Duration::from_secs(60);

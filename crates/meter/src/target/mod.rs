@@ -6,6 +6,7 @@
 //!        ▼                                                          │
 //!   Port ─┬─ QueuedPort      one file or block device by any of the kernel's ways (device::Queue)
 //!         ├─ FilesPort       many files, or files opened and closed each time: threads
+//!         ├─ s3::BucketPort  objects in a bucket, by range: threads
 //!         ├─ SimulatedPort   a disk model in virtual time
 //!         └─ NullPort        nothing at all: what the meter itself costs
 //! ```
@@ -15,6 +16,7 @@
 //! for the run unless the caller says [`Writing::Destructive`].
 
 mod ballast;
+mod crew;
 mod files;
 mod layout;
 mod made;
@@ -25,6 +27,7 @@ mod queued;
 mod simulated;
 
 pub use ballast::Ballast;
+pub(crate) use crew::{Crew, Worker};
 pub use files::{FilesPort, Use};
 pub(crate) use layout::slot;
 pub use layout::{Layout, Places, Shape};
@@ -33,6 +36,7 @@ pub use null::NullPort;
 pub use place::{Place, PlaceError, Wanted, Writing};
 pub use port::{Arrived, Handle, Port, Request};
 pub use queued::QueuedPort;
+pub(crate) use queued::stamp;
 pub use simulated::SimulatedPort;
 
 #[cfg(test)]

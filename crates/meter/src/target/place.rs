@@ -8,7 +8,9 @@
 use super::made::{MadeFiles, name};
 use super::queued::SEED;
 use super::{Layout, Shape};
-use device::{BlockDevice, DeviceError, FileDevice, OpenOptions, describe, preallocate};
+use device::{
+    BlockDevice, DeviceError, FileDevice, OpenOptions, Opening, PlainFile, describe, preallocate,
+};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -145,6 +147,17 @@ impl Place {
             }
             Self::Many { files, layout, .. } => {
                 Shape { layout: *layout, files: files.files(), each: files.each() }
+            }
+        }
+    }
+
+    /// Lets this machine forget what it keeps of it in memory.
+    pub fn forget(&self) -> Result<(), DeviceError> {
+        match self {
+            Self::One { device, .. } => device.forget(),
+            Self::Many { files, .. } => {
+                let mut paths = (0..files.files()).map(|number| files.path(number));
+                paths.try_for_each(|path| PlainFile::open(&path, Opening::Read, false)?.forget())
             }
         }
     }

@@ -110,7 +110,7 @@ pub(super) fn largest(block: ByteCount) -> u64 {
 }
 
 /// No page like another, so that no storage keeps one for both.
-pub(super) fn stamp(memory: &mut [u8], number: u64) {
+pub(crate) fn stamp(memory: &mut [u8], number: u64) {
     for (page, memory) in (0u64..).zip(memory.chunks_mut(4096)) {
         let mark = (number << 20 | page).to_le_bytes();
         let len = memory.len().min(mark.len());

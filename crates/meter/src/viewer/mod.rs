@@ -9,7 +9,9 @@
 //! switch between renditions, and does not do TLS.
 
 mod connection;
+mod counted;
 mod error;
+mod fetched;
 mod http;
 mod options;
 mod outcome;
@@ -22,6 +24,7 @@ mod summary;
 mod titles;
 mod url;
 
+pub use counted::Counted;
 pub use error::{PlayError, ViewerError};
 pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions, View};
 pub use outcome::{
@@ -29,6 +32,7 @@ pub use outcome::{
     ViewerReport,
 };
 
+use crate::log::Keep;
 use std::sync::atomic::AtomicBool;
 
 /// Plays until every viewer is done, `options.duration` is over, or `stop` is set (then the report
@@ -42,11 +46,33 @@ pub fn play(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Sample),
 ) -> Result<PlayReport, PlayError> {
+    let (titles, run) = perform(options, stop, progress)?;
+    Ok(summary::summarize(options, titles, run))
+}
+
+/// The same, and what came of it counted as that of [`crate::streams`] is: a viewer is a stream, a
+/// piece that it renders is a frame, and one that it had to wait for is late. Every piece that came
+/// is kept in `log`, after the run. For viewers that only watch ([`player::Behaviour::default`]).
+pub fn count(
+    options: &PlayOptions,
+    stop: &AtomicBool,
+    log: &mut dyn Keep,
+    progress: &mut dyn FnMut(&Sample),
+) -> Result<Counted, PlayError> {
+    let (titles, run) = perform(options, stop, progress)?;
+    let outcome = counted::outcome(options.player.dead_band, &run, log);
+    Ok(Counted { outcome, report: summary::summarize(options, titles, run) })
+}
+
+fn perform(
+    options: &PlayOptions,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Sample),
+) -> Result<(usize, run::Run), PlayError> {
     let mut hosts = connection::Hosts::default();
     if options.viewers == 0 {
         return Err(PlayError::NoViewers);
     }
     let urls = titles::discover(options, &mut hosts)?;
-    let run = run::run(options, &urls, hosts, stop, progress)?;
-    Ok(summary::summarize(options, urls.len(), run))
+    Ok((urls.len(), run::run(options, &urls, hosts, stop, progress)?))
 }

@@ -7,6 +7,7 @@
 //! ```
 
 use super::connection::Hosts;
+use super::fetched::Own;
 use super::options::Choice;
 use super::outcome::{Outcome, Sample};
 use super::save::Saver;
@@ -28,6 +29,7 @@ pub(crate) struct Run {
     pub(crate) took: Duration,
     pub(crate) complete: bool,
     pub(crate) saved: Vec<PathBuf>,
+    pub(crate) own: Own,
 }
 
 /// Plays `urls` to all viewers until the end, the time limit or the `stop` flag.
@@ -54,9 +56,13 @@ pub(crate) fn run(
             }
             _ => {}
         }
+        let woken = theatre.now();
         for event in &events {
             theatre.ready(event.token().0);
         }
+        // What came meanwhile was noticed so late.
+        let now = theatre.now();
+        theatre.own.busy(now, now.since(woken));
     }
     theatre.close(progress, !stop.load(Ordering::Relaxed))
 }
@@ -73,6 +79,7 @@ struct Theatre<'a> {
     begun: Instant,
     samples: Vec<Sample>,
     next_sample: Moment,
+    own: Own,
 }
 
 impl<'a> Theatre<'a> {
@@ -106,6 +113,7 @@ impl<'a> Theatre<'a> {
             begun: Instant::now(),
             samples: Vec::new(),
             next_sample: Moment::ZERO,
+            own: Own::default(),
         }
     }
 
@@ -137,6 +145,7 @@ impl<'a> Theatre<'a> {
             if at > now {
                 break;
             }
+            self.own.woke(now, now.since(at));
             self.sessions[number].tick(now, &mut self.shared);
             self.touched(number);
             now = self.now();
@@ -228,6 +237,7 @@ impl<'a> Theatre<'a> {
                 took: now.since(Moment::ZERO),
                 complete,
                 saved: self.shared.saver.map(Saver::paths).unwrap_or_default(),
+                own: self.own,
             }),
         }
     }

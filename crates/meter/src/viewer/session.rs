@@ -12,6 +12,7 @@
 
 use super::ViewerError;
 use super::connection::{Connection, Hosts};
+use super::fetched::Fetched;
 use super::http::Head;
 use super::outcome::{Outcome, RefusalReport};
 use super::progressive::{Found, MoovFinder};
@@ -56,8 +57,12 @@ pub(crate) struct Session {
     pub(crate) put_off: u32,
     /// Stalls begun.
     pub(crate) stalls: u64,
-    /// When it last knocked.
-    knocked: Moment,
+    /// When it last knocked: the player's time counts from here.
+    pub(crate) knocked: Moment,
+    /// Pieces that came, in that order.
+    pub(crate) fetched: Vec<Fetched>,
+    /// Of what it plays, once that is known.
+    pub(crate) timeline: Option<Arc<Timeline>>,
     lanes: Vec<Lane>,
     finder: MoovFinder,
     /// In the player's order once all media playlists are here.
@@ -91,6 +96,11 @@ struct Lane {
     body: Vec<u8>,
     /// Last time anything came, or the request was sent.
     heard: Moment,
+    /// When the answer was first asked for, and when its first byte came.
+    asked: Moment,
+    first: Option<Moment>,
+    /// Bytes of it so far.
+    came: u64,
     /// A piece that was put off, to be asked for again.
     again: Option<(Moment, Job)>,
     /// The track's `init` has been fetched.
@@ -134,6 +144,8 @@ impl Session {
             put_off: 0,
             stalls: 0,
             knocked: arrived,
+            fetched: Vec::new(),
+            timeline: None,
             lanes: Vec::new(),
             finder: MoovFinder::default(),
             tracks: Vec::new(),
@@ -190,7 +202,7 @@ impl Session {
         let Some(job) = lane.job.clone() else { return };
         let saved = shared.saver.is_some() && self.number == 0;
         let keep = saved || !matches!(job.what, What::Piece(_));
-        let (body, heard) = (&mut lane.body, &mut lane.heard);
+        let (body, heard, first) = (&mut lane.body, &mut lane.heard, &mut lane.first);
         let mut bytes = 0;
         let mut too_large = false;
         let answer = lane.connection.ready(
@@ -199,6 +211,7 @@ impl Session {
             &mut shared.scratch,
             &mut |head, part| {
                 *heard = now;
+                first.get_or_insert(now);
                 if head.status < 300 {
                     bytes += part.len() as u64;
                 }
@@ -209,6 +222,7 @@ impl Session {
                 }
             },
         );
+        lane.came += bytes;
         let media = !matches!(job.what, What::Playlist(_)) && job.request.range.is_some();
         if media || matches!(job.what, What::Piece(_) | What::Init(_)) {
             self.bytes += bytes;
@@ -269,12 +283,19 @@ impl Session {
                 job: None,
                 body: Vec::new(),
                 heard: now,
+                asked: now,
+                first: None,
+                came: 0,
                 again: None,
                 has_init: false,
             });
         }
         let lane = &mut self.lanes[lane_number];
         lane.heard = now;
+        if job.redirects == 0 && job.put_off == 0 {
+            lane.asked = now;
+        }
+        (lane.first, lane.came) = (None, 0);
         lane.body.clear();
         let asked = lane.connection.ask(shared.registry, &mut shared.hosts, &job.request);
         lane.job = Some(job);
@@ -377,6 +398,9 @@ impl Session {
                 self.fetch(now, fetch, shared)?;
             }
             What::Piece(fetch) => {
+                let Lane { asked, first, came: bytes, .. } = self.lanes[lane];
+                let Fetch { track, piece } = fetch;
+                self.fetched.push(Fetched { track, piece, asked, first, end: now, bytes });
                 let offset = job.request.range.as_ref().map(|range| range.start);
                 let progressive = self.tracks[fetch.track].init.is_none();
                 self.save(fetch.track, offset.filter(|_| progressive), body, shared);
@@ -431,6 +455,7 @@ impl Session {
         let pace = shared.options.view.pace();
         let timelines = tracks.iter().map(|track| track.timeline.at_speed(pace)).collect();
         let timeline = Arc::new(Timeline { tracks: timelines });
+        self.timeline = Some(Arc::clone(&timeline));
         self.open_saver(tracks.len(), shared);
         self.tracks = tracks;
         self.state = State::Inside;

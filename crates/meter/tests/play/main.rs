@@ -5,7 +5,10 @@
 
 mod stage;
 
-use meter::viewer::{Arrivals, Form, Outcome, PlayError, PlayOptions, PlayReport, ViewerError};
+use meter::log::Record;
+use meter::viewer::{
+    Arrivals, Form, Outcome, PlayError, PlayOptions, PlayReport, ViewerError, count,
+};
 use player::PlayerOptions;
 use stage::{Reply, Stage, media_mp4};
 use std::path::PathBuf;
@@ -117,6 +120,37 @@ fn a_late_segment_is_one_glitch_and_drift() {
     assert!(drift.adf_ms >= 2.0 * viewer.stalled_ms - 0.01, "{drift:?}");
     assert!(drift.cdf_ms >= 2.0 * viewer.stalled_ms - 0.01, "{drift:?}");
     assert_eq!(report.samples.last().unwrap().stalls, 1);
+}
+
+/// Pieces that came due, were late, had rounds with one late, and late ones by the log alone.
+fn counted(stage: &Stage, path: &str, viewers: u32) -> (u64, u64, u64, u64) {
+    let mut log: Vec<Record> = Vec::new();
+    let options = options(stage, path, viewers);
+    let counted = count(&options, &AtomicBool::new(false), &mut log, &mut |_| {}).unwrap();
+    let outcome = counted.outcome;
+    assert_eq!(outcome.streams.len(), counted.report.viewers.len());
+    assert_eq!(outcome.reads.operations, log.len() as u64);
+    let bytes: u64 = log.iter().map(|record| u64::from(record.bytes)).sum();
+    assert_eq!(outcome.bytes().0, bytes);
+    let by_second: u64 = outcome.seconds.iter().map(|second| second.late).sum();
+    assert_eq!(by_second, outcome.late);
+    let late = log.iter().filter(|record| record.is_late()).count() as u64;
+    (outcome.frames, outcome.late, outcome.late_rounds, late)
+}
+
+#[test]
+fn viewers_are_counted_as_streams() {
+    let fine = Stage::open(|_, _| None);
+    assert_eq!(counted(&fine, "/t/film/master.m3u8", 3), (15, 0, 0, 0));
+
+    let slow = Stage::open(|target, _| {
+        target.starts_with("/t/film/0/3.m4s").then(|| Reply::segment(1000).after_ms(2500))
+    });
+    assert_eq!(counted(&slow, "/t/film/master.m3u8", 1), (5, 1, 1, 1));
+
+    let full = Stage::open(|_, knock| (knock == Some(1)).then(|| Reply::refusal("disk", 1)));
+    let (_, late, rounds, by_log) = counted(&full, "/t/film/master.m3u8", 2);
+    assert_eq!((late, rounds, by_log), (1, 1, 0), "who is refused saw nothing");
 }
 
 #[test]

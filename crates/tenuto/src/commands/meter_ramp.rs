@@ -124,7 +124,7 @@ fn attempt(
         let failed = |error| Failure::new(format!("cannot make {}: {error}", log.display()));
         std::fs::create_dir(log).map_err(failed)?;
     }
-    let (mut sink, behind) = meter_record::log(log.as_deref(), spot)?;
+    let (mut sink, behind) = meter_record::log(log.as_deref(), spot.is_simulated())?;
     let outcome = transfers::attempt(target, &plan, &mut sink, &mut |progress| {
         bar.say(&format!("{clients} clients: {}, {}", time(progress.elapsed), progress.bytes));
         !stop.load(Ordering::Relaxed)

@@ -10,30 +10,54 @@
 //! ```
 
 use super::meter_blame::Blame;
-use super::meter_streams::{self, Asked, Probe, late, moved, purpose, time};
-use super::meter_target::Spot;
+use super::meter_search::{self, Probe, purpose};
+use super::meter_streams::{self, late, moved, time};
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out;
 use meter::capacity::{Rule, Verdict};
 use meter::log::{Behind, FILE, LogError, Room, Sink, Written, behind};
 use meter::report::{Block, Page, Plot, PlotError, Series, Shape};
-use meter::streams::{Outcome, Plan, Times};
+use meter::streams::{Outcome, Times};
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use units::BitRate;
+
+/// What is measured, as all that is told of it begins.
+pub(super) struct Subject {
+    /// As it reads after a number: `streams of xdcam422`, `viewers`.
+    pub(super) what: String,
+    /// That, for people.
+    pub(super) title: String,
+    pub(super) target: String,
+    /// Of each run.
+    pub(super) duration: Duration,
+    /// How much of it memory on the way may have answered.
+    pub(super) caches: String,
+    /// All that was asked.
+    pub(super) scenario: Value,
+}
+
+/// What is due, where it is due by a clock of the meter's.
+#[derive(Clone, Copy)]
+pub(super) struct Demand {
+    /// From when a frame is to be asked for until it must be there.
+    pub(super) allowed: Duration,
+    pub(super) rate: BitRate,
+}
 
 /// The directory for the run, if one is wanted.
 pub(super) fn prepare(args: &Args<'_>) -> Result<Option<PathBuf>, Failure> {
     args.maybe::<PathBuf>("out").map(meter_streams::free).transpose()
 }
 
-/// The log of a run, if it has a directory.
-pub(super) fn log(dir: Option<&Path>, spot: &Spot) -> Result<(Sink, Option<Behind>), Failure> {
+/// The log of a run, if it has a directory; of a simulated one nothing is lost.
+pub(super) fn log(dir: Option<&Path>, simulated: bool) -> Result<(Sink, Option<Behind>), Failure> {
     let Some(dir) = dir else { return Ok((Sink::none(), None)) };
     // In virtual time there is nothing to be late with.
-    let room = if spot.is_simulated() { Room::Wait } else { Room::Count };
+    let room = if simulated { Room::Wait } else { Room::Count };
     let (sink, behind) = behind(&dir.join(FILE), BLOCKS, room)?;
     Ok((sink, Some(behind)))
 }
@@ -63,8 +87,8 @@ impl From<LogError> for Failure {
 
 /// What `meter run --json` prints.
 pub(super) fn summary(
-    asked: &Asked,
-    plan: &Plan,
+    subject: &Subject,
+    demand: Option<Demand>,
     outcome: &Outcome,
     blame: Option<&Blame>,
 ) -> Value {
@@ -89,9 +113,10 @@ pub(super) fn summary(
         })
     });
     let mut all = short(outcome);
-    all["scenario"] = scenario(asked);
-    all["allowed"] = json!(plan.allowed().as_secs_f64());
-    all["demand_bits_per_s"] = json!(plan.rate().0);
+    all["scenario"] = subject.scenario.clone();
+    all["caches"] = json!(subject.caches);
+    all["allowed"] = json!(demand.map(|demand| demand.allowed.as_secs_f64()));
+    all["demand_bits_per_s"] = json!(demand.map(|demand| demand.rate.0));
     all["seconds"] = seconds.collect();
     all["each_stream"] = streams.collect();
     all["blame"] = json!(blame.map(Blame::json));
@@ -139,21 +164,6 @@ pub(super) fn times(times: &Times) -> Value {
     })
 }
 
-fn scenario(asked: &Asked) -> Value {
-    json!({
-        "profile": asked.profile,
-        "target": asked.spot.target,
-        "layout": asked.layout.name(),
-        "size": asked.spot.size.0,
-        "fill_level": asked.spot.fill_level,
-        "buffer_frames": asked.buffer,
-        "duration": asked.duration.as_secs_f64(),
-        "buffered": asked.spot.buffered,
-        "destructive": asked.spot.destructive,
-        "method": asked.spot.method.name(),
-    })
-}
-
 fn environment() -> Value {
     let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     json!({
@@ -166,7 +176,7 @@ fn environment() -> Value {
 
 /// What `meter capacity --json` prints.
 pub(super) fn capacity(
-    asked: &Asked,
+    subject: &Subject,
     rule: Rule,
     verdict: Verdict,
     probes: &[Probe],
@@ -180,13 +190,14 @@ pub(super) fn capacity(
         run
     });
     json!({
-        "scenario": scenario(asked),
+        "scenario": subject.scenario,
+        "caches": subject.caches,
         "rule": rule.word(),
         "streams": verdict.streams,
         "confirmed": verdict.confirmed,
         "at_limit": verdict.at_limit,
         "too_many": verdict.too_many,
-    "broke_first": meter_streams::broke_first(probes),
+    "broke_first": meter_search::broke_first(probes),
         "late_share_at_most": confirming.map(|probe| rule.certainty(&probe.outcome)),
         "runs": runs.collect::<Vec<_>>(),
     })
@@ -194,24 +205,19 @@ pub(super) fn capacity(
 
 pub(super) fn write_run(
     dir: &Path,
-    asked: &Asked,
-    plan: &Plan,
+    subject: &Subject,
+    demand: Option<Demand>,
     outcome: &Outcome,
     blame: Option<&Blame>,
     summary: &Value,
 ) -> Result<(), Failure> {
-    let mut blocks = run_blocks(plan, outcome)?;
+    let mut blocks = run_blocks(subject, demand, outcome)?;
     if let Some(blame) = blame {
         blocks.extend(blame.blocks()?);
     }
     let page = Page {
-        title: format!("{} streams of {}", plan.streams, asked.profile.name),
-        summary: format!(
-            "{} on {}: {} frames.",
-            asked.profile.title,
-            asked.spot.target,
-            late(outcome)
-        ),
+        title: format!("{} {}", outcome.streams.len(), subject.what),
+        summary: format!("{} on {}: {} frames.", subject.title, subject.target, late(outcome)),
         blocks,
     };
     save_all(dir, &summary["scenario"], summary, &page)?;
@@ -223,14 +229,14 @@ pub(super) fn write_run(
 
 pub(super) fn write_capacity(
     dir: &Path,
-    asked: &Asked,
+    subject: &Subject,
     rule: Rule,
     verdict: Verdict,
     probes: &[Probe],
     summary: &Value,
 ) -> Result<(), Failure> {
-    let confirming = meter_streams::confirming(probes, verdict);
-    let said = meter_streams::conclusion(asked, rule, verdict, probes, confirming);
+    let confirming = meter_search::confirming(probes, verdict);
+    let said = meter_search::conclusion(subject, rule, verdict, probes, confirming);
     let rows = probes.iter().map(|Probe { step, held, outcome, .. }| {
         let answer = if *held { "held" } else { "not held" };
         vec![
@@ -279,7 +285,7 @@ pub(super) fn write_capacity(
         blocks.extend(blame.blocks()?);
     }
     let page = Page {
-        title: format!("Streams of {} on {}", asked.profile.name, asked.spot.target),
+        title: format!("How many {} {} holds", subject.what, subject.target),
         summary: format!("Holds {}.", said[0].1),
         blocks,
     };
@@ -288,20 +294,27 @@ pub(super) fn write_capacity(
     Ok(())
 }
 
-fn run_blocks(plan: &Plan, outcome: &Outcome) -> Result<Vec<Block>, Failure> {
+fn run_blocks(
+    subject: &Subject,
+    demand: Option<Demand>,
+    outcome: &Outcome,
+) -> Result<Vec<Block>, Failure> {
     let row = |name: &str, times: &Times| {
         let shares = [0.5, 0.95, 0.99, 0.999, 1.0].map(|share| time(times.quantile(share)));
         std::iter::once(name.to_owned()).chain(shares).collect::<Vec<_>>()
     };
     let head = ["time", "half within", "95 %", "99 %", "99.9 %", "all"];
+    let in_time = demand.map_or(String::new(), |demand| {
+        let allowed = time(demand.allowed);
+        format!(" In time is within {allowed} of when a frame was to be asked for.")
+    });
     let mut blocks = vec![
         Block::Text(format!(
-            "Done by {}; {}. In time is within {} of when a frame was to be asked for. Longest \
-             outage: {}.",
+            "Done by {}; {}.{in_time} Longest outage: {}. Caches: {}.",
             outcome.method,
             moved(outcome),
-            time(plan.allowed()),
             time(outcome.longest_outage()),
+            subject.caches,
         )),
         Block::Table {
             head: head.map(str::to_owned).into(),
@@ -312,17 +325,17 @@ fn run_blocks(plan: &Plan, outcome: &Outcome) -> Result<Vec<Block>, Failure> {
             ],
         },
     ];
-    blocks.extend(plots(outcome, Some(plan))?);
+    blocks.extend(plots(outcome, demand)?);
     Ok(blocks)
 }
 
-fn plots(outcome: &Outcome, plan: Option<&Plan>) -> Result<Vec<Block>, Failure> {
+fn plots(outcome: &Outcome, demand: Option<Demand>) -> Result<Vec<Block>, Failure> {
     let seconds = || (0u32..).map(f64::from).zip(&outcome.seconds);
     let longest = seconds().map(|(at, s)| (at, s.longest_response.as_secs_f64() * 1e3)).collect();
     let mut series =
         vec![Series { name: "longest response".into(), shape: Shape::Step, points: longest }];
-    if let Some(plan) = plan {
-        let points = vec![(0.0, plan.allowed().as_secs_f64() * 1e3)];
+    if let Some(demand) = demand {
+        let points = vec![(0.0, demand.allowed.as_secs_f64() * 1e3)];
         series.push(Series { name: "in time".into(), shape: Shape::Limit, points });
     }
     let response = Plot {

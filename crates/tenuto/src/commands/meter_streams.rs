@@ -3,15 +3,18 @@
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable};
+use crate::commands::meter_record::{Demand, Subject};
+use crate::commands::meter_search;
+use crate::commands::meter_search::{LONG, Probe};
 use crate::commands::meter_target::{Spot, Target, Traffic};
 use crate::commands::meter_threshold::{Alarm, Watched};
-use crate::commands::{meter_fleet, meter_hold, meter_profiles, meter_record};
+use crate::commands::{meter_fleet, meter_hold, meter_players, meter_profiles, meter_record};
 use crate::failure::{Code, Failure};
-use crate::out::{self, Bar, Table, facts};
+use crate::out::{self, Bar, facts};
 use crate::show;
 use device::{DeviceError, Method};
-use meter::blame::{First, Sampler};
-use meter::capacity::{Found, Purpose, Rule, Search, Step, Verdict};
+use meter::blame::Sampler;
+use meter::capacity::{Rule, Step};
 use meter::log::{Keep, Sink};
 use meter::profiles::{Pattern, Profile};
 use meter::streams::{self, Outcome, Plan, PlanError, Progress};
@@ -20,7 +23,6 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use units::show_duration;
 
 /// What is asked, the same for a run and for a search.
 pub(super) struct Asked {
@@ -31,18 +33,12 @@ pub(super) struct Asked {
     pub(super) duration: Duration,
 }
 
-/// A run of a search.
-pub(super) struct Probe {
-    pub(super) step: Step,
-    pub(super) held: bool,
-    pub(super) outcome: Outcome,
-    /// Of real storage.
-    pub(super) blame: Option<Blame>,
-}
-
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     if meter_fleet::is_wanted(args) {
         return meter_fleet::run(args);
+    }
+    if meter_players::are_meant(args) {
+        return meter_players::run(args);
     }
     let asked = Asked::new(args)?;
     let dir = meter_record::prepare(args)?;
@@ -60,25 +56,28 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
         !stop.load(Ordering::Relaxed)
     };
     let sampler = asked.watch()?;
-    let (mut sink, behind) = meter_record::log(dir.as_deref(), &asked.spot)?;
+    let (mut sink, behind) = meter_record::log(dir.as_deref(), asked.spot.is_simulated())?;
     let mut log = Watched { log: &mut sink, alarm: &alarm };
     let outcome = attempt(&target, &plan, &mut log, &mut show);
     let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
     let outcome = outcome?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     drop(bar);
-    let mut summary = meter_record::summary(&asked, &plan, &outcome, blame.as_ref());
+    let subject = asked.subject(&target);
+    let demand = Demand { allowed: plan.allowed(), rate: plan.rate() };
+    let mut summary = meter_record::summary(&subject, Some(demand), &outcome, blame.as_ref());
     summary["threshold"] = alarm.json();
     if let Some(written) = written {
         summary["log"] = json!({ "records": written.records, "lost": written.lost });
     }
     if let Some(dir) = &dir {
-        meter_record::write_run(dir, &asked, &plan, &outcome, blame.as_ref(), &summary)?;
+        let blame = blame.as_ref();
+        meter_record::write_run(dir, &subject, Some(demand), &outcome, blame, &summary)?;
     }
     if args.has("json") {
         out::print_json(&summary);
     } else {
-        out::print(&page(&asked, &plan, &outcome, blame.as_ref()));
+        out::print(&page(&subject, &plan, &outcome, blame.as_ref()));
     }
     if !outcome.complete {
         out::note("interrupted: this is what there was until then");
@@ -88,11 +87,11 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
 }
 
 pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
+    if meter_players::are_meant(args) {
+        return meter_players::capacity(args);
+    }
     let asked = Asked::new(args)?;
-    let rule = match args.text("rule").as_str() {
-        "strict" => Rule::Strict,
-        _ => Rule::OneLateRoundOf100,
-    };
+    let rule = meter_search::rule(args);
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
     let bar = Bar::new();
@@ -100,73 +99,30 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     let target = asked.open(most, &stop, &bar)?;
     let one = asked.plan(1, asked.duration, &target)?;
     let most = most.min(target.shape().most_streams(one.stride()));
-    let mut search = Search::new(most, PROBES);
-    let mut probes: Vec<Probe> = Vec::new();
-    let mut trouble = None;
-    while let Some(step) = search.step() {
-        let made = probe(&asked, &target, rule, step, &stop, &bar);
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        // A machine that is too slow for the streams says nothing of the storage. What was found
-        // until then is kept.
-        let sound = |probe: Probe| believable(&probe.outcome, probe.blame.as_ref()).map(|()| probe);
-        let probe = match made.and_then(sound) {
-            Ok(probe) => probe,
-            Err(failure) => {
-                trouble = Some(failure);
+    drop(bar);
+    let each = one.rate().0.max(1);
+    let mut run = |step| {
+        let mut probe = probe(&asked, &target, rule, step, &stop, &Bar::new())?;
+        for _ in 1..TRIES {
+            if meter_search::is_sound(&probe) || stop.load(Ordering::Relaxed) {
                 break;
             }
-        };
-        let each = one.rate().0.max(1);
+            probe = self::probe(&asked, &target, rule, step, &stop, &Bar::new())?;
+        }
+        if !meter_search::is_sound(&probe) {
+            // A machine that is too slow for the streams says nothing of the storage.
+            believable(&probe.outcome, probe.blame.as_ref())?;
+        }
         #[expect(clippy::cast_precision_loss, reason = "a ratio of rates")]
         let delivered = probe.outcome.rate().0 as f64 / each as f64;
-        search.report(step, Found { held: probe.held, delivered });
-        probes.push(probe);
-    }
-    drop(bar);
-    let verdict = search.verdict();
-    let confirming = confirming(&probes, verdict);
-    let summary = meter_record::capacity(&asked, rule, verdict, &probes, confirming);
-    if let Some(dir) = &dir {
-        meter_record::write_capacity(dir, &asked, rule, verdict, &probes, &summary)?;
-    }
-    if args.has("json") {
-        out::print_json(&summary);
-    } else {
-        out::print(&found(&asked, rule, verdict, &probes, confirming));
-    }
-    if stop.load(Ordering::Relaxed) {
-        out::note("interrupted: this is what there was until then");
-        return Err(Failure::reported(Code::Invalid));
-    }
-    if let Some(failure) = trouble {
-        return Err(failure);
-    }
-    if !verdict.confirmed {
-        return Err(Failure::new(format!(
-            "no count held when asked again, in {} runs",
-            verdict.probes
-        ))
-        .hint("let nothing else use it, or take a longer --duration")
-        .code(Code::Invalid));
-    }
-    Ok(())
-}
-
-/// The run that the verdict stands on.
-pub(super) fn confirming(probes: &[Probe], verdict: Verdict) -> Option<&Probe> {
-    let of = |probe: &&Probe| {
-        probe.step.purpose == Purpose::Confirm && probe.step.streams == verdict.streams
+        Ok((probe, delivered))
     };
-    probes.iter().rev().find(of).filter(|_| verdict.confirmed)
+    let subject = asked.subject(&target);
+    meter_search::search(args, dir.as_deref(), &subject, (rule, most), &stop, &mut run)
 }
 
-/// Runs of a search at most.
-const PROBES: u32 = 30;
-
-/// A long run, as the confirming one, takes so many times as long.
-const LONG: u32 = 3;
+/// Of a run that this machine was too busy for, before the search is given up.
+const TRIES: u32 = 3;
 
 fn probe(
     asked: &Asked,
@@ -229,6 +185,30 @@ impl Asked {
         Ok(Self { profile, spot, layout, buffer, duration })
     }
 
+    /// What is said of it wherever it is told.
+    fn subject(&self, target: &Target) -> Subject {
+        Subject {
+            what: format!("streams of {}", self.profile.name),
+            title: self.profile.title.clone(),
+            target: self.spot.target.clone(),
+            duration: self.duration,
+            caches: target.caches().to_owned(),
+            scenario: json!({
+                "profile": self.profile,
+                "target": self.spot.target,
+                "layout": self.layout.name(),
+                "size": self.spot.size.0,
+                "fill_level": self.spot.fill_level,
+                "buffer_frames": self.buffer,
+                "duration": self.duration.as_secs_f64(),
+                "buffered": self.spot.buffered,
+                "drop_caches": self.spot.drop_caches,
+                "destructive": self.spot.destructive,
+                "method": self.spot.method.name(),
+            }),
+        }
+    }
+
     /// Watches this machine, unless the storage is not on it.
     fn watch(&self) -> Result<Option<Sampler>, Failure> {
         if self.spot.is_simulated() {
@@ -258,7 +238,7 @@ impl Asked {
             let most = u32::try_from(shape.size().0 / slot).unwrap_or(u32::MAX);
             shape = self.spot.shape(self.layout, most.clamp(1, streams), slot)?;
         }
-        if Path::new(&self.spot.target).is_dir() {
+        if self.spot.is_made() {
             Plan::new(&self.profile, 1, self.buffer, self.duration, shape)?;
         }
         self.spot.open(shape, self.profile.read_percent < 100, stop, bar)
@@ -282,14 +262,11 @@ fn attempt(
     streams::run(plan, &mut *port, log, go_on)
 }
 
-fn page(asked: &Asked, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) -> String {
+fn page(subject: &Subject, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) -> String {
     let worst = outcome.streams.iter().max_by_key(|stream| stream.aggregate_drift);
     let worst = worst.copied().unwrap_or_default();
     let mut lines = vec![
-        (
-            "streams",
-            format!("{} of {}, {} together", plan.streams, asked.profile.name, plan.rate()),
-        ),
+        ("streams", format!("{} {}, {} together", plan.streams, subject.what, plan.rate())),
         ("done by", outcome.method.clone()),
         ("moved", moved(outcome)),
         ("frames", late(outcome)),
@@ -308,6 +285,7 @@ fn page(asked: &Asked, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) ->
             ),
         ),
         ("the meter", format!("asks late by {}", quantiles(&outcome.issue))),
+        ("caches", subject.caches.clone()),
     ];
     if outcome.failed > 0 {
         lines.push(("failed", format!("{} operations", outcome.failed)));
@@ -336,88 +314,9 @@ pub(super) fn late(outcome: &Outcome) -> String {
     }
 }
 
-fn quantiles(times: &streams::Times) -> String {
+pub(super) fn quantiles(times: &streams::Times) -> String {
     let [half, p99] = [0.5, 0.99].map(|share| time(times.quantile(share)));
     format!("half within {half}, 99 % within {p99}, all within {}", time(times.max()))
-}
-
-fn found(
-    asked: &Asked,
-    rule: Rule,
-    verdict: Verdict,
-    probes: &[Probe],
-    confirming: Option<&Probe>,
-) -> String {
-    let mut table =
-        Table::new(&[">streams", "why", "answer", ">took", ">frames", ">late", ">rate"]);
-    for Probe { step, held, outcome, .. } in probes {
-        table.row(vec![
-            step.streams.to_string(),
-            purpose(step.purpose).to_owned(),
-            if *held { "held" } else { "not held" }.to_owned(),
-            show::length(outcome.took.as_secs_f64()),
-            outcome.frames.to_string(),
-            outcome.late_by_storage().to_string(),
-            outcome.rate().to_string(),
-        ]);
-    }
-    format!("{}\n{}", table.show(), facts(&conclusion(asked, rule, verdict, probes, confirming)))
-}
-
-/// What was found, in words.
-pub(super) fn conclusion(
-    asked: &Asked,
-    rule: Rule,
-    verdict: Verdict,
-    probes: &[Probe],
-    confirming: Option<&Probe>,
-) -> Vec<(&'static str, String)> {
-    let count = verdict.streams;
-    let name = &asked.profile.name;
-    let held = match verdict {
-        Verdict { at_limit: true, .. } => {
-            format!("at least {count} streams of {name}; more were not tried")
-        }
-        Verdict { confirmed: true, too_many: Some(more), .. } if more > count + 1 => {
-            format!("{count} streams of {name}; {more} are too many, those between were not tried")
-        }
-        Verdict { confirmed: true, .. } => format!("{count} streams of {name}"),
-        Verdict { .. } => format!("about {count} streams of {name}, not confirmed"),
-    };
-    let mut lines = vec![
-        ("holds", held),
-        ("rule", rule.word().to_owned()),
-        ("runs", format!("{} of {}", verdict.probes, show_duration(asked.duration))),
-    ];
-    if let Some(Probe { outcome, .. }) = confirming {
-        let what = if rule == Rule::Strict { "frames" } else { "rounds" };
-        let share = rule.certainty(outcome) * 100.0;
-        lines.push((
-            "certainty",
-            format!("95 %: no more than {share:.4} % of {what} late, of {}", late(outcome)),
-        ));
-        lines.push(("read by", outcome.method.clone()));
-    }
-    if let Some(first) = broke_first(probes) {
-        lines.push(("broke first", first.sentence.clone()));
-    }
-    lines
-}
-
-/// What was full in the last run that was too much; what was nearest to it where none was.
-pub(super) fn broke_first(probes: &[Probe]) -> Option<&First> {
-    let failed = probes.iter().rev().filter(|probe| !probe.held);
-    let blame = failed.chain(probes.last()).find_map(|probe| probe.blame.as_ref());
-    blame.map(|blame| &blame.first)
-}
-
-pub(super) fn purpose(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Up => "up",
-        Purpose::Narrow => "narrow",
-        Purpose::Above => "above",
-        Purpose::Confirm => "confirm",
-    }
 }
 
 pub(super) fn time(time: Duration) -> String {

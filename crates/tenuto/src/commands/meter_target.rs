@@ -5,6 +5,7 @@ use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use device::{DeviceError, FileDevice, Method, SimulatedDisk};
 use disk::DiskModel;
+use meter::s3::{Access, Address, BucketPort, MadeObjects, S3Error};
 use meter::target::{
     Ballast, FilesPort, Layout, Place, PlaceError, Port, QueuedPort, Shape, SimulatedPort, Use,
     Wanted, Writing,
@@ -23,6 +24,9 @@ pub(super) struct Spot {
     pub(super) buffered: bool,
     pub(super) destructive: bool,
     pub(super) method: Method,
+    pub(super) drop_caches: bool,
+    /// Where buckets are.
+    access: Access,
 }
 
 /// What is there: made, filled and open.
@@ -37,7 +41,10 @@ pub(super) enum Target {
         /// Holds its space until the end.
         #[expect(dead_code, reason = "kept, and nothing else")]
         ballast: Option<Ballast>,
+        drop_caches: bool,
     },
+    /// Objects by the S3 protocol.
+    Bucket { objects: Arc<MadeObjects>, shape: Shape },
 }
 
 /// How a target is gone to.
@@ -58,9 +65,14 @@ const SIMULATED: &str = "sim:";
 impl Spot {
     pub(super) fn new(args: &Args<'_>, method: Method) -> Result<Self, Failure> {
         let Some(target) = args.maybe::<String>("target") else {
-            return Err(Failure::usage("--target is missing")
-                .hint("a directory, a file or a block device, or sim:MODEL"));
+            return Err(Failure::usage("--target is missing").hint(
+                "a directory, a file, a block device, s3://BUCKET, a title's address, or sim:MODEL",
+            ));
         };
+        if target.contains("://") && !Address::is(&target) {
+            return Err(Failure::usage(format!("{target} is nothing that can be measured so"))
+                .hint("titles at http:// are played by `meter run` and `meter capacity`"));
+        }
         let destructive = args.maybe::<String>("destructive");
         if destructive.as_ref().is_some_and(|named| *named != target) {
             return Err(Failure::usage("--destructive names something else than --target")
@@ -73,12 +85,19 @@ impl Spot {
             buffered: args.has("buffered"),
             destructive: destructive.is_some(),
             method,
+            drop_caches: args.has("drop-caches"),
+            access: access(args),
         };
-        if spot.is_simulated()
-            && (spot.method != Method::Best || spot.buffered || spot.fill_level.is_some())
-        {
-            return Err(Failure::usage(format!("{} is not reached through a kernel", spot.target))
-                .hint("leave out --method, --buffered and --fill-level"));
+        let local = spot.method != Method::Best
+            || spot.buffered
+            || spot.drop_caches
+            || spot.destructive
+            || spot.fill_level.is_some();
+        if local && (spot.is_simulated() || Address::is(&spot.target)) {
+            return Err(Failure::usage(format!("{} is no file of this machine's", spot.target))
+                .hint(
+                    "leave out --method, --buffered, --drop-caches, --destructive and --fill-level",
+                ));
         }
         Ok(spot)
     }
@@ -89,13 +108,17 @@ impl Spot {
 
     /// Whether it is there and is one file or device, or a simulated disk.
     pub(super) fn is_one(&self) -> bool {
-        self.is_simulated()
-            || (!Path::new(&self.target).is_dir() && Path::new(&self.target).exists())
+        self.is_simulated() || (Path::new(&self.target).exists() && !self.is_made())
     }
 
     /// What `--size` makes, or what a simulated disk has.
     pub(super) fn size(&self) -> Result<ByteCount, Failure> {
         Ok(self.model()?.map_or(self.size, |model| model.capacity()))
+    }
+
+    /// Whether what is measured is made first.
+    pub(super) fn is_made(&self) -> bool {
+        Address::is(&self.target) || Path::new(&self.target).is_dir()
     }
 
     /// What `--size` makes, for so many streams at most; what there is, if it is there already.
@@ -113,6 +136,9 @@ impl Spot {
     ) -> Result<Target, Failure> {
         if let Some(model) = self.model()? {
             return Ok(Target::Simulated { model: Box::new(model), shape });
+        }
+        if Address::is(&self.target) {
+            return self.bucket(shape, writes, stop, bar);
         }
         let path = Path::new(&self.target);
         let size = shape.size();
@@ -148,8 +174,30 @@ impl Spot {
                 self.target
             ));
         }
-        let (path, place) = (path.to_owned(), Box::new(place));
-        Ok(Target::Real { path, place, method: self.method, ballast })
+        let (path, place, drop_caches) = (path.to_owned(), Box::new(place), self.drop_caches);
+        Ok(Target::Real { path, place, method: self.method, ballast, drop_caches })
+    }
+
+    fn bucket(
+        &self,
+        shape: Shape,
+        writes: bool,
+        stop: &AtomicBool,
+        bar: &Bar,
+    ) -> Result<Target, Failure> {
+        if writes && shape.layout != Layout::FilePerFrame {
+            return Err(Failure::usage("an object cannot be written in part")
+                .hint("say --layout file-per-frame: an object for each frame"));
+        }
+        let address = Address::parse(&self.target)?;
+        let size = shape.size();
+        let mut show = |done| {
+            bar.bytes("filling", done, Some(size.0));
+            !stop.load(Ordering::Relaxed)
+        };
+        let Shape { files, each, .. } = shape;
+        let made = MadeObjects::make(self.access.clone(), address, files, each, &mut show)?;
+        Ok(Target::Bucket { objects: Arc::new(made), shape })
     }
 
     fn model(&self) -> Result<Option<DiskModel>, Failure> {
@@ -167,6 +215,7 @@ impl Target {
         match self {
             Self::Simulated { shape, .. } => *shape,
             Self::Real { place, .. } => place.shape(),
+            Self::Bucket { shape, .. } => *shape,
         }
     }
 
@@ -177,16 +226,42 @@ impl Target {
             Self::Real { place, method, .. } => {
                 matches!(**place, Place::One { .. }) && one_by_one.contains(method)
             }
-            Self::Simulated { .. } => false,
+            Self::Simulated { .. } | Self::Bucket { .. } => false,
         }
     }
 
-    /// The door to it, at moment zero.
+    /// How much of what comes may come from memory, for reports.
+    pub(super) fn caches(&self) -> &'static str {
+        match self {
+            Self::Simulated { .. } => "none: it is a model of a disk",
+            Self::Bucket { .. } => "none here; those of the server as they were",
+            Self::Real { place, .. } if place.is_direct() => {
+                "past the page cache; those of the storage itself as they were"
+            }
+            Self::Real { drop_caches: true, .. } => {
+                "cold: the page cache was emptied of the files before each run; those of the \
+                 storage itself as they were"
+            }
+            Self::Real { .. } => {
+                "warm: through the page cache, which may still have what was written or read before"
+            }
+        }
+    }
+
+    /// The door to it, at moment zero; the caches are what [`Self::caches`] says.
     pub(super) fn port(&self, traffic: &Traffic) -> Result<Box<dyn Port>, DeviceError> {
+        if let Self::Real { place, drop_caches: true, .. } = self {
+            place.forget()?;
+        }
         match self {
             Self::Simulated { model, shape } => {
                 let disk = SimulatedDisk::new(model);
                 Ok(Box::new(SimulatedPort::with_files(disk, shape.each)))
+            }
+            Self::Bucket { objects, .. } => {
+                let Traffic { at_once, largest, .. } = *traffic;
+                let objects = Arc::clone(objects);
+                Ok(Box::new(BucketPort::new(objects, at_once, largest, Instant::now())))
             }
             Self::Real { path, place, method, .. } => match &**place {
                 Place::One { device, made: false, .. } if traffic.opens => {
@@ -226,6 +301,30 @@ fn files_port(
     let Traffic { at_once, largest, writes, opens } = *traffic;
     let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest };
     Ok(Box::new(FilesPort::new(how, Instant::now())?))
+}
+
+/// What the command line says, and where it says nothing the environment.
+fn access(args: &Args<'_>) -> Access {
+    let mut access = Access::from_variables(&|name| std::env::var(name).ok());
+    if let Some(endpoint) = args.maybe("endpoint") {
+        access.endpoint = endpoint;
+    }
+    if let Some(region) = args.maybe("region") {
+        access.region = region;
+    }
+    access
+}
+
+impl From<S3Error> for Failure {
+    fn from(error: S3Error) -> Self {
+        let code = match error {
+            S3Error::Address(_) | S3Error::NoEndpoint | S3Error::Endpoint(_) | S3Error::Tls(_) => {
+                Code::Usage
+            }
+            _ => return Self::of(&error.to_string()),
+        };
+        Self::of(&error.to_string()).code(code)
+    }
 }
 
 impl From<PlaceError> for Failure {

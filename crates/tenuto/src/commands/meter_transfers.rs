@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let bar = Bar::new();
     let target = open(&asked.spot, &asked.plan.mix, &stop, &bar)?;
     let plan = on(&target, &asked.plan)?;
-    let (mut sink, behind) = meter_record::log(dir.as_deref(), &asked.spot)?;
+    let (mut sink, behind) = meter_record::log(dir.as_deref(), asked.spot.is_simulated())?;
     let outcome = attempt(&target, &plan, &mut sink, &mut |progress| {
         bar.say(&format!("{} transfers, {}", progress.transfers, progress.bytes));
         !stop.load(Ordering::Relaxed)

@@ -9,12 +9,15 @@ mod meter_blame;
 mod meter_compare;
 mod meter_fleet;
 mod meter_hold;
+mod meter_players;
 mod meter_profile_from;
 mod meter_profiles;
 mod meter_ramp;
 mod meter_record;
 mod meter_report;
+mod meter_search;
 mod meter_streams;
+mod meter_study;
 mod meter_target;
 mod meter_threshold;
 mod meter_transfers;
@@ -65,6 +68,10 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("transfers", inner) => meter_transfers::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("agent", inner) => meter_agent::run(&Args(inner)),
+            ("study", inner) => match inner.subcommand().expect("the parser wants a command") {
+                ("network", inner) => meter_study::network(&Args(inner)),
+                (other, _) => unreachable!("the table has no command meter study {other}"),
+            },
             ("compare", inner) => meter_compare::run(&Args(inner)),
             ("profile-from", inner) => meter_profile_from::run(&Args(inner)),
             ("profiles", inner) => meter_profiles::profiles(&Args(inner)),

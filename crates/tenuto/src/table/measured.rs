@@ -9,11 +9,13 @@ macro_rules! on_a_target {
     ($name:literal, $with:literal, [$($row:expr),* $(,)?]) => {
         &[
             $($row,)*
-            Row::option("target", Value::Text, "A directory, a file, a block device, or sim:MODEL")
+            Row::option("target", Value::Text, "What is measured: a directory, a file, a bucket, ...")
                 .long(
-                    "In a directory files are made, filled, used and gone afterwards. A file or a \
-                     device is only read, unless --destructive names it. sim:MODEL is a simulated \
-                     disk, in virtual time.",
+                    "In a directory, or at s3://BUCKET/PREFIX, files are made, filled, used and gone \
+                     afterwards. A file or a block device is only read, unless --destructive names \
+                     it. http://... is a title, or a server with all its titles, which `meter run` \
+                     and `meter capacity` play as viewers would. sim:MODEL is a simulated disk, in \
+                     virtual time.",
                 )
                 .example(concat!("meter ", $name, $with, " --target sim:hdd-20tb"))
                 .bad(concat!("meter ", $name, " --target"), "--target needs a value"),
@@ -39,6 +41,24 @@ macro_rules! on_a_target {
                 .long("As programs usually read; what was read lately comes from memory.")
                 .example(concat!("meter ", $name, $with, " --target /mnt/films --buffered"))
                 .bad(concat!("meter ", $name, " --buffered=yes"), "--buffered takes no value"),
+            Row::switch("drop-caches", "Empty the page cache of the files before each run")
+                .long(
+                    "With --buffered, and where a file system cannot do without the page cache: \
+                     what is read then comes from the storage.",
+                )
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --buffered --drop-caches"))
+                .bad(concat!("meter ", $name, " --drop-caches=yes"), "--drop-caches takes no value"),
+            Row::option("endpoint", Value::Text, "Where buckets are: http://HOST:PORT")
+                .long(
+                    "Instead of AWS_ENDPOINT_URL. The keys are AWS_ACCESS_KEY_ID and \
+                     AWS_SECRET_ACCESS_KEY, in the environment.",
+                )
+                .example(concat!("meter ", $name, $with, " --target s3://films --endpoint http://127.0.0.1:9000"))
+                .bad(concat!("meter ", $name, " --endpoint"), "--endpoint needs a value"),
+            Row::option("region", Value::Text, "Of the bucket")
+                .long("Instead of AWS_REGION. Without either us-east-1.")
+                .example(concat!("meter ", $name, $with, " --target s3://films --region eu-central-1"))
+                .bad(concat!("meter ", $name, " --region"), "--region needs a value"),
             Row::option("destructive", Value::Text, "Write over this file or device; as --target has it")
                 .long("What is in it is lost. Without it nothing is written but files made for the run.")
                 .example(concat!("meter ", $name, $with, " --target /dev/sdx --destructive /dev/sdx"))

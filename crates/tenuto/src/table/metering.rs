@@ -2,6 +2,7 @@
 
 use super::analysis::{AGENT, COMPARE, PROFILE_FROM};
 use super::measured::{CAPACITY, METHODS, RAMP, REPORT, RUN, TRANSFERS};
+use super::studies::STUDY;
 use super::{Command, Row, Value, json};
 
 pub(super) const COMMANDS: &[Command] = &[METER];
@@ -22,6 +23,7 @@ const METER: Command = Command {
         COMPARE,
         PROFILE_FROM,
         AGENT,
+        STUDY,
     ],
 };
 

@@ -16,6 +16,7 @@ mod published;
 mod shell;
 mod simulate;
 mod stores;
+mod studies;
 mod viewing;
 
 /// Commands that belong together, as `tenuto --help` shows them.

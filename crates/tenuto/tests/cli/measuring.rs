@@ -133,3 +133,32 @@ fn a_trace_becomes_a_profile_that_can_be_read_again() {
     room.fails("meter profile-from day.log --only /mnt/b", 1, "what --only says");
     room.fails("meter profile-from nowhere", 1, "cannot read nowhere");
 }
+
+#[test]
+fn a_bucket_that_cannot_be_reached_is_named() {
+    let room = Room::new();
+    let line = "meter run --profile xdcam422 --target s3://films/a";
+    room.fails(line, 2, "nothing says where the bucket is; give --endpoint");
+    room.fails(&format!("{line} --endpoint https://h"), 2, "TLS is not supported");
+    room.fails(&format!("{line} --endpoint http://127.0.0.1:1"), 1, "is the endpoint right");
+    room.fails(&format!("{line} --endpoint http://h --buffered"), 2, "no file of this machine's");
+    room.fails(
+        "meter run --profile xdcam422 --target ftp://h/a",
+        2,
+        "nothing that can be measured",
+    );
+}
+
+#[test]
+fn reports_say_what_caches_there_were() {
+    let room = Room::new();
+    room.write("film.bin", vec![7; 8 << 20]);
+    let caches = |words: &str| {
+        let line = "meter run --profile dvcpro50 --target film.bin --duration 1s --json";
+        let run = room.run(&format!("{line} {words}"));
+        let said: serde_json::Value = serde_json::from_str(&run.out).expect(&run.err);
+        said["caches"].as_str().unwrap().to_owned()
+    };
+    assert!(caches("--buffered").starts_with("warm"));
+    assert!(caches("--buffered --drop-caches").starts_with("cold"));
+}

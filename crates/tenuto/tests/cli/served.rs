@@ -90,3 +90,30 @@ fn viewers_are_let_in_or_told() {
     assert_eq!(run.code, Some(3), "nobody was let in: {}", run.err);
     assert_eq!(report["totals"]["refused_by"], json!({ "network": 1 }));
 }
+
+#[test]
+fn a_server_is_measured_by_its_titles() {
+    let room = Room::with_store();
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+
+    let server = room.serve("");
+    let line = format!("meter run --target {}/t/film.mp4 --streams 2 --out seen", server.origin);
+    let run = room.run(&format!("{line} --json"));
+    let seen: Value = serde_json::from_str(&run.out).expect(&run.err);
+    assert_eq!(seen["streams"], json!(2));
+    assert_eq!(seen["play"]["totals"]["admitted"], json!(2));
+    assert!(seen["frames"].as_u64() > Some(0) && seen["bytes_read"].as_u64() > Some(0));
+    let page = String::from_utf8(room.read("seen/report.html")).unwrap();
+    assert!(page.contains("2 viewers") && page.contains("those of the server"), "{page}");
+    assert!(room.path("seen/operations.parquet").exists());
+    let address = format!("meter run --target {}", server.origin);
+    room.fails(&format!("{address}/t/film.mp4 --profile xdcam422"), 2, "its own rate");
+    room.fails(&format!("{address}/manifest.mpd"), 2, "DASH manifests are not read");
+    assert_eq!(server.stop(), Some(0));
+
+    let server = room.serve("--network 10kbps");
+    let run = room.run(&format!("meter capacity --target {}/t/film.mp4 --json", server.origin));
+    let none: Value = serde_json::from_str(&run.out).expect(&run.err);
+    assert_eq!((&none["streams"], &none["too_many"]), (&json!(0), &json!(1)), "refused: not held");
+}

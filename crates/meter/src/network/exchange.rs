@@ -1,0 +1,174 @@
+//! Who asks and who answers: blocks of bytes by HTTP/1.1, one after another.
+
+use super::pair::{Pair, Place, SERVER};
+use super::{Counters, NetworkError};
+use crate::streams::Times;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+use units::ByteCount;
+
+/// In the far namespace, until it is dropped.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the clients got.
+#[derive(Default)]
+pub(super) struct Came {
+    pub(super) bytes: ByteCount,
+    pub(super) took: Duration,
+    pub(super) response: Times,
+}
+
+impl Server {
+    pub(super) fn start(pair: &Pair) -> Result<Self, NetworkError> {
+        let (place, over) = (pair.far(), Arc::new(AtomicBool::new(false)));
+        let (tell, told) = std::sync::mpsc::channel();
+        let until = Arc::clone(&over);
+        let thread = std::thread::spawn(move || match listen(&place) {
+            Ok((listener, address)) => {
+                let _ = tell.send(Ok(address));
+                serve(&listener, &until);
+            }
+            Err(error) => {
+                let _ = tell.send(Err(error));
+            }
+        });
+        let gone = |_| system("the server's thread is gone")(io::ErrorKind::BrokenPipe.into());
+        let address = told.recv().map_err(gone)??;
+        Ok(Self { address, over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn listen(place: &Place) -> Result<(TcpListener, SocketAddr), NetworkError> {
+    place.enter()?;
+    let listener = TcpListener::bind((SERVER, 0)).map_err(system("cannot listen"))?;
+    listener.set_nonblocking(true).map_err(system("cannot listen"))?;
+    let address = listener.local_addr().map_err(system("cannot listen"))?;
+    Ok((listener, address))
+}
+
+fn serve(listener: &TcpListener, over: &AtomicBool) {
+    std::thread::scope(|scope| {
+        while !over.load(Ordering::Relaxed) {
+            match listener.accept() {
+                // Whoever is gone before the answer is not to be told.
+                Ok((stream, _)) => drop(scope.spawn(move || answer(stream).ok())),
+                Err(_) => std::thread::sleep(NAP),
+            }
+        }
+    });
+}
+
+/// `GET /LENGTH`, until the client closes.
+fn answer(stream: TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut out = stream.try_clone()?;
+    let mut input = BufReader::new(stream);
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        if input.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let length = line.split(['/', ' ']).nth(2).and_then(|length| length.parse().ok());
+        while !matches!(line.as_str(), "\r\n" | "\n" | "") {
+            line.clear();
+            input.read_line(&mut line)?;
+        }
+        body.clear();
+        write!(body, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", length.unwrap_or(0))?;
+        body.resize(body.len() + length.unwrap_or(0), b'.');
+        out.write_all(&body)?;
+    }
+}
+
+/// Asks for `length`; what the sender's sockets counted is read before the connections close.
+pub(super) fn load(
+    pair: &Pair,
+    server: SocketAddr,
+    clients: u32,
+    length: Duration,
+) -> Result<(Came, Counters), NetworkError> {
+    let over = AtomicBool::new(false);
+    let begun = Instant::now();
+    let (sockets, parts) = std::thread::scope(|scope| {
+        let client = |_| {
+            let (place, over) = (pair.near(), &over);
+            scope.spawn(move || ask(&place, server, over))
+        };
+        let clients: Vec<_> = (0..clients).map(client).collect();
+        std::thread::sleep(length);
+        let sockets = pair.sockets();
+        over.store(true, Ordering::Relaxed);
+        let parts: Vec<_> = clients.into_iter().map(ScopedJoinHandle::join).collect();
+        (sockets, parts)
+    });
+    let mut all = Came { took: begun.elapsed(), ..Came::default() };
+    for part in parts {
+        let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        all.bytes += part.bytes;
+        all.response.add(&part.response);
+    }
+    Ok((all, Counters::of_sockets(&sockets?)))
+}
+
+fn ask(place: &Place, server: SocketAddr, over: &AtomicBool) -> Result<Came, NetworkError> {
+    place.enter()?;
+    let failed = system("asking the server in the other namespace");
+    let stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(failed)?;
+    talk(stream, over).map_err(failed)
+}
+
+fn talk(stream: TcpStream, over: &AtomicBool) -> io::Result<Came> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut out = stream.try_clone()?;
+    let mut input = BufReader::new(stream);
+    let mut came = Came::default();
+    let mut body = vec![0; BLOCK];
+    while !over.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        write!(out, "GET /{BLOCK} HTTP/1.1\r\nHost: far\r\n\r\n")?;
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            if input.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        input.read_exact(&mut body)?;
+        came.bytes += ByteCount(BLOCK as u64);
+        came.response.record(asked.elapsed());
+    }
+    Ok(came)
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> NetworkError + Copy {
+    move |source| NetworkError::System { what, source }
+}
+
+/// The block that most of the paper's clients read.
+const BLOCK: usize = 64 * 1024;
+
+/// Until somebody looks for whoever connects.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Nothing between two namespaces takes longer, whatever is lost.
+const PATIENCE: Duration = Duration::from_secs(30);

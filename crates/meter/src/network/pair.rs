@@ -1,0 +1,146 @@
+//! Two network namespaces and the link between them.
+
+use super::counters::dropped;
+use super::{Condition, NetworkError};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::process::Command;
+
+/// Gone, with all in it, when it is dropped.
+pub(super) struct Pair {
+    near: String,
+    far: String,
+}
+
+/// Where the server is: a network for documentation (RFC 5737), in namespaces of its own.
+pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// Of the link's ends, in the one namespace and the other.
+const LINK: &str = "tenuto0";
+
+/// A namespace to go to.
+#[derive(Clone)]
+pub(super) struct Place(String);
+
+impl Pair {
+    pub(super) fn make() -> Result<Self, NetworkError> {
+        let own = std::process::id();
+        let pair = Self { near: format!("tenuto-{own}-near"), far: format!("tenuto-{own}-far") };
+        let Self { near, far } = &pair;
+        ip(&format!("netns add {near}"))?;
+        // From here on all is removed whatever happens.
+        ip(&format!("netns add {far}"))?;
+        ip(&format!("link add {LINK} netns {near} type veth peer name {LINK} netns {far}"))?;
+        for (place, address) in [(near, "192.0.2.2"), (far, "192.0.2.1")] {
+            ip(&format!("-n {place} addr add {address}/30 dev {LINK}"))?;
+            ip(&format!("-n {place} link set {LINK} up"))?;
+            // A packet is a packet: else the kernel moves many as one, and no MTU matters.
+            ip(&format!("-n {place} link set {LINK} gso_max_segs 1"))?;
+        }
+        Ok(pair)
+    }
+
+    pub(super) fn set(&self, condition: &Condition) -> Result<(), NetworkError> {
+        let Self { near, far } = self;
+        let Condition { link, queue, mtu, .. } = condition;
+        for place in [near, far] {
+            ip(&format!("-n {place} link set {LINK} mtu {mtu}"))?;
+        }
+        // What may pass at once: what comes between two of the kernel's ticks, and a packet or two.
+        let burst = (link.0 / 8 / TICKS).max(2 * u64::from(mtu + HEADER));
+        let (rate, queue) = (link.0, queue.0);
+        let shape = format!("rate {rate}bit burst {burst} limit {queue}");
+        run("tc", &format!("-n {far} qdisc replace dev {LINK} root tbf {shape}"))?;
+        let window = match condition.window {
+            Some(window) => format!("4096 {0} {0}", window.0),
+            None => "4096 131072 6291456".to_owned(),
+        };
+        self.near().offer(&window)
+    }
+
+    /// Packets that found no room, since the queue was made.
+    pub(super) fn dropped(&self) -> Result<u64, NetworkError> {
+        let command = format!("-n {} -s qdisc show dev {LINK}", self.far);
+        let text = run("tc", &command)?;
+        dropped(&text).ok_or_else(|| NetworkError::Tool {
+            command: format!("tc {command}"),
+            reason: "it does not say how many packets were dropped".to_owned(),
+        })
+    }
+
+    /// What the sender's connections say of themselves.
+    pub(super) fn sockets(&self) -> Result<String, NetworkError> {
+        ip(&format!("netns exec {} ss -tinH state established", self.far))
+    }
+
+    pub(super) fn near(&self) -> Place {
+        Place(self.near.clone())
+    }
+
+    pub(super) fn far(&self) -> Place {
+        Place(self.far.clone())
+    }
+}
+
+impl Place {
+    /// Moves the calling thread, and those it begins from now on, there.
+    pub(super) fn enter(&self) -> Result<(), NetworkError> {
+        let failed =
+            |source| NetworkError::System { what: "cannot enter a network namespace", source };
+        let file = File::open(format!("/run/netns/{}", self.0)).map_err(failed)?;
+        let network = Some(LinkNameSpaceType::Network);
+        move_into_link_name_space(file.as_fd(), network).map_err(|error| failed(error.into()))
+    }
+}
+
+impl Place {
+    /// What receivers here offer from now on: least, first and largest.
+    fn offer(&self, window: &str) -> Result<(), NetworkError> {
+        let set = || {
+            self.enter()?;
+            let failed = |source| NetworkError::System { what: "cannot set the window", source };
+            std::fs::write("/proc/sys/net/ipv4/tcp_rmem", window).map_err(failed)
+        };
+        // The file is that of the namespace in which the thread is.
+        let set = std::thread::scope(|scope| scope.spawn(set).join());
+        set.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for place in [&self.near, &self.far] {
+            // Nobody is left to tell; `ip netns` lists what is there.
+            let _ = ip(&format!("netns del {place}"));
+        }
+    }
+}
+
+fn ip(arguments: &str) -> Result<String, NetworkError> {
+    run("ip", arguments)
+}
+
+fn run(tool: &str, arguments: &str) -> Result<String, NetworkError> {
+    call(tool, &arguments.split(' ').collect::<Vec<_>>())
+}
+
+fn call(tool: &str, arguments: &[&str]) -> Result<String, NetworkError> {
+    let failed =
+        |reason| NetworkError::Tool { command: format!("{tool} {}", arguments.join(" ")), reason };
+    let done = Command::new(tool).args(arguments).output().map_err(|error| {
+        failed(format!("{error}; install iproute2, which has `ip`, `tc` and `ss`"))
+    })?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+        return Err(failed(format!("{said}; the kernel must have veth and tbf")));
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+/// Of the kernel in a second, at least.
+const TICKS: u64 = 100;
+
+/// Of Ethernet.
+const HEADER: u32 = 14;

@@ -1,0 +1,89 @@
+//! Which bucket, where, and by what right.
+
+use super::S3Error;
+use rusty_s3::{Bucket, Credentials, UrlStyle};
+
+/// `s3://BUCKET[/PREFIX]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Its name.
+    pub bucket: String,
+    /// What stands before the names of objects: empty, or ends with `/`.
+    pub prefix: String,
+}
+
+/// Where the bucket is served, and who asks.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// Such as `http://127.0.0.1:9000`.
+    pub endpoint: String,
+    /// Such as `eu-central-1`; servers of one's own mostly do not mind.
+    pub region: String,
+    /// Key, secret and session token; without, requests are not signed.
+    pub keys: Option<(String, String, Option<String>)>,
+}
+
+impl Address {
+    /// Whether it is meant to be one.
+    pub fn is(text: &str) -> bool {
+        text.starts_with(SCHEME)
+    }
+
+    /// Reads it.
+    pub fn parse(text: &str) -> Result<Self, S3Error> {
+        let rest = text.strip_prefix(SCHEME).unwrap_or_default();
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(S3Error::Address(text.to_owned()));
+        }
+        let prefix = match prefix.trim_matches('/') {
+            "" => String::new(),
+            prefix => format!("{prefix}/"),
+        };
+        Ok(Self { bucket: bucket.to_owned(), prefix })
+    }
+}
+
+const SCHEME: &str = "s3://";
+
+impl Access {
+    /// What the variables say that other programs go by: `AWS_ENDPOINT_URL_S3` or
+    /// `AWS_ENDPOINT_URL`, `AWS_REGION` or `AWS_DEFAULT_REGION`, `AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. `var` looks one up.
+    pub fn from_variables(var: &dyn Fn(&str) -> Option<String>) -> Self {
+        let var = |name| var(name).filter(|value| !value.is_empty());
+        let keys = var("AWS_ACCESS_KEY_ID").zip(var("AWS_SECRET_ACCESS_KEY"));
+        Self {
+            endpoint: var("AWS_ENDPOINT_URL_S3")
+                .or_else(|| var("AWS_ENDPOINT_URL"))
+                .unwrap_or_default(),
+            region: var("AWS_REGION")
+                .or_else(|| var("AWS_DEFAULT_REGION"))
+                .unwrap_or_else(|| REGION.to_owned()),
+            keys: keys.map(|(key, secret)| (key, secret, var("AWS_SESSION_TOKEN"))),
+        }
+    }
+
+    pub(super) fn bucket(&self, name: &str) -> Result<Bucket, S3Error> {
+        let endpoint = || self.endpoint.clone();
+        if self.endpoint.is_empty() {
+            return Err(S3Error::NoEndpoint);
+        }
+        if self.endpoint.starts_with("https://") {
+            return Err(S3Error::Tls(endpoint()));
+        }
+        let url = self.endpoint.parse().map_err(|_| S3Error::Endpoint(endpoint()))?;
+        let bucket = Bucket::new(url, UrlStyle::Path, name.to_owned(), self.region.clone());
+        bucket.map_err(|_| S3Error::Endpoint(endpoint()))
+    }
+
+    pub(super) fn credentials(&self) -> Option<Credentials> {
+        self.keys.clone().map(|(key, secret, token)| match token {
+            Some(token) => Credentials::new_with_token(key, secret, token),
+            None => Credentials::new(key, secret),
+        })
+    }
+}
+
+/// What servers go by that have none.
+const REGION: &str = "us-east-1";

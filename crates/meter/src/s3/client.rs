@@ -1,0 +1,281 @@
+//! Requests about objects, each signed, made once, and waited for.
+
+use super::{Access, Address};
+use rusty_s3::actions::{
+    AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
+    PutObject, UploadPart,
+};
+use rusty_s3::{Bucket, Credentials, S3Action};
+use std::io::Read;
+use std::time::{Duration, Instant};
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+/// There is no such bucket, or it does not do what is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum S3Error {
+    /// Not an address.
+    #[error("'{0}' is not an address of the form s3://BUCKET[/PREFIX]")]
+    Address(String),
+    /// Nobody knows where.
+    #[error(
+        "nothing says where the bucket is; give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL"
+    )]
+    NoEndpoint,
+    /// Not a place.
+    #[error("'{0}' is not an endpoint of the form http://HOST[:PORT]")]
+    Endpoint(String),
+    /// https.
+    #[error(
+        "{0}: TLS is not supported; give the server's http:// address, or put a TLS-ending proxy in between"
+    )]
+    Tls(String),
+    /// An answer that was not hoped for.
+    #[error("{action} {place}: {status}{said}{hint}")]
+    Status {
+        /// `reading`, `writing`, ...
+        action: &'static str,
+        /// The object, or the bucket.
+        place: String,
+        /// Of HTTP.
+        status: u16,
+        /// What else the server said, starting with a blank, or empty.
+        said: String,
+        /// What to do about it, starting with `; `, or empty.
+        hint: &'static str,
+    },
+    /// No answer.
+    #[error("{action} {place}: {reason}; is the endpoint right, and is the server there?")]
+    Lost {
+        /// As above.
+        action: &'static str,
+        /// As above.
+        place: String,
+        /// Why.
+        reason: String,
+    },
+    /// Fewer bytes than asked for, or not these.
+    #[error("reading {place}: {reason}")]
+    Short {
+        /// The object.
+        place: String,
+        /// What came.
+        reason: String,
+    },
+    /// The caller did not want to go on.
+    #[error("interrupted: the objects that were being made are removed")]
+    Interrupted,
+}
+
+/// One bucket, over a connection of its own.
+pub(super) struct Client {
+    bucket: Bucket,
+    credentials: Option<Credentials>,
+    agent: Agent,
+}
+
+impl Client {
+    pub(super) fn new(access: &Access, address: &Address) -> Result<Self, S3Error> {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // What is measured is the bucket, by the way that was named.
+            .proxy(None)
+            .max_redirects(0)
+            .timeout_global(Some(PATIENCE))
+            .input_buffer_size(BUFFER)
+            .user_agent("tenuto-meter")
+            .build();
+        Ok(Self {
+            bucket: access.bucket(&address.bucket)?,
+            credentials: access.credentials(),
+            agent: config.new_agent(),
+        })
+    }
+
+    /// Reads into `memory`; says when the answer began.
+    pub(super) fn read(
+        &self,
+        key: &str,
+        offset: u64,
+        memory: &mut [u8],
+    ) -> Result<Instant, S3Error> {
+        let url = GetObject::new(&self.bucket, self.credentials(), key).sign(VALID);
+        let last = offset + memory.len() as u64 - 1;
+        let range = format!("bytes={offset}-{last}");
+        let asked = self.agent.get(url.as_str()).header("Range", range).call();
+        let mut answer = self.good("reading", key, asked)?;
+        let began = Instant::now();
+        let short = |reason| S3Error::Short { place: self.place(key), reason };
+        if answer.status() != 206 {
+            let reason = "the server sends all of it instead of a part; it must serve byte ranges";
+            return Err(short(reason.to_owned()));
+        }
+        let mut reader = answer.body_mut().as_reader();
+        let mut came = 0;
+        while came < memory.len() {
+            match reader.read(&mut memory[came..]) {
+                Ok(0) => return Err(short(format!("{came} of {} bytes came", memory.len()))),
+                Ok(len) => came += len,
+                Err(error) => return Err(short(error.to_string())),
+            }
+        }
+        // To its end, so that the connection can be used again.
+        let _ = reader.read(&mut [0]);
+        Ok(began)
+    }
+
+    pub(super) fn put(&self, key: &str, bytes: &[u8]) -> Result<(), S3Error> {
+        let url = PutObject::new(&self.bucket, self.credentials(), key).sign(VALID);
+        self.good("writing", key, self.agent.put(url.as_str()).send(bytes)).map(drop)
+    }
+
+    pub(super) fn delete(&self, key: &str) -> Result<(), S3Error> {
+        let url = DeleteObject::new(&self.bucket, self.credentials(), key).sign(VALID);
+        self.good("removing", key, self.agent.delete(url.as_str()).call()).map(drop)
+    }
+
+    /// An object in parts of at least 5 MiB, the last excepted: `next` fills memory with each,
+    /// `None` is the end.
+    pub(super) fn put_in_parts(
+        &self,
+        key: &str,
+        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, S3Error>,
+    ) -> Result<(), S3Error> {
+        let url = CreateMultipartUpload::new(&self.bucket, self.credentials(), key).sign(VALID);
+        let text = self.text(key, self.agent.post(url.as_str()).send_empty())?;
+        let upload = CreateMultipartUpload::parse_response(&text)
+            .map_err(|error| self.unclear(key, &error.to_string()))?;
+        let id = upload.upload_id();
+        let made = self.parts(key, id, next);
+        if made.is_err() {
+            let abort = AbortMultipartUpload::new(&self.bucket, self.credentials(), key, id);
+            // The first error is the one to tell.
+            let _ = self.agent.delete(abort.sign(VALID).as_str()).call();
+        }
+        made
+    }
+
+    fn parts(
+        &self,
+        key: &str,
+        id: &str,
+        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, S3Error>,
+    ) -> Result<(), S3Error> {
+        let mut tags: Vec<String> = Vec::new();
+        while let Some(part) = next()? {
+            let number = u16::try_from(tags.len() + 1).expect("no more than the protocol allows");
+            let url = UploadPart::new(&self.bucket, self.credentials(), key, number, id);
+            let sent = self.agent.put(url.sign(VALID).as_str()).send(&part[..]);
+            let answer = self.good("writing", key, sent)?;
+            let tag = answer.headers().get("etag").and_then(|tag| tag.to_str().ok());
+            tags.push(tag.ok_or_else(|| self.unclear(key, "a part without an ETag"))?.to_owned());
+        }
+        let tags = tags.iter().map(String::as_str);
+        let done = CompleteMultipartUpload::new(&self.bucket, self.credentials(), key, id, tags);
+        let url = done.sign(VALID);
+        let text = self.text(key, self.agent.post(url.as_str()).send(done.body()))?;
+        // It may say 200 and fail all the same.
+        if text.contains("<Error>") {
+            return Err(self.unclear(key, &beginning(&text)));
+        }
+        Ok(())
+    }
+
+    fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+
+    fn text(
+        &self,
+        key: &str,
+        asked: Result<Response<Body>, ureq::Error>,
+    ) -> Result<String, S3Error> {
+        let mut answer = self.good("writing", key, asked)?;
+        let text = answer.body_mut().read_to_string();
+        text.map_err(|error| self.unclear(key, &error.to_string()))
+    }
+
+    fn good(
+        &self,
+        action: &'static str,
+        key: &str,
+        asked: Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>, S3Error> {
+        let place = self.place(key);
+        let mut answer = asked.map_err(|error| S3Error::Lost {
+            action,
+            place: place.clone(),
+            reason: error.to_string(),
+        })?;
+        let status = answer.status().as_u16();
+        if (200..300).contains(&status) {
+            return Ok(answer);
+        }
+        let said = answer.body_mut().read_to_string().unwrap_or_default();
+        let said = match beginning(&said).as_str() {
+            "" => String::new(),
+            said => format!(" {said}"),
+        };
+        Err(S3Error::Status { action, place, status, said, hint: hint(status) })
+    }
+
+    fn unclear(&self, key: &str, reason: &str) -> S3Error {
+        let (place, reason) = (self.place(key), format!("an answer that is not clear: {reason}"));
+        S3Error::Lost { action: "writing", place, reason }
+    }
+
+    pub(super) fn place(&self, key: &str) -> String {
+        format!("s3://{}/{key}", self.bucket.name())
+    }
+}
+
+fn hint(status: u16) -> &'static str {
+    match status {
+        301 | 307 => "; the bucket is served from elsewhere: name its --endpoint and --region",
+        403 => "; look at AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and what they may do here",
+        404 => "; make the bucket first, or name another",
+        503 => "; the server asks for fewer requests",
+        507 => "; free some space there",
+        _ => "",
+    }
+}
+
+/// What an error's XML says in `Code` and `Message`; else its first line.
+fn beginning(text: &str) -> String {
+    let inside = |tag: &str| {
+        let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+        rest.split_once("</").map(|(inside, _)| inside)
+    };
+    let first = || text.lines().next().unwrap_or_default().trim().chars().take(SHOWN).collect();
+    match (inside("Code"), inside("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => first(),
+    }
+}
+
+/// Of an error page.
+const SHOWN: usize = 200;
+
+/// An address is used at once.
+const VALID: Duration = Duration::from_secs(3600);
+
+/// A request that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Taken from the socket at once.
+const BUFFER: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::beginning;
+
+    #[test]
+    fn errors_say_what_the_server_said() {
+        let xml = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchBucket</Code>\
+                   <Message>The bucket is not there</Message></Error>";
+        assert_eq!(beginning(xml), "NoSuchBucket: The bucket is not there");
+        assert_eq!(beginning("<html>\nmore"), "<html>");
+        assert_eq!(beginning(""), "");
+    }
+}

@@ -1,0 +1,107 @@
+//! Paced reads of objects by range, and writes of whole ones.
+
+use super::client::Client;
+use super::{MadeObjects, S3Error};
+use crate::log::Kind;
+use crate::target::{Arrived, Crew, Port, Request, Worker};
+use device::DeviceError;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use units::{ByteCount, Moment};
+
+/// Reads and writes objects that were made for the run: a request's file is an object's number.
+pub struct BucketPort {
+    crew: Crew<Clerks>,
+}
+
+/// What the threads share.
+struct Clerks {
+    objects: Arc<MadeObjects>,
+    largest: usize,
+    origin: Instant,
+}
+
+impl BucketPort {
+    /// At most `at_once` requests of up to `largest` bytes. `origin` is moment zero.
+    pub fn new(
+        objects: Arc<MadeObjects>,
+        at_once: u32,
+        largest: ByteCount,
+        origin: Instant,
+    ) -> Self {
+        let largest = usize::try_from(largest.0).expect("a request fits in memory");
+        Self { crew: Crew::new(Clerks { objects, largest, origin }, at_once) }
+    }
+}
+
+impl Port for BucketPort {
+    fn now(&self) -> Moment {
+        self.crew.worker.now()
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.crew.begin(request);
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        self.crew.wait(until, done);
+        Ok(())
+    }
+
+    fn method(&self) -> String {
+        let objects = self.crew.worker.objects.objects();
+        format!("S3 over HTTP/1.1, a connection for each request under way, {objects} objects")
+    }
+}
+
+/// A thread's connection and memory.
+struct Clerk {
+    client: Result<Client, S3Error>,
+    memory: Vec<u8>,
+}
+
+impl Worker for Clerks {
+    type Own = Clerk;
+
+    fn own(&self) -> Clerk {
+        let mut memory = vec![0; self.largest];
+        fastrand::Rng::with_seed(SEED).fill(&mut memory);
+        Clerk { client: Client::new(&self.objects.access, &self.objects.address), memory }
+    }
+
+    fn perform(&self, request: &Request, clerk: &mut Clerk) -> Arrived {
+        let Request { tag, kind, file, offset, len, .. } = *request;
+        let key = self.objects.key(file);
+        let memory = &mut clerk.memory[..usize::try_from(len).expect("within the largest")];
+        let mut first = None;
+        let result = match &clerk.client {
+            Err(error) => Err(error.clone()),
+            Ok(client) => match kind {
+                Kind::Read => client.read(&key, offset, memory).map(|began| first = Some(began)),
+                Kind::Write => {
+                    crate::target::stamp(memory, tag);
+                    client.put(&key, memory)
+                }
+            },
+        };
+        let result = result.map_err(|error| DeviceError::Io {
+            action: if kind == Kind::Read { "reading" } else { "writing" },
+            path: PathBuf::from(format!("s3://{}/{key}", self.objects.address.bucket)),
+            offset,
+            length: len,
+            source: io::Error::other(error),
+        });
+        let first = first.map(|at: Instant| Moment::ZERO + at.duration_since(self.origin));
+        Arrived { first, ..Arrived::new(tag, self.now(), result) }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.origin.elapsed()
+    }
+}
+
+/// Of the bytes that are written.
+const SEED: u64 = 3362;

@@ -1,0 +1,138 @@
+//! Threads that block, one for each operation under way.
+//!
+//! ```text
+//!   begin ─▶ (jobs) ─▶ thread: Worker::perform ─▶ (over) ─▶ wait
+//!                      made when it is first needed
+//! ```
+//!
+//! Times are taken by the thread that does the work: what the operation took, not when somebody
+//! looked. What has not begun when the crew is dropped is never done.
+
+use super::{Arrived, Request};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use units::Moment;
+
+/// What the threads do.
+pub(crate) trait Worker: Send + Sync + 'static {
+    /// What each thread has for itself.
+    type Own;
+
+    /// For one more thread.
+    fn own(&self) -> Self::Own;
+
+    /// Does it, however long it takes.
+    fn perform(&self, request: &Request, own: &mut Self::Own) -> Arrived;
+
+    /// The time.
+    fn now(&self) -> Moment;
+}
+
+/// See the head of this file.
+pub(crate) struct Crew<W> {
+    pub(crate) worker: Arc<W>,
+    jobs: Option<Sender<Request>>,
+    queue: Receiver<Request>,
+    over: Receiver<Arrived>,
+    hand_over: Sender<Arrived>,
+    threads: Vec<JoinHandle<()>>,
+    /// That wait for a job.
+    idle: Arc<AtomicU32>,
+    at_once: u32,
+    under_way: u32,
+}
+
+impl<W: Worker> Crew<W> {
+    /// With at most so many threads.
+    pub(crate) fn new(worker: W, at_once: u32) -> Self {
+        let (jobs, queue) = unbounded();
+        let (hand_over, over) = unbounded();
+        Self {
+            worker: Arc::new(worker),
+            jobs: Some(jobs),
+            queue,
+            over,
+            hand_over,
+            threads: Vec::new(),
+            idle: Arc::default(),
+            at_once,
+            under_way: 0,
+        }
+    }
+
+    /// As [`super::Port::begin`].
+    pub(crate) fn begin(&mut self, request: Request) {
+        self.man();
+        self.under_way += 1;
+        let jobs = self.jobs.as_ref().expect("there until it is dropped");
+        jobs.send(request).expect("this crew holds the other end");
+    }
+
+    /// As [`super::Port::wait`].
+    pub(crate) fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) {
+        if self.under_way == 0 {
+            if until != Moment::MAX {
+                std::thread::sleep(until.since(self.worker.now()));
+            }
+            return;
+        }
+        let patience = until.since(self.worker.now()).min(PATIENCE);
+        let before = done.len();
+        match self.over.recv_timeout(patience) {
+            Ok(arrived) => done.push(arrived),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+        }
+        done.extend(self.over.try_iter());
+        self.under_way -= u32::try_from(done.len() - before).unwrap_or(u32::MAX);
+    }
+
+    /// One more thread, if none waits for work and there may be more.
+    fn man(&mut self) {
+        let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
+        if self.idle.load(Ordering::Acquire) > 0 || threads >= self.at_once {
+            return;
+        }
+        let (worker, idle) = (Arc::clone(&self.worker), Arc::clone(&self.idle));
+        let (queue, over) = (self.queue.clone(), self.hand_over.clone());
+        let work = move || work(&*worker, &idle, &queue, &over);
+        // One thread fewer is slower and not wrong, as long as there is one.
+        match std::thread::Builder::new().name(format!("meter-{threads}")).spawn(work) {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) => assert!(threads > 0, "not a single thread: {error}"),
+        }
+    }
+}
+
+fn work<W: Worker>(
+    worker: &W,
+    idle: &AtomicU32,
+    queue: &Receiver<Request>,
+    over: &Sender<Arrived>,
+) {
+    let mut own = worker.own();
+    loop {
+        idle.fetch_add(1, Ordering::AcqRel);
+        let job = queue.recv();
+        idle.fetch_sub(1, Ordering::AcqRel);
+        let Ok(request) = job else { return };
+        if over.send(worker.perform(&request, &mut own)).is_err() {
+            return;
+        }
+    }
+}
+
+impl<W> Drop for Crew<W> {
+    fn drop(&mut self) {
+        self.jobs = None;
+        while self.queue.try_recv().is_ok() {}
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Often enough to look whether the run goes on.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,196 @@
+//! What viewers saw, counted as streams' frames are.
+//!
+//! ```text
+//!   streams              viewers
+//!   frame                piece of the first track whose rendering came due
+//!   deadline             when the picture before it was over
+//!   late                 the picture stood, for longer than the player's dead-band
+//!   frame number, round  number of the piece
+//!   response             from when the player wanted a piece to its last byte
+//!   late by the meter    it stood no longer than the meter itself was late in these seconds
+//! ```
+//!
+//! Who is not let in, or gets an error, or no answer, is a frame that was late: with so many
+//! viewers somebody saw nothing. The play-out clock goes on where it stood: a piece is late by what
+//! it was late itself, not by what those before it were.
+
+use super::fetched::{Own, second};
+use super::outcome::{Outcome as Fate, PlayReport};
+use super::run::Run;
+use super::session::{Session, State};
+use crate::log::{Keep, Kind, NONE, Record};
+use crate::streams::{Outcome, Second, Stream};
+use player::PlayerReport;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use units::{ByteCount, Moment};
+
+/// A run of viewers.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// As that of streams.
+    pub outcome: Outcome,
+    /// What each viewer saw.
+    pub report: PlayReport,
+}
+
+/// A piece on the play-out clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rendered {
+    piece: usize,
+    /// When the one before it was over.
+    due: Moment,
+    /// When it was on.
+    at: Moment,
+}
+
+/// See the head of this file.
+pub(super) fn outcome(dead_band: Duration, run: &Run, log: &mut dyn Keep) -> Outcome {
+    let mut tally = Tally {
+        dead_band,
+        own: &run.own,
+        late_rounds: BTreeSet::new(),
+        outcome: Outcome {
+            issue: run.own.waking.clone(),
+            took: run.took,
+            complete: run.complete,
+            method: METHOD.to_owned(),
+            ..Outcome::default()
+        },
+    };
+    for session in &run.sessions {
+        tally.viewer(session, log);
+    }
+    tally.outcome.late_rounds = tally.late_rounds.len() as u64;
+    tally.outcome
+}
+
+const METHOD: &str = "HTTP/1.1, as players do, in one thread";
+
+struct Tally<'a> {
+    dead_band: Duration,
+    own: &'a Own,
+    late_rounds: BTreeSet<u64>,
+    outcome: Outcome,
+}
+
+impl Tally<'_> {
+    fn viewer(&mut self, session: &Session, log: &mut dyn Keep) {
+        let State::Done(fate) = session.state else { panic!("everybody has been sent home") };
+        let rendered = session.last.as_ref().map_or(Vec::new(), |last| rendered(session, last));
+        self.fetched(session, &rendered, log);
+        let mut stream = Stream::default();
+        for piece in &rendered {
+            stream.frames += 1;
+            stream.late += u64::from(self.shown(*piece));
+        }
+        let last = session.last.as_ref();
+        let stalls = last.map_or(0, |last| last.glitches.count);
+        // A stall that goes on, or of another track than the first.
+        let waiting = stalls.saturating_sub(stream.late);
+        let nothing = fate != Fate::Admitted || last.is_none_or(|last| last.startup.is_none());
+        let missing = waiting.max(u64::from(nothing));
+        for _ in 0..missing {
+            let number = stream.frames;
+            stream.frames += 1;
+            stream.late += 1;
+            self.late_rounds.insert(number);
+            self.second(Moment::ZERO + self.outcome.took, |second| {
+                second.frames += 1;
+                second.late += 1;
+            });
+        }
+        self.outcome.never += missing;
+        self.outcome.failed += u64::from(fate == Fate::Failed);
+        if let Some(last) = last {
+            stream.longest_outage = last.glitches.longest;
+            stream.aggregate_drift = last.drift.aggregate();
+            stream.consecutive_drift = last.drift.consecutive();
+        }
+        self.outcome.frames += stream.frames;
+        self.outcome.late += stream.late;
+        self.outcome.rounds = self.outcome.rounds.max(stream.frames);
+        self.outcome.streams.push(stream);
+    }
+
+    /// Whether it was late.
+    fn shown(&mut self, piece: Rendered) -> bool {
+        let stood = piece.at.since(piece.due);
+        let late = stood > self.dead_band;
+        let own = self.own.longest(piece.due, piece.at);
+        let by_meter = late && stood <= own;
+        self.outcome.late_by_meter += u64::from(by_meter);
+        if late && !by_meter {
+            self.late_rounds.insert(piece.piece as u64);
+        }
+        self.second(piece.due, |second| {
+            second.frames += 1;
+            second.late += u64::from(late);
+            second.late_by_meter += u64::from(by_meter);
+            second.longest_own = second.longest_own.max(own);
+        });
+        late
+    }
+
+    fn fetched(&mut self, session: &Session, rendered: &[Rendered], log: &mut dyn Keep) {
+        for fetched in &session.fetched {
+            let took = fetched.end.since(fetched.asked);
+            self.outcome.reads.operations += 1;
+            self.outcome.reads.bytes += ByteCount(fetched.bytes);
+            self.outcome.reads.service.record(took);
+            self.outcome.response.record(took);
+            self.second(fetched.end, |second| {
+                second.longest_response = second.longest_response.max(took);
+                second.bytes_read += ByteCount(fetched.bytes);
+            });
+            let due = rendered.iter().find(|shown| shown.piece == fetched.piece);
+            let due = due.filter(|shown| fetched.track == 0 && shown.piece > 0);
+            log.keep(Record {
+                stream: session.number,
+                file: u32::try_from(fetched.track).unwrap_or(u32::MAX),
+                frame: fetched.piece as u64,
+                bytes: u32::try_from(fetched.bytes).unwrap_or(u32::MAX),
+                intended: nanos(fetched.asked),
+                start: nanos(fetched.asked),
+                first: fetched.first.map_or(NONE, nanos),
+                end: nanos(fetched.end),
+                deadline: due.map_or(NONE, |shown| nanos(shown.due + self.dead_band)),
+                kind: Kind::Read,
+                ..Record::default()
+            });
+        }
+    }
+
+    fn second(&mut self, at: Moment, change: impl FnOnce(&mut Second)) {
+        let number = second(at);
+        if self.outcome.seconds.len() <= number {
+            self.outcome.seconds.resize(number + 1, Second::default());
+        }
+        change(&mut self.outcome.seconds[number]);
+    }
+}
+
+/// What the player's drift says of each piece of the first track. The drift is against a clock that
+/// does not stop for stalls, so that the drift of the piece before is how late this one was due.
+fn rendered(session: &Session, last: &PlayerReport) -> Vec<Rendered> {
+    let (Some(timeline), Some(startup)) = (&session.timeline, last.startup) else {
+        return Vec::new();
+    };
+    let began = session.knocked + startup;
+    let late = |nanos: i64| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
+    let mut before = Duration::ZERO;
+    let drifts = last.drift.units().iter().enumerate().take(timeline.tracks[0].len());
+    drifts
+        .map(|(piece, drift)| {
+            let ideal = began + timeline.tracks[0].start(piece);
+            let drift = late(*drift);
+            let due = ideal + before.min(drift);
+            before = drift;
+            Rendered { piece, due, at: ideal + drift }
+        })
+        .collect()
+}
+
+fn nanos(at: Moment) -> u64 {
+    u64::try_from(at.since(Moment::ZERO).as_nanos()).unwrap_or(NONE - 1)
+}

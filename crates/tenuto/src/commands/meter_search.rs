@@ -1,0 +1,193 @@
+//! The largest number that is held: runs of streams or of viewers, one after another, until it is
+//! known, and what is said of it then.
+
+use super::meter_blame::Blame;
+use super::meter_record::{self, Subject};
+use super::meter_streams::late;
+use crate::cli::Args;
+use crate::failure::{Code, Failure};
+use crate::out::{self, Table, facts};
+use crate::show;
+use meter::blame::First;
+use meter::capacity::{Found, Purpose, Rule, Search, Step, Verdict};
+use meter::streams::Outcome;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::show_duration;
+
+/// A run of a search.
+pub(super) struct Probe {
+    pub(super) step: Step,
+    pub(super) held: bool,
+    pub(super) outcome: Outcome,
+    /// Of real storage.
+    pub(super) blame: Option<Blame>,
+}
+
+/// As asked for.
+pub(super) fn rule(args: &Args<'_>) -> Rule {
+    match args.text("rule").as_str() {
+        "strict" => Rule::Strict,
+        _ => Rule::OneLateRoundOf100,
+    }
+}
+
+/// Up to `most`; its report goes to `dir`. `run` makes a run, or says why none is to be believed; with it, how many of those
+/// asked for were delivered.
+pub(super) fn search(
+    args: &Args<'_>,
+    dir: Option<&Path>,
+    subject: &Subject,
+    (rule, most): (Rule, u32),
+    stop: &AtomicBool,
+    run: &mut dyn FnMut(Step) -> Result<(Probe, f64), Failure>,
+) -> Result<(), Failure> {
+    let mut search = Search::new(most, PROBES);
+    let mut probes: Vec<Probe> = Vec::new();
+    let mut trouble = None;
+    while let Some(step) = search.step() {
+        let made = run(step);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        // What was found until then is kept.
+        let (probe, delivered) = match made {
+            Ok(probe) => probe,
+            Err(failure) => {
+                trouble = Some(failure);
+                break;
+            }
+        };
+        search.report(step, Found { held: probe.held, delivered });
+        probes.push(probe);
+    }
+    let verdict = search.verdict();
+    let confirming = confirming(&probes, verdict);
+    let summary = meter_record::capacity(subject, rule, verdict, &probes, confirming);
+    if let Some(dir) = dir {
+        meter_record::write_capacity(dir, subject, rule, verdict, &probes, &summary)?;
+    }
+    if args.has("json") {
+        out::print_json(&summary);
+    } else {
+        out::print(&found(subject, rule, verdict, &probes, confirming));
+    }
+    if stop.load(Ordering::Relaxed) {
+        out::note("interrupted: this is what there was until then");
+        return Err(Failure::reported(Code::Invalid));
+    }
+    if let Some(failure) = trouble {
+        return Err(failure);
+    }
+    if !verdict.confirmed {
+        return Err(Failure::new(format!(
+            "no count held when asked again, in {} runs",
+            verdict.probes
+        ))
+        .hint("let nothing else use it, or take a longer --duration")
+        .code(Code::Invalid));
+    }
+    Ok(())
+}
+
+/// Whether its answer can be relied on. Where the storage was late ten times as often as the meter,
+/// it did not hold, whatever the meter added.
+pub(super) fn is_sound(probe: &Probe) -> bool {
+    let Outcome { late_by_meter, failed, .. } = probe.outcome;
+    let clear = !probe.held && probe.outcome.late_by_storage() >= 10 * late_by_meter;
+    failed == 0 && (clear || probe.outcome.valid())
+}
+
+/// The run that the verdict stands on.
+pub(super) fn confirming(probes: &[Probe], verdict: Verdict) -> Option<&Probe> {
+    let of = |probe: &&Probe| {
+        probe.step.purpose == Purpose::Confirm && probe.step.streams == verdict.streams
+    };
+    probes.iter().rev().find(of).filter(|_| verdict.confirmed)
+}
+
+/// Runs of a search at most.
+const PROBES: u32 = 30;
+
+/// A long run, as the confirming one, takes so many times as long.
+pub(super) const LONG: u32 = 3;
+
+fn found(
+    subject: &Subject,
+    rule: Rule,
+    verdict: Verdict,
+    probes: &[Probe],
+    confirming: Option<&Probe>,
+) -> String {
+    let mut table =
+        Table::new(&[">streams", "why", "answer", ">took", ">frames", ">late", ">rate"]);
+    for Probe { step, held, outcome, .. } in probes {
+        table.row(vec![
+            step.streams.to_string(),
+            purpose(step.purpose).to_owned(),
+            if *held { "held" } else { "not held" }.to_owned(),
+            show::length(outcome.took.as_secs_f64()),
+            outcome.frames.to_string(),
+            outcome.late_by_storage().to_string(),
+            outcome.rate().to_string(),
+        ]);
+    }
+    format!("{}\n{}", table.show(), facts(&conclusion(subject, rule, verdict, probes, confirming)))
+}
+
+/// What was found, in words.
+pub(super) fn conclusion(
+    subject: &Subject,
+    rule: Rule,
+    verdict: Verdict,
+    probes: &[Probe],
+    confirming: Option<&Probe>,
+) -> Vec<(&'static str, String)> {
+    let count = verdict.streams;
+    let what = &subject.what;
+    let held = match verdict {
+        Verdict { at_limit: true, .. } => {
+            format!("at least {count} {what}; more were not tried")
+        }
+        Verdict { confirmed: true, too_many: Some(more), .. } if more > count + 1 => {
+            format!("{count} {what}; {more} are too many, those between were not tried")
+        }
+        Verdict { confirmed: true, .. } => format!("{count} {what}"),
+        Verdict { .. } => format!("about {count} {what}, not confirmed"),
+    };
+    let mut lines = vec![
+        ("holds", held),
+        ("rule", rule.word().to_owned()),
+        ("runs", format!("{} of {}", verdict.probes, show_duration(subject.duration))),
+    ];
+    if let Some(Probe { outcome, .. }) = confirming {
+        let unit = if rule == Rule::Strict { "frames" } else { "rounds" };
+        let share = rule.certainty(outcome) * 100.0;
+        lines.push((
+            "certainty",
+            format!("95 %: no more than {share:.4} % of {unit} late, of {}", late(outcome)),
+        ));
+        lines.push(("read by", outcome.method.clone()));
+    }
+    lines.push(("caches", subject.caches.clone()));
+    if let Some(first) = broke_first(probes) {
+        lines.push(("broke first", first.sentence.clone()));
+    }
+    lines
+}
+
+/// What was full in the last run that was too much; what was nearest to it where none was.
+pub(super) fn broke_first(probes: &[Probe]) -> Option<&First> {
+    let failed = probes.iter().rev().filter(|probe| !probe.held);
+    let blame = failed.chain(probes.last()).find_map(|probe| probe.blame.as_ref());
+    blame.map(|blame| &blame.first)
+}
+
+pub(super) fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Up => "up",
+        Purpose::Narrow => "narrow",
+        Purpose::Above => "above",
+        Purpose::Confirm => "confirm",
+    }
+}
