@@ -1,3 +1,6 @@
+//! What the network study reads from the tools, and what it concludes from made-up counters. The study
+//! itself needs namespaces, and is run by hand.
+
 use super::counters::dropped;
 use super::*;
 
