@@ -7,7 +7,7 @@
 //!   files = "own"                 or "one": each client has a file of its own, or all share one
 //!   clients = { from = 4, to = 40, by = 4 }
 //!   step_s = 3600                 of each number of clients
-//!   whole_files = false           true: each transfer writes all of its file anew
+//!   whole_files = false           true: each transfer writes over all of its file
 //!   source = "..."
 //! ```
 //!
@@ -34,7 +34,7 @@ pub struct Script {
     pub clients: Clients,
     /// Seconds of each number of clients.
     pub step_s: u64,
-    /// Each transfer writes all of its file anew.
+    /// Each transfer writes over all of its file.
     #[serde(default)]
     pub whole_files: bool,
     /// Who says so.
