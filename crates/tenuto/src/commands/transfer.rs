@@ -20,7 +20,8 @@ pub(crate) fn ingest(args: &Args<'_>) -> Result<(), Failure> {
             .hint("take them in one by one, or with --renditions as one title"));
     }
     if renditions && given.len() < 2 {
-        return Err(Failure::usage("--renditions needs a file for each, at least two"));
+        return Err(Failure::usage("--renditions needs a file for each, at least two")
+            .hint("name the film in its other sizes, too"));
     }
     let request = Request::Ingest {
         files: given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?,

@@ -9,7 +9,7 @@ macro_rules! on_a_target {
     ($name:literal, $with:literal, [$($row:expr),* $(,)?]) => {
         &[
             $($row,)*
-            Row::option("target", Value::Text, "What is measured: a directory, a file, a bucket, ...")
+            Row::option("target", Value::Text, "What is measured: a directory, a file, a bucket, a server")
                 .long(
                     "In a directory, or at s3://BUCKET/PREFIX, files are made, filled, used and gone \
                      afterwards. A file or a block device is only read, unless --destructive names \

@@ -90,7 +90,7 @@ A file that cannot be taken in is named with the reason and does not stop the ot
                  lie at the same times.",
             )
             .example("ingest film.store film-1080.mp4 film-360.mp4 --renditions --title film")
-            .bad("ingest film.store film.mkv --renditions", "at least two"),
+            .bad("ingest film.store film.mkv --renditions=all", "--renditions takes no value"),
         json("ingest film.store film.mkv --json", "ingest film.store film.mkv --json=x"),
     ],
 };

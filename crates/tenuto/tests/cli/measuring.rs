@@ -138,7 +138,7 @@ fn a_trace_becomes_a_profile_that_can_be_read_again() {
 fn a_bucket_that_cannot_be_reached_is_named() {
     let room = Room::new();
     let line = "meter run --profile xdcam422 --target s3://films/a";
-    room.fails(line, 2, "nothing says where the bucket is; give --endpoint");
+    room.fails(line, 2, "nothing says where the bucket is");
     room.fails(&format!("{line} --endpoint https://h"), 2, "TLS is not supported");
     room.fails(&format!("{line} --endpoint http://127.0.0.1:1"), 1, "is the endpoint right");
     room.fails(&format!("{line} --endpoint http://h --buffered"), 2, "no file of this machine's");

@@ -222,7 +222,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         (
             "meter run --profile xdcam422 --target sim:ssd-sata --fill-level 9",
             2,
-            "through a kernel",
+            "no file of this machine's",
         ),
         ("meter capacity --profile ebu3362-edit --target .", 2, "it has no fps"),
         ("meter run --profile xdcam422 --target . --size 1KiB", 2, "too small for 1 streams"),

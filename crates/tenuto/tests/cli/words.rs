@@ -63,7 +63,12 @@ fn a_wrong_command_line_is_told_and_nothing_is_tried() {
         (
             "ingest a.store a.mkv b.mkv --title c",
             "--title names one title, but there are several files",
-            "take them in one by one",
+            "take them in one by one, or with --renditions as one title",
+        ),
+        (
+            "ingest a.store a.mkv --renditions",
+            "--renditions needs a file for each, at least two",
+            "name the film in its other sizes, too",
         ),
     ] {
         let run = room.run(line);
