@@ -12,29 +12,23 @@
 //! No guarantee. Where no revolution is known: [`Scan`].
 
 use super::chance::{ONE_IN_A_MILLION, Waits};
+use super::rounds::{ByRound, Round};
 use super::scan::Scan;
-use super::{Policy, Supply, Verdict, rounds};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::windows::Plan;
+use super::{Policy, Supply};
+use crate::ledger::Planned;
+use disk::Costs;
 
 pub(super) struct Chernoff;
 
-impl Policy for Chernoff {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
+impl Round for Chernoff {
+    const OTHERWISE: &'static dyn Policy = &ByRound(Scan);
+
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
         let facts = supply.facts;
-        let (Some(costs), Some(waits)) = (&facts.costs, Waits::of(facts)) else {
-            return Scan.verdict(books, supply, demand, plan);
-        };
+        let waits = Waits::of(facts)?;
         // Slots have much the same number of reads: the bound of each is found once.
         let mut found: Vec<Option<u64>> = Vec::new();
-        rounds::verdict(books, supply, demand, costs, plan, |all| {
+        Some(move |all: Planned| {
             let at = all.reads as usize;
             if at >= found.len() {
                 found.resize(at + 1, None);

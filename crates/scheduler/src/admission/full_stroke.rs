@@ -14,30 +14,23 @@
 //! counted among the policies that guarantee here. Where the disk's mechanics are not known:
 //! [`Scan`].
 
+use super::rounds::{ByRound, Round};
 use super::scan::Scan;
-use super::{Policy, Supply, Verdict, rounds};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
+use super::{Policy, Supply};
 use crate::ledger::Planned;
-use crate::windows::Plan;
+use disk::Costs;
 use disk::bounds::RoundCost;
 use units::ByteCount;
 
 pub(super) struct FullStroke;
 
-impl Policy for FullStroke {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
+impl Round for FullStroke {
+    const OTHERWISE: &'static dyn Policy = &ByRound(Scan);
+
+    fn takes(supply: &Supply<'_>, _: &Costs) -> Option<impl FnMut(Planned) -> u64> {
         let facts = supply.facts;
-        let (Some(costs), Some(round)) = (&facts.costs, &facts.round) else {
-            return Scan.verdict(books, supply, demand, plan);
-        };
-        rounds::verdict(books, supply, demand, costs, plan, |all| facts.stretch(takes(round, all)))
+        let round = facts.round.as_ref()?;
+        Some(|all: Planned| facts.stretch(takes(round, all)))
     }
 }
 

@@ -15,26 +15,19 @@
 //! [`InstantaneousMaximum`].
 
 use super::instantaneous_maximum::InstantaneousMaximum;
-use super::{Policy, Supply, Verdict, rounds};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::windows::Plan;
+use super::rounds::Round;
+use super::{Policy, Supply};
+use crate::ledger::Planned;
+use disk::Costs;
 
 pub(super) struct GroupedSweeps;
 
-impl Policy for GroupedSweeps {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
+impl Round for GroupedSweeps {
+    const OTHERWISE: &'static dyn Policy = &InstantaneousMaximum;
+
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
         let facts = supply.facts;
-        let Some(costs) = &facts.costs else {
-            return InstantaneousMaximum.verdict(books, supply, demand, plan);
-        };
-        rounds::verdict(books, supply, demand, costs, plan, |all| {
+        Some(|all: Planned| {
             let (each, more) = (u64::from(all.reads) / GROUPS, u64::from(all.reads) % GROUPS);
             let larger = costs.positioning(each + 1).saturating_mul(more);
             let smaller = costs.positioning(each).saturating_mul(GROUPS - more);

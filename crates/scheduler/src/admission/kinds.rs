@@ -1,6 +1,8 @@
 //! The list of policies: names, what they mean, what they promise.
 
 use super::Policy;
+use super::rounds::ByRound;
+use super::walk::ByWindow;
 use crate::facts::Facts;
 
 /// The admission policies that can be chosen at run time.
@@ -64,7 +66,7 @@ const TABLE: [Row; 17] = [
         about: "as many as keep every deadline, counted in the disk's time; the default. By its service curve where no times are known",
         guarantees: true,
         by_time: true,
-        policy: &super::time_domain::TimeDomain,
+        policy: &ByWindow(super::time_domain::TimeDomain),
     },
     Row {
         kind: PolicyKind::ServiceCurve,
@@ -88,7 +90,7 @@ const TABLE: [Row; 17] = [
         about: "as many as keep every deadline, by reads and bytes a second: for solid-state disks. As time-domain where no rates are known",
         guarantees: true,
         by_time: true,
-        policy: &super::rates::Rates,
+        policy: &ByWindow(super::rates::Rates),
     },
     Row {
         kind: PolicyKind::Scan,
@@ -96,7 +98,7 @@ const TABLE: [Row; 17] = [
         about: "what one sweep does at most, slot by slot without working ahead; as instantaneous-maximum where no times are known",
         guarantees: true,
         by_time: true,
-        policy: &super::scan::Scan,
+        policy: &ByRound(super::scan::Scan),
     },
     Row {
         kind: PolicyKind::GroupedSweeps,
@@ -104,7 +106,7 @@ const TABLE: [Row; 17] = [
         about: "the same in four sweeps a slot (GSS); as instantaneous-maximum where no times are known",
         guarantees: true,
         by_time: true,
-        policy: &super::grouped_sweeps::GroupedSweeps,
+        policy: &ByRound(super::grouped_sweeps::GroupedSweeps),
     },
     Row {
         kind: PolicyKind::FullStroke,
@@ -112,7 +114,7 @@ const TABLE: [Row; 17] = [
         about: "two strokes of the arm a slot, a revolution and the slowest zone for each read (Özden); guarantees nothing. As scan where the mechanics are not known",
         guarantees: false,
         by_time: true,
-        policy: &super::full_stroke::FullStroke,
+        policy: &ByRound(super::full_stroke::FullStroke),
     },
     Row {
         kind: PolicyKind::ServiceCycle,
@@ -152,7 +154,7 @@ const TABLE: [Row; 17] = [
         about: "a slot too long once in a million, by Chernoff's bound; guarantees nothing. As scan where no revolution is known",
         guarantees: false,
         by_time: true,
-        policy: &super::chernoff::Chernoff,
+        policy: &ByRound(super::chernoff::Chernoff),
     },
     Row {
         kind: PolicyKind::Normal,
@@ -160,7 +162,7 @@ const TABLE: [Row; 17] = [
         about: "the same by the normal approximation; guarantees nothing. As scan where no revolution is known",
         guarantees: false,
         by_time: true,
-        policy: &super::normal::Normal,
+        policy: &ByRound(super::normal::Normal),
     },
     Row {
         kind: PolicyKind::Overflow,
@@ -168,7 +170,7 @@ const TABLE: [Row; 17] = [
         about: "slots may overflow while 999 of 1000 reads are in time (Vin); guarantees nothing. As scan where no revolution is known",
         guarantees: false,
         by_time: true,
-        policy: &super::overflow::Overflow,
+        policy: &ByRound(super::overflow::Overflow),
     },
     Row {
         kind: PolicyKind::Observed,

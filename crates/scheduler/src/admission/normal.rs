@@ -11,27 +11,21 @@
 //! No guarantee. Where no revolution is known: [`Scan`].
 
 use super::chance::{DEVIATIONS, Waits};
+use super::rounds::{ByRound, Round};
 use super::scan::Scan;
-use super::{Policy, Supply, Verdict, rounds};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::windows::Plan;
+use super::{Policy, Supply};
+use crate::ledger::Planned;
+use disk::Costs;
 
 pub(super) struct Normal;
 
-impl Policy for Normal {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
+impl Round for Normal {
+    const OTHERWISE: &'static dyn Policy = &ByRound(Scan);
+
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
         let facts = supply.facts;
-        let (Some(costs), Some(waits)) = (&facts.costs, Waits::of(facts)) else {
-            return Scan.verdict(books, supply, demand, plan);
-        };
-        rounds::verdict(books, supply, demand, costs, plan, |all| {
+        let waits = Waits::of(facts)?;
+        Some(move |all: Planned| {
             let reads = u64::from(all.reads);
             let waiting = waits.normal(reads, DEVIATIONS);
             facts.stretch(waits.sweep(costs, reads, all.transfer, waiting))

@@ -16,29 +16,22 @@
 //! No guarantee, on purpose. Where no revolution is known: [`Scan`].
 
 use super::chance::Waits;
+use super::rounds::{ByRound, Round};
 use super::scan::Scan;
-use super::{Policy, Supply, Verdict, rounds};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
+use super::{Policy, Supply};
 use crate::ledger::Planned;
-use crate::windows::Plan;
+use disk::Costs;
 
 pub(super) struct Overflow;
 
-impl Policy for Overflow {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
+impl Round for Overflow {
+    const OTHERWISE: &'static dyn Policy = &ByRound(Scan);
+
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
         let facts = supply.facts;
-        let (Some(costs), Some(waits)) = (&facts.costs, Waits::of(facts)) else {
-            return Scan.verdict(books, supply, demand, plan);
-        };
+        let waits = Waits::of(facts)?;
         let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
-        rounds::verdict(books, supply, demand, costs, plan, |all: Planned| {
+        Some(move |all: Planned| {
             let reads = u64::from(all.reads);
             let worst = facts.charge(costs, reads, all.transfer);
             // Sure of all of them, or of as many as fit at their worst, at equal shares.

@@ -10,43 +10,18 @@
 //! [`crate::Rates`], with its source. It is sure as long as the device keeps what was measured, mixtures
 //! of sizes included. Where no rates are known: [`TimeDomain`].
 
+use super::Policy;
 use super::time_domain::TimeDomain;
-use super::walk::{self, Charge};
-use super::{Policy, Resource, Shortage, Supply, Verdict};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
+use super::walk::{ByWindow, Charge, Windowed};
 use crate::facts::Facts;
-use crate::windows::Plan;
 
 pub(super) struct Rates;
 
-impl Policy for Rates {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
-        match &supply.facts.rates {
-            Some(rates) => walk::walk(books, supply, demand, &Terms(supply.facts, rates), plan),
-            None => TimeDomain.verdict(books, supply, demand, plan),
-        }
-    }
+impl Windowed for Rates {
+    const OTHERWISE: &'static dyn Policy = &ByWindow(TimeDomain);
 
-    fn ruled_out(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        refused: Shortage,
-    ) -> u64 {
-        match &supply.facts.rates {
-            Some(rates) if refused.resource == Resource::Disk => {
-                walk::ruled_out(books, supply, demand, &Terms(supply.facts, rates), refused)
-            }
-            _ => 1,
-        }
+    fn charge(facts: &Facts) -> Option<impl Charge> {
+        facts.rates.as_ref().map(|rates| Terms(facts, rates))
     }
 }
 

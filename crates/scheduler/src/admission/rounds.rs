@@ -5,7 +5,7 @@
 //!   slot t:   reads n, bytes b, transfer x, of everybody, as booked   ─▶  takes(n, b, x) ≤ T ?
 //! ```
 //!
-//! They differ in `takes` only. Like the rounds of the literature they look at the demand as booked,
+//! They differ in `takes` only: each is a [`Round`], and [`ByRound`] makes the policy. Like the rounds of the literature they look at the demand as booked,
 //! whether or not some of it has been read ahead since. The plan that they leave has no windows:
 //! each slot is one, and the run joins those that it has time for.
 //!
@@ -14,7 +14,7 @@
 //! with its slot at the latest.
 
 use super::memory::{self, Merged};
-use super::{Resource, Supply, Verdict};
+use super::{Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Planned;
@@ -22,9 +22,37 @@ use crate::windows::Plan;
 use disk::Costs;
 use units::SlotIndex;
 
+/// What the round of a slot takes.
+pub(super) trait Round: Sync {
+    /// Whom to ask where the disk's facts do not suffice.
+    const OTHERWISE: &'static dyn Policy;
+
+    /// Nanoseconds that a round takes; `None` where the facts do not suffice.
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64>;
+}
+
+/// Lets in while every slot's round is done within its slot.
+pub(super) struct ByRound<R>(pub(super) R);
+
+impl<R: Round> Policy for ByRound<R> {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        plan: &mut Plan,
+    ) -> Verdict {
+        let costs = supply.facts.costs.as_ref();
+        match costs.and_then(|costs| Some((costs, R::takes(supply, costs)?))) {
+            Some((costs, takes)) => verdict(books, supply, demand, costs, plan, takes),
+            None => R::OTHERWISE.verdict(books, supply, demand, plan),
+        }
+    }
+}
+
 /// Whether every slot's round is done within a slot, if it takes `takes` nanoseconds, and memory
 /// suffices.
-pub(super) fn verdict(
+fn verdict(
     books: &DiskBooks,
     supply: &Supply<'_>,
     demand: &Demand,

@@ -13,27 +13,18 @@
 //! [`InstantaneousMaximum`].
 
 use super::instantaneous_maximum::InstantaneousMaximum;
-use super::{Policy, Supply, Verdict, rounds};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::windows::Plan;
+use super::rounds::Round;
+use super::{Policy, Supply};
+use crate::ledger::Planned;
+use disk::Costs;
 
 pub(super) struct Scan;
 
-impl Policy for Scan {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
+impl Round for Scan {
+    const OTHERWISE: &'static dyn Policy = &InstantaneousMaximum;
+
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
         let facts = supply.facts;
-        let Some(costs) = &facts.costs else {
-            return InstantaneousMaximum.verdict(books, supply, demand, plan);
-        };
-        rounds::verdict(books, supply, demand, costs, plan, |all| {
-            facts.charge(costs, u64::from(all.reads), all.transfer)
-        })
+        Some(|all: Planned| facts.charge(costs, u64::from(all.reads), all.transfer))
     }
 }

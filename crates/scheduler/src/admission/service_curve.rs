@@ -17,8 +17,8 @@
 //! = h minRead.
 
 use super::memory::Merged;
-use super::vbr_sim::VbrSim;
-use super::{Policy, Resource, Slack, Supply, Verdict};
+use super::vbr_sim::{VbrSim, disk_only};
+use super::{Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::curve::ServiceCurve as Curve;
 use crate::demand::Demand;
@@ -42,7 +42,8 @@ impl Policy for ServiceCurve {
         let slots = Merged::new(books, demand);
         let reserved = books.reserved() + demand.reserve;
         let memory = supply.memory.saturating_sub(reserved);
-        let verdict = busy_from_now(&slots, books, &beta);
+        // C(t) ≤ β(t - now).
+        let verdict = disk_only(&slots, books, beta.all());
         if !verdict.is_admit() {
             return verdict;
         }
@@ -76,23 +77,6 @@ impl Beta {
             std::iter::successors(Some(0_u64), |before| Some(before.saturating_add(self.whole())));
         periods.flat_map(|before| self.0.iter().map(move |reads| before.saturating_add(*reads)))
     }
-}
-
-// C(t) ≤ β(t - now).
-fn busy_from_now(slots: &Merged<'_>, books: &DiskBooks, beta: &Beta) -> Verdict {
-    let mut due = u64::from(books.overdue().reads) + slots.reads(0);
-    let mut slack = u64::MAX;
-    for (ahead, can) in (1..slots.len().max(2)).zip(beta.all()) {
-        let reads = slots.reads(ahead);
-        due += reads;
-        if due > can {
-            return Verdict::refuse(Resource::Disk, books.current() + ahead, due - can);
-        }
-        if reads > 0 {
-            slack = slack.min(can - due);
-        }
-    }
-    Verdict::Admit { slack: Slack::Reads(slack) }
 }
 
 // C(t) ≤ cap(t), and C(t) ≤ cap(u) + β(t - u) for all u < t.

@@ -10,44 +10,19 @@
 //!
 //! Where neither a model nor measured zones say what reads cost: [`ServiceCurve`].
 
+use super::Policy;
 use super::service_curve::ServiceCurve;
-use super::walk::{self, Charge};
-use super::{Policy, Resource, Shortage, Supply, Verdict};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
+use super::walk::{Charge, Windowed};
 use crate::facts::Facts;
-use crate::windows::Plan;
 use disk::Costs;
 
 pub(super) struct TimeDomain;
 
-impl Policy for TimeDomain {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
-        match &supply.facts.costs {
-            Some(costs) => walk::walk(books, supply, demand, &AtMost(supply.facts, costs), plan),
-            None => ServiceCurve.verdict(books, supply, demand, plan),
-        }
-    }
+impl Windowed for TimeDomain {
+    const OTHERWISE: &'static dyn Policy = &ServiceCurve;
 
-    fn ruled_out(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        refused: Shortage,
-    ) -> u64 {
-        match &supply.facts.costs {
-            Some(costs) if refused.resource == Resource::Disk => {
-                walk::ruled_out(books, supply, demand, &AtMost(supply.facts, costs), refused)
-            }
-            _ => 1,
-        }
+    fn charge(facts: &Facts) -> Option<impl Charge> {
+        facts.costs.as_ref().map(|costs| AtMost(facts, costs))
     }
 }
 

@@ -14,7 +14,7 @@
 
 use super::chance::Waits;
 use super::time_domain::TimeDomain;
-use super::walk::{Charge, walk};
+use super::walk::{ByWindow, Charge, walk};
 use super::{Policy, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
@@ -34,7 +34,7 @@ impl Policy for TimeDomainByChance {
     ) -> Verdict {
         let facts = supply.facts;
         let (Some(costs), Some(waits)) = (&facts.costs, Waits::of(facts)) else {
-            return TimeDomain.verdict(books, supply, demand, plan);
+            return ByWindow(TimeDomain).verdict(books, supply, demand, plan);
         };
         let verdict = walk(books, supply, demand, &Mostly { facts, costs, waits }, plan);
         plan.trust();

@@ -40,12 +40,8 @@ impl Policy for VbrSim {
 /// The least, over all slots ahead, by which the reads guaranteed exceed those due; zero if some
 /// would be late, `u64::MAX` if nothing is due. Looks at the disk only.
 pub fn least_slack(books: &DiskBooks, supply: &Supply<'_>) -> u64 {
-    match disk_only(
-        &Merged::new(books, &Demand::default()),
-        books,
-        supply.min_read,
-        supply.min_read,
-    ) {
+    let can = at_least(supply.min_read, supply.min_read);
+    match disk_only(&Merged::new(books, &Demand::default()), books, can) {
         Verdict::Admit { slack: Slack::Reads(slack) } => slack,
         _ => 0,
     }
@@ -70,7 +66,7 @@ fn starting_now(books: &DiskBooks, supply: &Supply<'_>, first: u32) -> Verdict {
 
 fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, first: u32) -> Verdict {
     let slots = Merged::new(books, demand);
-    let verdict = disk_only(&slots, books, supply.min_read, first);
+    let verdict = disk_only(&slots, books, at_least(first, supply.min_read));
     let Verdict::Admit { slack } = verdict else { return verdict };
     let reserved = books.reserved() + demand.reserve;
     let unread = books.unread() + demand.bytes();
@@ -83,12 +79,16 @@ fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, first: u32)
     }
 }
 
-// With memory for everything the simulation is one comparison per slot.
-fn disk_only(slots: &Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -> Verdict {
+/// With memory for everything the simulation is one comparison per slot: by the end of the next
+/// slot, and of each after it, the disk `can` have made so many reads in all.
+pub(super) fn disk_only(
+    slots: &Merged<'_>,
+    books: &DiskBooks,
+    can: impl Iterator<Item = u64>,
+) -> Verdict {
     let mut due = u64::from(books.overdue().reads) + slots.reads(0);
-    let mut can = u64::from(first);
     let mut slack = u64::MAX;
-    for ahead in 1..slots.len().max(2) {
+    for (ahead, can) in (1..slots.len().max(2)).zip(can) {
         let reads = slots.reads(ahead);
         due += reads;
         if due > can {
@@ -97,9 +97,13 @@ fn disk_only(slots: &Merged<'_>, books: &DiskBooks, min_read: u32, first: u32) -
         if reads > 0 {
             slack = slack.min(can - due);
         }
-        can += u64::from(min_read);
     }
     Verdict::Admit { slack: Slack::Reads(slack) }
+}
+
+// `first` reads in the next slot, minRead in each after it.
+fn at_least(first: u32, min_read: u32) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(u64::from(first)), move |can| Some(can + u64::from(min_read)))
 }
 
 // The whole simulation, from slot `from` (counted from the current one) on.

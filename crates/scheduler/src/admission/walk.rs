@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   free ──▶ window: due slots t, t+1, ... as many as are done by the end of t and fit into memory
-//!            takes   what its reads are charged                 (a policy's `Charge`)
+//!            takes   what its reads are charged                 (a policy's `Charge`; see [`Walk`])
 //!            done by the end of slot t?  no → refuse (disk; memory, if it waited for buffers)
 //!   free at its end; the next window begins with the next due slot
 //! ```
@@ -15,9 +15,10 @@
 //! with what is not urgent and leave an urgent read without a buffer (priority inversion).
 
 use super::memory::Merged;
-use super::{Resource, Shortage, Slack, Supply, Verdict};
+use super::{Policy, Resource, Shortage, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
+use crate::facts::Facts;
 use crate::ledger::Load;
 use crate::windows::{MOST_READS, Plan};
 use std::time::Duration;
@@ -34,6 +35,48 @@ pub(super) trait Charge {
     #[inline(always)]
     fn sweeps_take(&self, _sweeps: u64, _reads: u64, _transfer: u64) -> u64 {
         u64::MAX
+    }
+}
+
+/// A policy that plays the schedule forward by windows, each charged the most that it can take.
+pub(super) trait Windowed: Sync {
+    /// Whom to ask where the disk's facts do not suffice.
+    const OTHERWISE: &'static dyn Policy;
+
+    /// What sweeps take; `None` where the facts do not suffice.
+    fn charge(facts: &Facts) -> Option<impl Charge>;
+}
+
+/// Lets in while no window would be done too late.
+pub(super) struct ByWindow<W>(pub(super) W);
+
+impl<W: Windowed> Policy for ByWindow<W> {
+    fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        plan: &mut Plan,
+    ) -> Verdict {
+        match W::charge(supply.facts) {
+            Some(charge) => walk(books, supply, demand, &charge, plan),
+            None => W::OTHERWISE.verdict(books, supply, demand, plan),
+        }
+    }
+
+    fn ruled_out(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        refused: Shortage,
+    ) -> u64 {
+        match W::charge(supply.facts) {
+            Some(charge) if refused.resource == Resource::Disk => {
+                ruled_out(books, supply, demand, &charge, refused)
+            }
+            _ => 1,
+        }
     }
 }
 
@@ -222,7 +265,7 @@ fn in_memory<C: Charge>(
 /// How many slots from its own on the demand cannot begin in, because by the end of the slot in
 /// which it was refused not even one sweep of everything due is done: no windows take less together
 /// than the one sweep that they could be joined to. For charges that are subadditive.
-pub(super) fn ruled_out(
+fn ruled_out(
     books: &DiskBooks,
     supply: &Supply<'_>,
     demand: &Demand,
