@@ -3,7 +3,7 @@
 //! ```text
 //!   s3://BUCKET/PREFIX ─▶ Address ─┬─ MadeObjects  PUT, or in parts; DELETE at the end
 //!   endpoint, region, keys ─────────┘       │
-//!                                       BucketPort  thread: GET with Range, or PUT a whole frame
+//!                                       bucket_port  thread: GET with Range, or PUT a whole frame
 //! ```
 //!
 //! Requests are signed in their address (AWS Signature Version 4, as `rusty-s3` makes it) and go
@@ -21,7 +21,7 @@ mod port;
 pub use address::{Access, Address};
 pub use client::S3Error;
 pub use made::MadeObjects;
-pub use port::BucketPort;
+pub use port::bucket_port;
 
 #[cfg(test)]
 mod tests;

@@ -11,11 +11,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use units::{ByteCount, Moment};
 
-/// Reads and writes objects that were made for the run: a request's file is an object's number.
-pub struct BucketPort {
-    crew: Crew<Clerks>,
-}
-
 /// What the threads share.
 struct Clerks {
     objects: Arc<MadeObjects>,
@@ -23,38 +18,16 @@ struct Clerks {
     origin: Instant,
 }
 
-impl BucketPort {
-    /// At most `at_once` requests of up to `largest` bytes. `origin` is moment zero.
-    pub fn new(
-        objects: Arc<MadeObjects>,
-        at_once: u32,
-        largest: ByteCount,
-        origin: Instant,
-    ) -> Self {
-        let largest = usize::try_from(largest.0).expect("a request fits in memory");
-        Self { crew: Crew::new(Clerks { objects, largest, origin }, at_once) }
-    }
-}
-
-impl Port for BucketPort {
-    fn now(&self) -> Moment {
-        self.crew.worker.now()
-    }
-
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        self.crew.begin(request);
-        Ok(())
-    }
-
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
-        self.crew.wait(until, done);
-        Ok(())
-    }
-
-    fn method(&self) -> String {
-        let objects = self.crew.worker.objects.objects();
-        format!("S3 over HTTP/1.1, a connection for each request under way, {objects} objects")
-    }
+/// The door to objects that were made for the run: a request's file is an object's number. At most
+/// `at_once` requests of up to `largest` bytes. `origin` is moment zero.
+pub fn bucket_port(
+    objects: Arc<MadeObjects>,
+    at_once: u32,
+    largest: ByteCount,
+    origin: Instant,
+) -> impl Port {
+    let largest = usize::try_from(largest.0).expect("a request fits in memory");
+    Crew::new(Clerks { objects, largest, origin }, at_once)
 }
 
 /// A thread's connection and memory.
@@ -100,6 +73,11 @@ impl Worker for Clerks {
 
     fn now(&self) -> Moment {
         Moment::ZERO + self.origin.elapsed()
+    }
+
+    fn method(&self) -> String {
+        let objects = self.objects.objects();
+        format!("S3 over HTTP/1.1, a connection for each request under way, {objects} objects")
     }
 }
 

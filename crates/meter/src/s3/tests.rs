@@ -140,7 +140,7 @@ fn objects_are_made_read_by_range_written_and_removed() {
     assert_eq!(bucket.sizes(), [10_000; 3]);
     assert!(objects.key(2).starts_with("some/where/tenuto-meter-"), "{}", objects.key(2));
 
-    let mut port = BucketPort::new(Arc::clone(&objects), 2, ByteCount(4096), Instant::now());
+    let mut port = bucket_port(Arc::clone(&objects), 2, ByteCount(4096), Instant::now());
     for tag in 0..4 {
         let file = u32::try_from(tag % 3).unwrap();
         port.begin(Request { file, ..Request::read(tag, 4096, 4096) }).unwrap();
@@ -203,7 +203,7 @@ fn what_a_bucket_refuses_is_said() {
         (what == "GET").then_some("HTTP/1.1 206 Partial\r\nContent-Length: 3\r\n\r\nabc")
     });
     let objects = Arc::new(make(&access, 1, 100).unwrap());
-    let mut port = BucketPort::new(objects, 1, ByteCount(100), Instant::now());
+    let mut port = bucket_port(objects, 1, ByteCount(100), Instant::now());
     port.begin(Request::read(0, 0, 100)).unwrap();
     let mut done = Vec::new();
     port.wait(Moment::MAX, &mut done).unwrap();

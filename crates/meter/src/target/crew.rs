@@ -8,8 +8,9 @@
 //! Times are taken by the thread that does the work: what the operation took, not when somebody
 //! looked. What has not begun when the crew is dropped is never done.
 
-use super::{Arrived, Request};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use super::{Arrived, Port, Request};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use device::DeviceError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -29,11 +30,14 @@ pub(crate) trait Worker: Send + Sync + 'static {
 
     /// The time.
     fn now(&self) -> Moment;
+
+    /// How it is done, for reports.
+    fn method(&self) -> String;
 }
 
 /// See the head of this file.
 pub(crate) struct Crew<W> {
-    pub(crate) worker: Arc<W>,
+    worker: Arc<W>,
     jobs: Option<Sender<Request>>,
     queue: Receiver<Request>,
     over: Receiver<Arrived>,
@@ -63,32 +67,6 @@ impl<W: Worker> Crew<W> {
         }
     }
 
-    /// As [`super::Port::begin`].
-    pub(crate) fn begin(&mut self, request: Request) {
-        self.man();
-        self.under_way += 1;
-        let jobs = self.jobs.as_ref().expect("there until it is dropped");
-        jobs.send(request).expect("this crew holds the other end");
-    }
-
-    /// As [`super::Port::wait`].
-    pub(crate) fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) {
-        if self.under_way == 0 {
-            if until != Moment::MAX {
-                std::thread::sleep(until.since(self.worker.now()));
-            }
-            return;
-        }
-        let patience = until.since(self.worker.now()).min(PATIENCE);
-        let before = done.len();
-        match self.over.recv_timeout(patience) {
-            Ok(arrived) => done.push(arrived),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
-        }
-        done.extend(self.over.try_iter());
-        self.under_way -= u32::try_from(done.len() - before).unwrap_or(u32::MAX);
-    }
-
     /// One more thread, if none waits for work and there may be more.
     fn man(&mut self) {
         let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
@@ -103,6 +81,41 @@ impl<W: Worker> Crew<W> {
             Ok(thread) => self.threads.push(thread),
             Err(error) => assert!(threads > 0, "not a single thread: {error}"),
         }
+    }
+}
+
+impl<W: Worker> Port for Crew<W> {
+    fn now(&self) -> Moment {
+        self.worker.now()
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.man();
+        self.under_way += 1;
+        let jobs = self.jobs.as_ref().expect("there until it is dropped");
+        jobs.send(request).expect("this crew holds the other end");
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        if self.under_way == 0 {
+            if until != Moment::MAX {
+                std::thread::sleep(until.since(self.worker.now()));
+            }
+            return Ok(());
+        }
+        let patience = until.since(self.worker.now()).min(PATIENCE);
+        let before = done.len();
+        // With nothing arrived in that time there is nothing to tell.
+        let Ok(arrived) = self.over.recv_timeout(patience) else { return Ok(()) };
+        done.push(arrived);
+        done.extend(self.over.try_iter());
+        self.under_way -= u32::try_from(done.len() - before).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
+    fn method(&self) -> String {
+        self.worker.method()
     }
 }
 

@@ -13,11 +13,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
-/// See the head of this file.
-pub struct FilesPort {
-    crew: Crew<Shared>,
-}
-
 /// How files are used.
 #[derive(Clone, Debug)]
 pub struct Use {
@@ -48,53 +43,30 @@ struct Shared {
     origin: Instant,
 }
 
-impl FilesPort {
-    /// Opens what is to be kept open. There is at least one file. `origin` is moment zero.
-    pub fn new(files: Use, origin: Instant) -> Result<Self, DeviceError> {
-        let options = OpenOptions { direct: files.direct, write: false, exclusive: false };
-        let one = FileDevice::open(&files.paths[0], options)?;
-        let direct = one.is_direct();
-        let grain = if direct { u64::from(one.geometry().block).max(PAGE) } else { 1 };
-        let opening = if files.write { Opening::Update } else { Opening::Read };
-        let keep = if files.keep { files.paths.as_slice() } else { &[] };
-        let open = |path: &PathBuf| PlainFile::open(path, opening, direct);
-        let kept = keep.iter().map(open).collect::<Result<_, _>>()?;
-        let room = largest(files.largest);
-        let limit = ByteCount(room.saturating_mul(files.at_once.into()));
-        let at_once = files.at_once;
-        let shared = Shared {
-            files,
-            direct,
-            kept,
-            own: Mutex::default(),
-            pool: Pool::new(limit, ByteCount(room)),
-            grain,
-            origin,
-        };
-        Ok(Self { crew: Crew::new(shared, at_once) })
-    }
-}
-
-impl Port for FilesPort {
-    fn now(&self) -> Moment {
-        self.crew.worker.now()
-    }
-
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        self.crew.begin(request);
-        Ok(())
-    }
-
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
-        self.crew.wait(until, done);
-        Ok(())
-    }
-
-    fn method(&self) -> String {
-        let shared = &self.crew.worker;
-        let cache = if shared.direct { "direct" } else { "through the page cache" };
-        format!("threads, {cache}, {} files", shared.files.paths.len())
-    }
+/// The door to files. Opens what is to be kept open; there is at least one file. `origin` is moment
+/// zero.
+pub fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError> {
+    let options = OpenOptions { direct: files.direct, write: false, exclusive: false };
+    let one = FileDevice::open(&files.paths[0], options)?;
+    let direct = one.is_direct();
+    let grain = if direct { u64::from(one.geometry().block).max(PAGE) } else { 1 };
+    let opening = if files.write { Opening::Update } else { Opening::Read };
+    let keep = if files.keep { files.paths.as_slice() } else { &[] };
+    let open = |path: &PathBuf| PlainFile::open(path, opening, direct);
+    let kept = keep.iter().map(open).collect::<Result<_, _>>()?;
+    let room = largest(files.largest);
+    let limit = ByteCount(room.saturating_mul(files.at_once.into()));
+    let at_once = files.at_once;
+    let shared = Shared {
+        files,
+        direct,
+        kept,
+        own: Mutex::default(),
+        pool: Pool::new(limit, ByteCount(room)),
+        grain,
+        origin,
+    };
+    Ok(Crew::new(shared, at_once))
 }
 
 impl Worker for Shared {
@@ -118,6 +90,11 @@ impl Worker for Shared {
 
     fn now(&self) -> Moment {
         Moment::ZERO + self.origin.elapsed()
+    }
+
+    fn method(&self) -> String {
+        let cache = if self.direct { "direct" } else { "through the page cache" };
+        format!("threads, {cache}, {} files", self.files.paths.len())
     }
 }
 

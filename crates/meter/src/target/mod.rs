@@ -5,8 +5,8 @@
 //!        │ begin(Request: read or write, file, offset, length)      ▲ Arrived: when, how it went
 //!        ▼                                                          │
 //!   Port ─┬─ QueuedPort      one file or block device by any of the kernel's ways (device::Queue)
-//!         ├─ FilesPort       many files, or files opened and closed each time: threads
-//!         ├─ s3::BucketPort  objects in a bucket, by range: threads
+//!         ├─ files_port      many files, or files opened and closed each time: threads
+//!         ├─ s3::bucket_port objects in a bucket, by range: threads
 //!         ├─ SimulatedPort   a disk model in virtual time
 //!         └─ NullPort        nothing at all: what the meter itself costs
 //! ```
@@ -28,7 +28,7 @@ mod simulated;
 
 pub use ballast::Ballast;
 pub(crate) use crew::{Crew, Worker};
-pub use files::{FilesPort, Use};
+pub use files::{Use, files_port};
 pub(crate) use layout::slot;
 pub use layout::{Layout, Places, Shape};
 pub use made::MadeFiles;

@@ -94,7 +94,7 @@ fn files_are_made_used_and_gone() {
         at_once: 3,
         largest: ByteCount(5000),
     };
-    let mut port = FilesPort::new(how, Instant::now()).unwrap();
+    let mut port = files_port(how, Instant::now()).unwrap();
     let handles = [
         Handle::Kept,
         Handle::Own { client: 1, open: true, close: true },
@@ -138,7 +138,7 @@ fn a_frame_that_is_written_anew_is_a_new_file() {
         at_once: 1,
         largest: ByteCount(1000),
     };
-    let mut port = FilesPort::new(how, Instant::now()).unwrap();
+    let mut port = files_port(how, Instant::now()).unwrap();
     let handle = Handle::Own { client: 0, open: true, close: true };
     port.begin(Request { tag: 7, kind: Kind::Write, file: 3, offset: 0, len: 1000, handle })
         .unwrap();

@@ -5,10 +5,10 @@ use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use device::{DeviceError, FileDevice, Method, SimulatedDisk};
 use disk::DiskModel;
-use meter::s3::{Access, Address, BucketPort, MadeObjects, S3Error};
+use meter::s3::{Access, Address, MadeObjects, S3Error, bucket_port};
 use meter::target::{
-    Ballast, FilesPort, Layout, Place, PlaceError, Port, QueuedPort, Shape, SimulatedPort, Use,
-    Wanted, Writing,
+    Ballast, Layout, Place, PlaceError, Port, QueuedPort, Shape, SimulatedPort, Use, Wanted,
+    Writing, files_port,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -261,16 +261,16 @@ impl Target {
             Self::Bucket { objects, .. } => {
                 let Traffic { at_once, largest, .. } = *traffic;
                 let objects = Arc::clone(objects);
-                Ok(Box::new(BucketPort::new(objects, at_once, largest, Instant::now())))
+                Ok(Box::new(bucket_port(objects, at_once, largest, Instant::now())))
             }
             Self::Real { path, place, method, .. } => match &**place {
                 Place::One { device, made: false, .. } if traffic.opens => {
-                    files_port(vec![path.clone()], device.is_direct(), false, traffic)
+                    many(vec![path.clone()], device.is_direct(), false, traffic)
                 }
                 Place::One { device, .. } => queued(device, *method, traffic),
                 Place::Many { files, layout, direct } => {
                     let paths = (0..files.files()).map(|number| files.path(number)).collect();
-                    files_port(paths, *direct, *layout == Layout::FilePerFrame, traffic)
+                    many(paths, *direct, *layout == Layout::FilePerFrame, traffic)
                 }
             },
         }
@@ -292,7 +292,7 @@ fn queued(
 }
 
 /// `anew`: what is written is a new file each time.
-fn files_port(
+fn many(
     paths: Vec<PathBuf>,
     direct: bool,
     anew: bool,
@@ -300,7 +300,7 @@ fn files_port(
 ) -> Result<Box<dyn Port>, DeviceError> {
     let Traffic { at_once, largest, writes, opens } = *traffic;
     let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest };
-    Ok(Box::new(FilesPort::new(how, Instant::now())?))
+    Ok(Box::new(files_port(how, Instant::now())?))
 }
 
 /// What the command line says, and where it says nothing the environment.
