@@ -11,6 +11,7 @@
 //! of the server is what anybody else's measurement would say.
 
 pub mod blame;
+pub mod bottleneck;
 pub mod capacity;
 pub mod compare;
 pub mod emulated;

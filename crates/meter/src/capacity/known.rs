@@ -1,6 +1,6 @@
 //! A storage whose capacity is known, and that lies sometimes: what the search is judged by.
 
-use super::{Found, Search, Step, Verdict};
+use super::{Answer, Found, Search, Step, Verdict};
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
@@ -13,6 +13,10 @@ pub struct Known {
     /// hundred that should fail holds all the same if the overload is below 5 %, and what is
     /// delivered varies by 1 % to either side.
     pub noise: f64,
+    /// The share of runs in which the machine that measures is late itself.
+    pub spoilt: f64,
+    /// With more streams than that it always is.
+    pub measurable: u32,
 }
 
 impl Known {
@@ -21,7 +25,13 @@ impl Known {
         let mut draw = fastrand::Rng::with_seed(seed);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to most")]
         let capacity = (draw.f64() * f64::from(most).ln()).exp().round() as u32;
-        Self { capacity, chance: fastrand::Rng::with_seed(seed), noise }
+        Self {
+            capacity,
+            chance: fastrand::Rng::with_seed(seed),
+            noise,
+            spoilt: 0.0,
+            measurable: u32::MAX,
+        }
     }
 
     /// What comes of a run. A long one is three short ones: it meets a neighbour in any of them,
@@ -35,7 +45,14 @@ impl Known {
         let held = if fits { !lies } else { lies && slight };
         let varied = 1.0 + self.noise * (self.chance.f64() * 2.0 - 1.0);
         let delivered = (f64::from(self.capacity) * varied).min(f64::from(streams));
-        Found { held, delivered }
+        // No chance is drawn where there is none: the trials of a seed stay what they were.
+        let spoilt = self.spoilt > 0.0 && self.chance.f64() < self.spoilt;
+        let answer = match held {
+            _ if spoilt || streams > self.measurable => Answer::Spoilt,
+            true => Answer::Held,
+            false => Answer::Failed,
+        };
+        Found { answer, delivered }
     }
 
     /// What a search among 1 to `most` with at most `probes` runs says, and the runs it made.

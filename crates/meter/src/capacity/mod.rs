@@ -11,7 +11,9 @@
 //! single answer is believed. What fails is asked again from above, what holds is asked again for
 //! longer and from the other direction, and a number that did not pass both is not called confirmed.
 //! Where the longer run fails, a slight overload has taken its time to show: the search goes on with
-//! long runs only. Steps up are fourfold, so that 4,096 streams take seven and leave enough for the rest.
+//! long runs only. A run that says nothing, since the machine that measures was late itself, is made
+//! again; a count at which every run is spoilt is the limit of what can be measured from there, and the
+//! verdict says so ([`Verdict::by_meter`]). Steps up are fourfold, so that 4,096 streams take seven and leave enough for the rest.
 //!
 //! [`Search`] only says what to try next; [`Rule`] says what counts as held. Neither reads. [`Known`] is
 //! what the search is judged by.
@@ -22,7 +24,7 @@ mod search;
 
 pub use known::Known;
 pub use rule::{Rule, at_most};
-pub use search::{Found, Purpose, Search, Step, Verdict};
+pub use search::{Answer, Found, Purpose, Search, Step, Verdict};
 
 #[cfg(test)]
 mod tests;

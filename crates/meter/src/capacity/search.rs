@@ -1,6 +1,6 @@
 //! What to try next. Pure: it sees answers only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A run to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,33 @@ pub enum Purpose {
     Confirm,
 }
 
+/// What a run says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// By the rule.
+    Held,
+    /// By the rule.
+    Failed,
+    /// Nothing: the machine that measures was late itself.
+    Spoilt,
+}
+
+impl Answer {
+    /// For reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Failed => "not held",
+            Self::Spoilt => "spoilt",
+        }
+    }
+}
+
 /// What came of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// By the rule.
-    pub held: bool,
+    /// What it says.
+    pub answer: Answer,
     /// So many streams' worth of bytes came in its time.
     pub delivered: f64,
 }
@@ -46,8 +68,12 @@ pub struct Verdict {
     pub too_many: Option<u32>,
     /// More were not tried because there is no room for them.
     pub at_limit: bool,
-    /// Runs made.
+    /// It was the machine that measures which could not do `too_many`: the storage may hold more.
+    pub by_meter: bool,
+    /// Runs made that count.
     pub probes: u32,
+    /// Runs made besides, which that machine spoilt.
+    pub spoilt: u32,
 }
 
 /// See the head of the room.
@@ -68,6 +94,15 @@ pub struct Search {
     /// A longer run failed where a short one held: only long ones count from here on.
     long: bool,
     confirmed: bool,
+    /// Runs that were spoilt, in all and one after another just now.
+    spoilt: u32,
+    in_a_row: u32,
+    /// To be made again.
+    again: Option<Step>,
+    /// Counts that failed since every try at them was spoilt.
+    by_meter: BTreeSet<u32>,
+    /// Not even one stream can be measured.
+    given_up: bool,
 }
 
 impl Search {
@@ -85,13 +120,21 @@ impl Search {
             last: None,
             long: false,
             confirmed: false,
+            spoilt: 0,
+            in_a_row: 0,
+            again: None,
+            by_meter: BTreeSet::new(),
+            given_up: false,
         }
     }
 
     /// The next run; `None` when it is over. Report what came of it before asking again.
     pub fn step(&mut self) -> Option<Step> {
-        if self.confirmed || self.probes >= self.budget || self.most == 0 {
+        if self.confirmed || self.given_up || self.probes >= self.budget || self.most == 0 {
             return None;
+        }
+        if self.again.is_some() {
+            return self.again;
         }
         let long = self.long;
         let step = |streams, purpose| {
@@ -117,29 +160,38 @@ impl Search {
 
     /// What came of the run that [`Search::step`] wanted.
     pub fn report(&mut self, step: Step, found: Found) {
-        self.probes += 1;
-        self.last = Some((step, found.held));
-        let Step { streams, purpose, .. } = step;
-        let (held, failed) = self.votes.entry(streams).or_default();
-        *(if found.held { held } else { failed }) += 1;
-        match purpose {
-            Purpose::Confirm if found.held => self.confirmed = true,
-            // Nothing lies below a single stream: that it fails twice is the whole answer.
-            Purpose::Above if !found.held && self.low == 0 => self.confirmed = true,
-            _ => {}
-        }
-        if !found.held && purpose == Purpose::Up {
-            self.learn(streams, found.delivered);
-        }
-        if !found.held && purpose == Purpose::Confirm && !self.long {
-            self.start_again_for_longer(streams, found.delivered);
+        if self.is_tried_again(step, found.answer) {
             return;
         }
-        if purpose == Purpose::Up && !found.held && self.looks_accidental(streams, found) {
+        let Step { streams, purpose, .. } = step;
+        let (is_held, spoilt) = (found.answer == Answer::Held, found.answer == Answer::Spoilt);
+        self.probes += 1;
+        self.last = Some((step, is_held));
+        let (held, failed) = self.votes.entry(streams).or_default();
+        *(if is_held { held } else { failed }) += 1;
+        match purpose {
+            Purpose::Confirm if is_held => self.confirmed = true,
+            // Nothing lies below a single stream: that it fails twice is the whole answer.
+            Purpose::Above if !is_held && self.low == 0 => {
+                (self.confirmed, self.given_up) = (!spoilt, spoilt);
+            }
+            _ => {}
+        }
+        if !is_held && !spoilt && purpose == Purpose::Up {
+            self.learn(streams, found.delivered);
+        }
+        if !is_held && purpose == Purpose::Confirm && !self.long {
+            // What a spoilt run delivered says nothing.
+            let delivered = if spoilt { f64::from(streams) } else { found.delivered };
+            self.start_again_for_longer(streams, delivered);
+            return;
+        }
+        let whole = !spoilt && self.looks_accidental(streams, found);
+        if purpose == Purpose::Up && !is_held && whole {
             // Everything was delivered all the same: ask once more before going down.
             return;
         }
-        self.bracket(streams, found.held);
+        self.bracket(streams, is_held);
     }
 
     /// What is known now.
@@ -149,8 +201,30 @@ impl Search {
             confirmed: self.confirmed,
             too_many: self.high,
             at_limit: self.confirmed && self.low == self.most,
+            by_meter: self.high.is_some_and(|high| self.by_meter.contains(&high)),
             probes: self.probes,
+            spoilt: self.spoilt,
         }
+    }
+
+    /// A spoilt run is made again at once, up to [`TRIES`] times in all. If each is spoilt, that
+    /// many streams cannot be measured from here, which is a limit like any other; from then on one
+    /// spoilt run says so.
+    fn is_tried_again(&mut self, step: Step, answer: Answer) -> bool {
+        let tries = if self.by_meter.contains(&step.streams) { 1 } else { TRIES };
+        if answer == Answer::Spoilt {
+            self.in_a_row += 1;
+            if self.in_a_row < tries && self.spoilt < MOST_SPOILT {
+                self.spoilt += 1;
+                self.again = Some(step);
+                return true;
+            }
+            self.by_meter.insert(step.streams);
+        } else {
+            self.by_meter.remove(&step.streams);
+        }
+        (self.in_a_row, self.again) = (0, None);
+        false
     }
 
     /// A slight overload takes long to use up the clients' buffers. What held for a short time
@@ -218,6 +292,13 @@ impl Search {
         from.clamp(low + 1, high - 1)
     }
 }
+
+/// Of a run that is spoilt each time.
+const TRIES: u32 = 3;
+
+/// Runs that are made again, of a whole search: a machine that is always busy is no reason to go on
+/// for hours.
+const MOST_SPOILT: u32 = 20;
 
 /// A run that fails with this share delivered may have met an accident.
 const ALL: f64 = 0.98;

@@ -7,7 +7,7 @@ fn searched(known: &mut Known) -> (Verdict, Vec<Step>) {
 }
 
 fn known(capacity: u32, noise: f64, seed: u64) -> Known {
-    Known { capacity, noise, chance: fastrand::Rng::with_seed(seed) }
+    Known { capacity, ..Known::drawn(1, noise, seed) }
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn the_last_runs_make_sure_of_what_was_found() {
 fn what_cannot_be_confirmed_says_so() {
     let mut search = Search::new(4096, 5);
     while let Some(step) = search.step() {
-        search.report(step, Found { held: true, delivered: f64::from(step.streams) });
+        search.report(step, Found { answer: Answer::Held, delivered: f64::from(step.streams) });
     }
     let verdict = search.verdict();
     assert_eq!((verdict.streams, verdict.confirmed, verdict.probes), (256, false, 5));
@@ -72,10 +72,42 @@ fn an_overload_that_takes_its_time_is_found_by_longer_runs() {
         let mut search = Search::new(4096, 30);
         while let Some(step) = search.step() {
             let held = step.streams <= if step.long { long } else { short };
+            let answer = if held { Answer::Held } else { Answer::Failed };
             let delivered = f64::from(step.streams.min(long));
-            search.report(step, Found { held, delivered });
+            search.report(step, Found { answer, delivered });
         }
         let verdict = search.verdict();
         assert_eq!((verdict.streams, verdict.confirmed), (long, true), "{short}: {verdict:?}");
     }
+}
+
+#[test]
+fn one_run_in_five_that_this_machine_spoils_changes_no_answer() {
+    let (mut exact, mut above, mut confirmed, mut probes, mut spoilt) = (0, 0, 0, 0, 0);
+    for seed in 0..1000 {
+        let mut storage = Known { spoilt: 0.2, ..Known::drawn(4096, 0.01, seed) };
+        let (verdict, _) = searched(&mut storage);
+        exact += u32::from(verdict.streams == storage.capacity);
+        above += u32::from(verdict.streams > storage.capacity);
+        confirmed += u32::from(verdict.confirmed);
+        probes = probes.max(verdict.probes);
+        spoilt = spoilt.max(verdict.spoilt);
+    }
+    let said = format!("exact {exact}, above {above}, confirmed {confirmed}, {probes} + {spoilt}");
+    assert!(exact >= 900 && above <= 1 && confirmed >= 900 && probes <= 20, "{said}");
+    assert!(spoilt <= 20, "{said}");
+}
+
+#[test]
+fn where_this_machine_is_at_its_end_before_the_storage_the_answer_says_so() {
+    for (capacity, measurable, found) in [(400, 60, 60), (4096, 1, 1), (60, 400, 60), (9, 9, 9)] {
+        let mut storage = Known { measurable, ..known(capacity, 0.0, 1) };
+        let (verdict, steps) = searched(&mut storage);
+        assert_eq!((verdict.streams, verdict.confirmed), (found, true), "{steps:?}");
+        assert_eq!(verdict.by_meter, measurable < capacity + 1, "{steps:?}");
+        assert_eq!(verdict.too_many, Some(found + 1));
+    }
+    let (verdict, steps) = searched(&mut Known { measurable: 0, ..known(50, 0.0, 1) });
+    assert_eq!((verdict.streams, verdict.confirmed, verdict.by_meter), (0, false, true));
+    assert!(steps.len() <= 6, "{steps:?}");
 }

@@ -15,6 +15,8 @@ pub struct Outcome {
     pub late_by_meter: u64,
     /// Of the late ones, those whose operation failed.
     pub failed: u64,
+    /// Of these, the first error, in words.
+    pub first_failure: Option<String>,
     /// Of the late ones, those that had not come when the run was over.
     pub never: u64,
     /// Frame numbers: the frames of this number of all streams are a round.

@@ -83,6 +83,9 @@ impl<'a> Tally<'a> {
         } else {
             self.outcome.failed += 1;
         }
+        if let Err(error) = &arrival.result {
+            self.outcome.first_failure.get_or_insert_with(|| error.to_string());
+        }
         let meter = asked.inherited + overslept;
         let by_meter = late && ok && at.since(deadline) <= meter;
         self.outcome.late_by_meter += u64::from(by_meter);

@@ -118,10 +118,13 @@ pub(super) fn believable(outcome: &Outcome, blame: Option<&Blame>) -> Result<(),
             .hint("let nothing else run here, or measure fewer streams")
             .code(Code::Invalid));
     }
-    if outcome.failed > 0 {
-        return Err(Failure::new(format!("{} frames could not be read", outcome.failed))
-            .hint("the kernel's log says what the disk complained of")
-            .code(Code::Invalid));
-    }
-    Ok(())
+    whole(outcome)
+}
+
+/// Whether all could be read and written, late or not.
+pub(super) fn whole(outcome: &Outcome) -> Result<(), Failure> {
+    let Some(first) = &outcome.first_failure else { return Ok(()) };
+    let count = outcome.failed;
+    Err(Failure::of(&format!("{count} frames could not be read or written; the first: {first}"))
+        .code(Code::Invalid))
 }

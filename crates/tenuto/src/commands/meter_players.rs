@@ -72,7 +72,7 @@ pub(super) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     let mut run = |step: Step| {
         let bar = Bar::new();
         let (probe, counted) = asked.probe(rule, step, &stop, &bar)?;
-        believable(&counted)?;
+        whole(&counted)?;
         Ok((probe, delivered(&counted)))
     };
     let subject = asked.subject();
@@ -164,7 +164,8 @@ impl Asked {
         let counted = self.attempt(step.streams, length, &enough, &mut Sink::none(), &mut show)?;
         let blame = Some(Blame::of(&counted.outcome, sampler.end()));
         let outcome = counted.outcome.clone();
-        Ok((Probe { step, held: rule.holds(&outcome), outcome, blame }, counted))
+        let answer = meter_search::answer(rule.holds(&outcome), &outcome);
+        Ok((Probe { step, answer, outcome, blame }, counted))
     }
 }
 
@@ -187,6 +188,11 @@ fn believable(counted: &Counted) -> Result<(), Failure> {
             .hint("play from another machine than the server's, or fewer viewers")
             .code(Code::Invalid));
     }
+    whole(counted)
+}
+
+/// Whether all viewers got what they asked for, late or not.
+fn whole(counted: &Counted) -> Result<(), Failure> {
     let mut errors = counted.report.viewers.iter().filter_map(|viewer| viewer.error.as_ref());
     if let Some(first) = errors.next() {
         let failed = counted.report.totals.failed;
@@ -194,7 +200,7 @@ fn believable(counted: &Counted) -> Result<(), Failure> {
             Failure::of(&format!("{failed} viewers got an error: {first}")).code(Code::Invalid)
         );
     }
-    if counted.report.totals.admitted > 0 && outcome.reads.operations == 0 {
+    if counted.report.totals.admitted > 0 && counted.outcome.reads.operations == 0 {
         let sentence = "the server sends the whole file at once: nobody asked for a piece of it";
         return Err(Failure::new(sentence)
             .hint("it must serve byte ranges, or give an HLS playlist")

@@ -15,7 +15,7 @@ use super::meter_streams::{self, late, moved, time};
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out;
-use meter::capacity::{Rule, Verdict};
+use meter::capacity::{Answer, Rule, Verdict};
 use meter::log::{Behind, FILE, LogError, Room, Sink, Written, behind};
 use meter::report::{Block, Page, Plot, PlotError, Series, Shape};
 use meter::streams::{Outcome, Times};
@@ -182,13 +182,7 @@ pub(super) fn capacity(
     probes: &[Probe],
     confirming: Option<&Probe>,
 ) -> Value {
-    let runs = probes.iter().map(|probe| {
-        let mut run = short(&probe.outcome);
-        run["why"] = json!(purpose(probe.step.purpose));
-        run["held"] = json!(probe.held);
-        run["blame"] = json!(probe.blame.as_ref().map(Blame::json));
-        run
-    });
+    let runs = probes.iter().map(of_probe);
     json!({
         "scenario": subject.scenario,
         "caches": subject.caches,
@@ -197,10 +191,22 @@ pub(super) fn capacity(
         "confirmed": verdict.confirmed,
         "at_limit": verdict.at_limit,
         "too_many": verdict.too_many,
-    "broke_first": meter_search::broke_first(probes),
+        "by_meter": verdict.by_meter,
+        "spoilt": verdict.spoilt,
+        "broke_first": meter_search::broke_first(probes),
         "late_share_at_most": confirming.map(|probe| rule.certainty(&probe.outcome)),
         "runs": runs.collect::<Vec<_>>(),
     })
+}
+
+/// A run of a search.
+pub(super) fn of_probe(probe: &Probe) -> Value {
+    let mut run = short(&probe.outcome);
+    run["why"] = json!(purpose(probe.step.purpose));
+    run["held"] = json!(probe.answer == Answer::Held);
+    run["spoilt"] = json!(probe.answer == Answer::Spoilt);
+    run["blame"] = json!(probe.blame.as_ref().map(Blame::json));
+    run
 }
 
 pub(super) fn write_run(
@@ -237,34 +243,35 @@ pub(super) fn write_capacity(
 ) -> Result<(), Failure> {
     let confirming = meter_search::confirming(probes, verdict);
     let said = meter_search::conclusion(subject, rule, verdict, probes, confirming);
-    let rows = probes.iter().map(|Probe { step, held, outcome, .. }| {
-        let answer = if *held { "held" } else { "not held" };
+    let rows = probes.iter().map(|Probe { step, answer, outcome, .. }| {
         vec![
             step.streams.to_string(),
             purpose(step.purpose).to_owned(),
-            answer.to_owned(),
+            answer.word().to_owned(),
             late(outcome),
             outcome.rate().to_string(),
             time(outcome.response.quantile(0.99)),
         ]
     });
     let head = ["streams", "why", "answer", "frames", "rate", "99 % of responses within"];
-    let points = |held| {
-        let chosen = probes.iter().filter(move |probe| probe.held == held);
+    let points = |answer| {
+        let chosen = probes.iter().filter(move |probe| probe.answer == answer);
         let point = |probe: &Probe| {
             let rate = number(probe.outcome.rate().0) / 1e6;
             (f64::from(probe.step.streams), rate)
         };
         chosen.map(point).collect()
     };
+    let series = [Answer::Held, Answer::Failed, Answer::Spoilt].map(|answer| Series {
+        name: answer.word().to_owned(),
+        shape: Shape::Dots,
+        points: points(answer),
+    });
     let rates = Plot {
         title: "What came, by number of streams".into(),
         x_label: "streams".into(),
         y_label: "Mb/s".into(),
-        series: vec![
-            Series { name: "held".into(), shape: Shape::Dots, points: points(true) },
-            Series { name: "not held".into(), shape: Shape::Dots, points: points(false) },
-        ],
+        series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
     };
     let lines = said.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]);
     let mut blocks = vec![
@@ -280,8 +287,7 @@ pub(super) fn write_capacity(
         blocks.push(Block::Heading("The confirming run".into()));
         blocks.extend(plots(&probe.outcome, None)?);
     }
-    let failed = probes.iter().rev().filter(|probe| !probe.held);
-    if let Some(blame) = failed.chain(probes.last()).find_map(|probe| probe.blame.as_ref()) {
+    if let Some(blame) = meter_search::blame(probes) {
         blocks.extend(blame.blocks()?);
     }
     let page = Page {

@@ -9,19 +9,27 @@ use crate::failure::{Code, Failure};
 use crate::out::{self, Table, facts};
 use crate::show;
 use meter::blame::First;
-use meter::capacity::{Found, Purpose, Rule, Search, Step, Verdict};
+use meter::capacity::{Answer, Found, Purpose, Rule, Search, Step, Verdict};
 use meter::streams::Outcome;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::show_duration;
+use units::{BitRate, show_duration};
 
 /// A run of a search.
 pub(super) struct Probe {
     pub(super) step: Step,
-    pub(super) held: bool,
+    pub(super) answer: Answer,
     pub(super) outcome: Outcome,
     /// Of real storage.
     pub(super) blame: Option<Blame>,
+}
+
+impl Probe {
+    /// So many streams' worth of bytes came, at this rate of each.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio of rates")]
+    pub(super) fn delivered(&self, each: BitRate) -> f64 {
+        self.outcome.rate().0 as f64 / each.0.max(1) as f64
+    }
 }
 
 /// As asked for.
@@ -32,8 +40,41 @@ pub(super) fn rule(args: &Args<'_>) -> Rule {
     }
 }
 
-/// Up to `most`; its report goes to `dir`. `run` makes a run, or says why none is to be believed; with it, how many of those
-/// asked for were delivered.
+/// What runs one after another gave.
+pub(super) struct Climbed {
+    pub(super) verdict: Verdict,
+    pub(super) probes: Vec<Probe>,
+    /// Why it ended before its time; what was found until then is kept.
+    pub(super) trouble: Option<Failure>,
+}
+
+/// Makes the runs of a search. `run` makes one, or says why none is to be believed; with it, how
+/// many of those asked for were delivered.
+pub(super) fn climb(
+    mut search: Search,
+    stop: &AtomicBool,
+    run: &mut dyn FnMut(Step) -> Result<(Probe, f64), Failure>,
+) -> Climbed {
+    let (mut probes, mut trouble) = (Vec::new(), None);
+    while let Some(step) = search.step() {
+        let made = run(step);
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let (probe, delivered) = match made {
+            Ok(made) => made,
+            Err(failure) => {
+                trouble = Some(failure);
+                break;
+            }
+        };
+        search.report(step, Found { answer: probe.answer, delivered });
+        probes.push(probe);
+    }
+    Climbed { verdict: search.verdict(), probes, trouble }
+}
+
+/// Up to `most`; its report goes to `dir`. `run` is as [`climb`] has it.
 pub(super) fn search(
     args: &Args<'_>,
     dir: Option<&Path>,
@@ -42,26 +83,7 @@ pub(super) fn search(
     stop: &AtomicBool,
     run: &mut dyn FnMut(Step) -> Result<(Probe, f64), Failure>,
 ) -> Result<(), Failure> {
-    let mut search = Search::new(most, PROBES);
-    let mut probes: Vec<Probe> = Vec::new();
-    let mut trouble = None;
-    while let Some(step) = search.step() {
-        let made = run(step);
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        // What was found until then is kept.
-        let (probe, delivered) = match made {
-            Ok(probe) => probe,
-            Err(failure) => {
-                trouble = Some(failure);
-                break;
-            }
-        };
-        search.report(step, Found { held: probe.held, delivered });
-        probes.push(probe);
-    }
-    let verdict = search.verdict();
+    let Climbed { verdict, probes, trouble } = climb(Search::new(most, PROBES), stop, run);
     let confirming = confirming(&probes, verdict);
     let summary = meter_record::capacity(subject, rule, verdict, &probes, confirming);
     if let Some(dir) = dir {
@@ -79,29 +101,35 @@ pub(super) fn search(
     if let Some(failure) = trouble {
         return Err(failure);
     }
-    if !verdict.confirmed {
-        return Err(Failure::new(format!(
-            "no count held when asked again, in {} runs",
-            verdict.probes
-        ))
-        .hint("let nothing else use it, or take a longer --duration")
-        .code(Code::Invalid));
+    if verdict.confirmed {
+        return Ok(());
     }
-    Ok(())
+    if verdict.by_meter && verdict.streams == 0 {
+        return Err(Failure::new("not valid: this machine was late itself with as few as one")
+            .hint("let nothing else run here, or measure from another machine")
+            .code(Code::Invalid));
+    }
+    Err(Failure::new(format!("no count held when asked again, in {} runs", verdict.probes))
+        .hint("let nothing else use it, or take a longer --duration")
+        .code(Code::Invalid))
 }
 
-/// Whether its answer can be relied on. Where the storage was late ten times as often as the meter,
-/// it did not hold, whatever the meter added.
-pub(super) fn is_sound(probe: &Probe) -> bool {
-    let Outcome { late_by_meter, failed, .. } = probe.outcome;
-    let clear = !probe.held && probe.outcome.late_by_storage() >= 10 * late_by_meter;
-    failed == 0 && (clear || probe.outcome.valid())
+/// What a run says, by the rule and by how late this machine was itself. Where the storage was late
+/// ten times as often as that, it did not hold, whatever the meter added.
+pub(super) fn answer(held: bool, outcome: &Outcome) -> Answer {
+    let clear = !held && outcome.late_by_storage() >= 10 * outcome.late_by_meter;
+    match held {
+        _ if !clear && !outcome.valid() => Answer::Spoilt,
+        true => Answer::Held,
+        false => Answer::Failed,
+    }
 }
 
 /// The run that the verdict stands on.
 pub(super) fn confirming(probes: &[Probe], verdict: Verdict) -> Option<&Probe> {
     let of = |probe: &&Probe| {
-        probe.step.purpose == Purpose::Confirm && probe.step.streams == verdict.streams
+        let Step { streams, purpose, .. } = probe.step;
+        purpose == Purpose::Confirm && streams == verdict.streams && probe.answer == Answer::Held
     };
     probes.iter().rev().find(of).filter(|_| verdict.confirmed)
 }
@@ -121,11 +149,11 @@ fn found(
 ) -> String {
     let mut table =
         Table::new(&[">streams", "why", "answer", ">took", ">frames", ">late", ">rate"]);
-    for Probe { step, held, outcome, .. } in probes {
+    for Probe { step, answer, outcome, .. } in probes {
         table.row(vec![
             step.streams.to_string(),
             purpose(step.purpose).to_owned(),
-            if *held { "held" } else { "not held" }.to_owned(),
+            answer.word().to_owned(),
             show::length(outcome.took.as_secs_f64()),
             outcome.frames.to_string(),
             outcome.late_by_storage().to_string(),
@@ -149,6 +177,10 @@ pub(super) fn conclusion(
         Verdict { at_limit: true, .. } => {
             format!("at least {count} {what}; more were not tried")
         }
+        Verdict { by_meter: true, too_many: Some(more), .. } => format!(
+            "at least {count} {what}; {more} cannot be measured from here: this machine was late \
+             itself"
+        ),
         Verdict { confirmed: true, too_many: Some(more), .. } if more > count + 1 => {
             format!("{count} {what}; {more} are too many, those between were not tried")
         }
@@ -158,7 +190,7 @@ pub(super) fn conclusion(
     let mut lines = vec![
         ("holds", held),
         ("rule", rule.word().to_owned()),
-        ("runs", format!("{} of {}", verdict.probes, show_duration(subject.duration))),
+        ("runs", runs(verdict, show_duration(subject.duration))),
     ];
     if let Some(Probe { outcome, .. }) = confirming {
         let unit = if rule == Rule::Strict { "frames" } else { "rounds" };
@@ -176,11 +208,24 @@ pub(super) fn conclusion(
     lines
 }
 
+fn runs(verdict: Verdict, length: String) -> String {
+    let Verdict { probes, spoilt, .. } = verdict;
+    match spoilt {
+        0 => format!("{probes} of {length}"),
+        _ => format!("{probes} of {length}, and {spoilt} that this machine spoilt"),
+    }
+}
+
 /// What was full in the last run that was too much; what was nearest to it where none was.
 pub(super) fn broke_first(probes: &[Probe]) -> Option<&First> {
-    let failed = probes.iter().rev().filter(|probe| !probe.held);
-    let blame = failed.chain(probes.last()).find_map(|probe| probe.blame.as_ref());
-    blame.map(|blame| &blame.first)
+    blame(probes).map(|blame| &blame.first)
+}
+
+/// Of the last run that was too much; of the last, if none was.
+pub(super) fn blame(probes: &[Probe]) -> Option<&Blame> {
+    let failed = |answer| probes.iter().rev().filter(move |probe| probe.answer == answer);
+    let order = failed(Answer::Failed).chain(failed(Answer::Spoilt)).chain(probes.last());
+    order.into_iter().find_map(|probe| probe.blame.as_ref())
 }
 
 pub(super) fn purpose(purpose: Purpose) -> &'static str {

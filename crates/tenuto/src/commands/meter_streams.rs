@@ -2,7 +2,7 @@
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
-use crate::commands::meter_blame::{self, Blame, believable};
+use crate::commands::meter_blame::{self, Blame, believable, whole};
 use crate::commands::meter_record::{Demand, Subject};
 use crate::commands::meter_search;
 use crate::commands::meter_search::{LONG, Probe};
@@ -18,19 +18,23 @@ use meter::capacity::{Rule, Step};
 use meter::log::{Keep, Sink};
 use meter::profiles::{Pattern, Profile};
 use meter::streams::{self, Outcome, Plan, PlanError, Progress};
-use meter::target::Layout;
-use serde_json::json;
+use meter::target::{Layout, Shape};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use units::ByteCount;
 
 /// What is asked, the same for a run and for a search.
+#[derive(Clone)]
 pub(super) struct Asked {
     pub(super) profile: Profile,
     pub(super) spot: Spot,
     pub(super) layout: Layout,
     pub(super) buffer: u32,
     pub(super) duration: Duration,
+    /// Of a file that is larger only so much is used.
+    pub(super) within: Option<ByteCount>,
 }
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
@@ -100,31 +104,18 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     let one = asked.plan(1, asked.duration, &target)?;
     let most = most.min(target.shape().most_streams(one.stride()));
     drop(bar);
-    let each = one.rate().0.max(1);
+    let each = one.rate();
     let mut run = |step| {
-        let mut probe = probe(&asked, &target, rule, step, &stop, &Bar::new())?;
-        for _ in 1..TRIES {
-            if meter_search::is_sound(&probe) || stop.load(Ordering::Relaxed) {
-                break;
-            }
-            probe = self::probe(&asked, &target, rule, step, &stop, &Bar::new())?;
-        }
-        if !meter_search::is_sound(&probe) {
-            // A machine that is too slow for the streams says nothing of the storage.
-            believable(&probe.outcome, probe.blame.as_ref())?;
-        }
-        #[expect(clippy::cast_precision_loss, reason = "a ratio of rates")]
-        let delivered = probe.outcome.rate().0 as f64 / each as f64;
+        let probe = probe(&asked, &target, rule, step, &stop, &Bar::new())?;
+        let delivered = probe.delivered(each);
         Ok((probe, delivered))
     };
     let subject = asked.subject(&target);
     meter_search::search(args, dir.as_deref(), &subject, (rule, most), &stop, &mut run)
 }
 
-/// Of a run that this machine was too busy for, before the search is given up.
-const TRIES: u32 = 3;
-
-fn probe(
+/// A run of a search. A frame that could not be read or written ends the search.
+pub(super) fn probe(
     asked: &Asked,
     target: &Target,
     rule: Rule,
@@ -159,11 +150,12 @@ fn probe(
         Some(held) if !outcome.complete => held,
         _ => rule.holds(&outcome),
     };
-    Ok(Probe { step, held, outcome, blame })
+    whole(&outcome)?;
+    Ok(Probe { step, answer: meter_search::answer(held, &outcome), outcome, blame })
 }
 
 impl Asked {
-    fn new(args: &Args<'_>) -> Result<Self, Failure> {
+    pub(super) fn new(args: &Args<'_>) -> Result<Self, Failure> {
         let hint = "`tenuto meter profiles` lists what streams there are";
         let Some(profile) = args.maybe::<String>("profile") else {
             return Err(Failure::usage("--profile is missing").hint(hint));
@@ -182,31 +174,35 @@ impl Asked {
                 .hint("many files are read and written by threads"));
         }
         let (buffer, duration) = (args.count("buffer"), args.get("duration"));
-        Ok(Self { profile, spot, layout, buffer, duration })
+        Ok(Self { profile, spot, layout, buffer, duration, within: None })
     }
 
     /// What is said of it wherever it is told.
-    fn subject(&self, target: &Target) -> Subject {
+    pub(super) fn subject(&self, target: &Target) -> Subject {
         Subject {
             what: format!("streams of {}", self.profile.name),
             title: self.profile.title.clone(),
             target: self.spot.target.clone(),
             duration: self.duration,
             caches: target.caches().to_owned(),
-            scenario: json!({
-                "profile": self.profile,
-                "target": self.spot.target,
-                "layout": self.layout.name(),
-                "size": self.spot.size.0,
-                "fill_level": self.spot.fill_level,
-                "buffer_frames": self.buffer,
-                "duration": self.duration.as_secs_f64(),
-                "buffered": self.spot.buffered,
-                "drop_caches": self.spot.drop_caches,
-                "destructive": self.spot.destructive,
-                "method": self.spot.method.name(),
-            }),
+            scenario: self.scenario(),
         }
+    }
+
+    pub(super) fn scenario(&self) -> Value {
+        json!({
+            "profile": self.profile,
+            "target": self.spot.target,
+            "layout": self.layout.name(),
+            "size": self.spot.size.0,
+            "fill_level": self.spot.fill_level,
+            "buffer_frames": self.buffer,
+            "duration": self.duration.as_secs_f64(),
+            "buffered": self.spot.buffered,
+            "drop_caches": self.spot.drop_caches,
+            "destructive": self.spot.destructive,
+            "method": self.spot.method.name(),
+        })
     }
 
     /// Watches this machine, unless the storage is not on it.
@@ -217,16 +213,43 @@ impl Asked {
         meter_blame::watch(Path::new(&self.spot.target)).map(Some)
     }
 
-    fn plan(&self, streams: u32, length: Duration, target: &Target) -> Result<Plan, Failure> {
-        let mut plan = Plan::new(&self.profile, streams, self.buffer, length, target.shape())?;
+    pub(super) fn plan(
+        &self,
+        streams: u32,
+        length: Duration,
+        target: &Target,
+    ) -> Result<Plan, Failure> {
+        let shape = self.within(target);
+        let mut plan = Plan::new(&self.profile, streams, self.buffer, length, shape)?;
         plan.blocking = target.is_blocking();
         Ok(plan)
     }
 
     /// Makes and fills what is to be used, if there is nothing. There will be so many streams at
     /// most.
-    fn open(&self, streams: u32, stop: &AtomicBool, bar: &Bar) -> Result<Target, Failure> {
+    pub(super) fn open(
+        &self,
+        streams: u32,
+        stop: &AtomicBool,
+        bar: &Bar,
+    ) -> Result<Target, Failure> {
         // Before anything is written.
+        let shape = self.shape(streams)?;
+        if self.spot.is_made() {
+            Plan::new(&self.profile, 1, self.buffer, self.duration, shape)?;
+        }
+        self.spot.open(shape, self.profile.read_percent < 100, stop, bar)
+    }
+
+    /// What is used of the target.
+    pub(super) fn within(&self, target: &Target) -> Shape {
+        let shape = target.shape();
+        let most = self.within.filter(|_| shape.layout.is_single()).unwrap_or(shape.each);
+        Shape { each: shape.each.min(most), ..shape }
+    }
+
+    /// What there is to be, for so many streams at most.
+    pub(super) fn shape(&self, streams: u32) -> Result<Shape, Failure> {
         if let Some(why) = self.profile.cannot_run() {
             let name = self.profile.name.clone();
             return Err(PlanError::Profile { name, why }.into());
@@ -238,10 +261,7 @@ impl Asked {
             let most = u32::try_from(shape.size().0 / slot).unwrap_or(u32::MAX);
             shape = self.spot.shape(self.layout, most.clamp(1, streams), slot)?;
         }
-        if self.spot.is_made() {
-            Plan::new(&self.profile, 1, self.buffer, self.duration, shape)?;
-        }
-        self.spot.open(shape, self.profile.read_percent < 100, stop, bar)
+        Ok(shape)
     }
 }
 

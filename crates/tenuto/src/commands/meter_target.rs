@@ -7,16 +7,17 @@ use device::{DeviceError, FileDevice, Method, SimulatedDisk};
 use disk::DiskModel;
 use meter::s3::{Access, Address, MadeObjects, S3Error, bucket_port};
 use meter::target::{
-    Ballast, Layout, Place, PlaceError, Port, QueuedPort, Shape, SimulatedPort, Use, Wanted,
-    Writing, files_port,
+    Arrived, Ballast, Layout, NullPort, Place, PlaceError, Port, QueuedPort, Request, Shape,
+    SimulatedPort, Use, Wanted, Writing, files_port,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use units::ByteCount;
+use units::{ByteCount, Moment};
 
 /// What is asked for.
+#[derive(Clone)]
 pub(super) struct Spot {
     pub(super) target: String,
     pub(super) size: ByteCount,
@@ -43,6 +44,8 @@ pub(super) enum Target {
         ballast: Option<Ballast>,
         drop_caches: bool,
     },
+    /// Nothing: what the meter itself takes.
+    Nothing { shape: Shape },
     /// Objects by the S3 protocol.
     Bucket { objects: Arc<MadeObjects>, shape: Shape },
 }
@@ -114,6 +117,10 @@ impl Spot {
     /// What `--size` makes, or what a simulated disk has.
     pub(super) fn size(&self) -> Result<ByteCount, Failure> {
         Ok(self.model()?.map_or(self.size, |model| model.capacity()))
+    }
+
+    pub(super) fn is_bucket(&self) -> bool {
+        Address::is(&self.target)
     }
 
     /// Whether what is measured is made first.
@@ -215,7 +222,7 @@ impl Target {
         match self {
             Self::Simulated { shape, .. } => *shape,
             Self::Real { place, .. } => place.shape(),
-            Self::Bucket { shape, .. } => *shape,
+            Self::Bucket { shape, .. } | Self::Nothing { shape } => *shape,
         }
     }
 
@@ -226,7 +233,7 @@ impl Target {
             Self::Real { place, method, .. } => {
                 matches!(**place, Place::One { .. }) && one_by_one.contains(method)
             }
-            Self::Simulated { .. } | Self::Bucket { .. } => false,
+            Self::Simulated { .. } | Self::Bucket { .. } | Self::Nothing { .. } => false,
         }
     }
 
@@ -234,6 +241,7 @@ impl Target {
     pub(super) fn caches(&self) -> &'static str {
         match self {
             Self::Simulated { .. } => "none: it is a model of a disk",
+            Self::Nothing { .. } => "none: there is nothing behind the meter",
             Self::Bucket { .. } => "none here; those of the server as they were",
             Self::Real { place, .. } if place.is_direct() => {
                 "past the page cache; those of the storage itself as they were"
@@ -258,6 +266,7 @@ impl Target {
                 let disk = SimulatedDisk::new(model);
                 Ok(Box::new(SimulatedPort::with_files(disk, shape.each)))
             }
+            Self::Nothing { .. } => Ok(Box::new(NullPort::new(Instant::now()))),
             Self::Bucket { objects, .. } => {
                 let Traffic { at_once, largest, .. } = *traffic;
                 let objects = Arc::clone(objects);
@@ -276,6 +285,32 @@ impl Target {
         }
     }
 }
+
+impl Target {
+    /// Reads all of it once, so that whoever keeps things in memory has it there.
+    pub(super) fn read_all(&self, shape: Shape, stop: &AtomicBool) -> Result<(), Failure> {
+        let largest = ByteCount(shape.each.0.min(PIECE));
+        let traffic = Traffic { at_once: 1, largest, writes: false, opens: false };
+        let mut port = self.port(&traffic)?;
+        let mut done: Vec<Arrived> = Vec::new();
+        for file in 0..shape.files {
+            for offset in (0..shape.each.0).step_by(usize::try_from(PIECE).expect("it is small")) {
+                let len = PIECE.min(shape.each.0 - offset);
+                port.begin(Request { file, ..Request::read(0, offset, len) })?;
+                while done.is_empty() {
+                    port.wait(Moment::MAX, &mut done)?;
+                }
+                done.drain(..).try_for_each(|arrived| arrived.result)?;
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const PIECE: u64 = 1 << 20;
 
 fn queued(
     device: &Arc<FileDevice>,

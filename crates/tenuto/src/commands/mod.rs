@@ -6,6 +6,7 @@ mod emulation;
 mod meter;
 mod meter_agent;
 mod meter_blame;
+mod meter_bottleneck;
 mod meter_compare;
 mod meter_fleet;
 mod meter_hold;
@@ -66,6 +67,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("ramp", inner) => meter_ramp::ramp(&Args(inner)),
             ("report", inner) => meter_report::report(&Args(inner)),
             ("transfers", inner) => meter_transfers::run(&Args(inner)),
+            ("bottleneck", inner) => meter_bottleneck::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("agent", inner) => meter_agent::run(&Args(inner)),
             ("study", inner) => match inner.subcommand().expect("the parser wants a command") {

@@ -157,6 +157,40 @@ and not the storage was late.",
     ]),
 };
 
+pub(super) const BOTTLENECK: Command = Command {
+    name: "bottleneck",
+    about: "Find which part of the way to a storage ends first",
+    long: "\
+Searches the largest number of streams on more and more of the way: with nothing behind the meter, from \
+this machine's memory, from the memory of the server (where there is one), and from the storage. The first \
+that holds no more than the last is the bottleneck; what was full there is named. A rung takes 14 runs at \
+most.",
+    inner: &[],
+    rows: streams!("bottleneck", " --profile xdcam422", [
+        Row::option("rule", Value::Choice(RULES), "What counts as held")
+            .default("strict")
+            .example(
+                "meter bottleneck --profile mpeg-1.5 --target /dev/sdb --rule one-late-round-of-100",
+            )
+            .bad(
+                "meter bottleneck --rule loose",
+                "--rule: 'loose' is not one of strict, one-late-round-of-100",
+            ),
+        Row::option("most", Value::Count(1, 100_000), "Try no more than so many")
+            .default("4096")
+            .example("meter bottleneck --profile xdcam422 --target /mnt/films --most 50")
+            .bad("meter bottleneck --most 0", "--most: '0' is not a whole number from 1 to 100000"),
+        Row::option("duration", Value::Time, "Of each run; a confirming one is three times as long")
+            .default("5s")
+            .long("Four rungs of 14 runs: six minutes, or three times that where storage is unsteady.")
+            .example("meter bottleneck --profile xdcam422 --target /mnt/films --duration 20s")
+            .bad(
+                "meter bottleneck --duration 60",
+                "--duration: '60' is not a time such as 500ms, 2s or 1h",
+            ),
+    ]),
+};
+
 pub(super) const RUN: Command = Command {
     name: "run",
     about: "Read and write as so many players and cameras would, and count the frames that are late",

@@ -1,7 +1,7 @@
 //! Measuring disks from outside.
 
 use super::analysis::{AGENT, COMPARE, PROFILE_FROM};
-use super::measured::{CAPACITY, METHODS, RAMP, REPORT, RUN, TRANSFERS};
+use super::measured::{BOTTLENECK, CAPACITY, METHODS, RAMP, REPORT, RUN, TRANSFERS};
 use super::studies::STUDY;
 use super::{Command, Row, Value, json};
 
@@ -14,6 +14,7 @@ const METER: Command = Command {
     rows: &[],
     inner: &[
         CAPACITY,
+        BOTTLENECK,
         RUN,
         TRANSFERS,
         RAMP,

@@ -69,6 +69,26 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     assert_eq!((&few["streams"], &few["at_limit"]), (&2.into(), &true.into()));
 }
 
+/// With two streams at most no rung is at its end; how late this machine is says nothing here.
+#[test]
+fn the_ladder_goes_from_the_meter_alone_to_the_storage() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    let line = "meter bottleneck --profile audio-16ch --target films --size 2MiB --most 2 \
+                --duration 200ms --out way --json";
+    let run = room.run(line);
+    assert!([Some(0), Some(5)].contains(&run.code), "{}", run.err);
+    let said: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let rungs: Vec<&str> =
+        said["rungs"].as_array().unwrap().iter().map(|r| r["rung"].as_str().unwrap()).collect();
+    assert_eq!((rungs[0], *rungs.last().unwrap()), ("client", "cold"), "{said}");
+    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
+    let page = String::from_utf8(room.read("way/report.html")).unwrap();
+    assert!(page.contains("Streams held on each rung") && page.contains("Rung cold"));
+    let simulated = "meter bottleneck --profile audio-16ch --target sim:hdd-20tb";
+    room.fails(simulated, 2, "a simulated disk has no way to it");
+}
+
 /// How late this machine is says nothing here: a run that is not valid leaves as little.
 #[test]
 fn a_directory_is_left_as_it_was_and_a_file_is_only_read() {
