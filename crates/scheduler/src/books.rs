@@ -264,6 +264,7 @@ mod tests {
                 from_ms: 0,
                 kept_from_ms: 0,
                 slot: Duration::from_millis(500),
+                early: 0,
             };
             let mut books = DiskBooks::default();
             let pieces: Vec<PieceDue> = timing.pieces(curve, 0).collect();

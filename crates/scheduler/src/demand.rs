@@ -92,6 +92,9 @@ pub struct Timing {
     pub kept_from_ms: u32,
     /// The scheduling period.
     pub slot: Duration,
+    /// Slots by which pieces are due before the last that would do; not more than lie between
+    /// `origin` and the first deadline. Buffers are kept as if it were zero.
+    pub early: u32,
 }
 
 impl Timing {
@@ -103,15 +106,16 @@ impl Timing {
         self.origin + wait.min(self.horizon())
     }
 
-    /// The last slot that ends by the deadline.
+    /// The last slot that ends by the deadline, or so much earlier.
     pub fn due_slot(&self, due_ms: u32) -> SlotIndex {
-        SlotIndex(SlotIndex::at(self.deadline(due_ms), self.slot).0.saturating_sub(1))
+        let last = SlotIndex::at(self.deadline(due_ms), self.slot).0;
+        SlotIndex(last.saturating_sub(1 + u64::from(self.early)))
     }
 
     /// At the end of which slot the buffer of `piece` is let go if nobody came for it.
     pub fn release_slot(&self, curve: &Curve<'_>, piece: u32) -> SlotIndex {
         let next = piece.saturating_add(1).min(curve.pieces().saturating_sub(1)).max(piece);
-        self.kept().due_slot(curve.due(next)) + HOLD_SLOTS
+        Self { early: 0, ..self.kept() }.due_slot(curve.due(next)) + HOLD_SLOTS
     }
 
     // The same play-out if it starts as early as it may.
@@ -126,9 +130,10 @@ impl Timing {
         curve: Curve<'a>,
         first: u32,
     ) -> impl Iterator<Item = PieceDue> + use<'a> {
-        let mut walk = SlotWalk::new(*self);
+        let (early, walked) = (u64::from(self.early), Self { early: 0, ..*self });
+        let mut walk = SlotWalk::new(walked);
         // Usually the same walk.
-        let mut kept = (self.kept() != *self).then(|| SlotWalk::new(self.kept()));
+        let mut kept = (walked.kept() != walked).then(|| SlotWalk::new(walked.kept()));
         let end = curve.pieces();
         let mut next_due = walk.slot(curve.due(first));
         let mut left = curve.bytes.saturating_sub(u64::from(first) * u64::from(curve.piece));
@@ -146,6 +151,7 @@ impl Timing {
             let len = u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece);
             left -= u64::from(len);
             let transfer = one_transfer.unwrap_or_else(|| curve.transfer(piece));
+            let due = SlotIndex(due.0.saturating_sub(early));
             PieceDue { piece, due, release: next + HOLD_SLOTS, len, transfer }
         })
     }
@@ -434,6 +440,7 @@ mod tests {
             from_ms,
             kept_from_ms: from_ms,
             slot: SLOT,
+            early: 0,
         }
     }
 
@@ -475,6 +482,7 @@ mod tests {
             let from_ms = random.u32(0..20_000);
             let timing = Timing {
                 kept_from_ms: random.u32(0..=from_ms),
+                early: random.u32(0..3),
                 ..timing(random.u64(0..9999), from_ms)
             };
             let first = random.u32(0..curve.pieces());
@@ -485,6 +493,10 @@ mod tests {
                     (piece.due + 1).start(SLOT) <= timing.deadline(curve.due(piece.piece)),
                     "the due slot ends by the deadline; seed {seed}"
                 );
+                let late = Timing { early: 0, ..timing };
+                let due = late.due_slot(curve.due(piece.piece));
+                assert_eq!(piece.due + u64::from(timing.early), due, "seed {seed}");
+                assert_eq!(piece.release, late.release_slot(&curve, piece.piece), "seed {seed}");
             }
         }
     }

@@ -197,6 +197,7 @@ impl<'a> Stage<'a> {
             from_ms: 0,
             kept_from_ms: 0,
             slot: rehearsal.slot,
+            early: 0,
         };
         let policy = rehearsal.policy.policy();
         let before = self.result.streams;

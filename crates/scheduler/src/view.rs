@@ -199,6 +199,7 @@ mod tests {
         from_ms: 0,
         kept_from_ms: 0,
         slot: Duration::from_millis(500),
+        early: 0,
     };
 
     // Six groups of a second, of 150 bytes each; pieces of 100 bytes.

@@ -82,6 +82,7 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
             from_ms: 0,
             kept_from_ms: 0,
             slot: SLOT,
+            early: 0,
         };
         let curve = Curve { due, piece, bytes, transfer: &[u32::MAX] };
         timing.pieces(curve, 0).collect()

@@ -30,6 +30,8 @@ pub use ingest::{FileOutcome, IngestOptions, IngestReport, ingest, ingest_file};
 pub use pace::{FreePace, Pace, PaceGuard, Progress};
 pub use reader::TitleReader;
 pub use rebuild::RebuildReport;
-pub use record::{FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord};
+pub use record::{
+    Content, FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
+};
 pub use store::Store;
 pub use writer::TitleWriter;

@@ -2,6 +2,7 @@
 
 use device::DeviceKind;
 use media::TitleKind;
+use std::fmt;
 use std::time::Duration;
 use units::{ByteCount, Extent};
 use uuid::Uuid;
@@ -41,9 +42,41 @@ impl TitleRecord {
         self.tracks.iter().flat_map(|track| &track.extents).chain(&self.index).copied()
     }
 
+    /// What it holds, to be compared with others.
+    pub fn content(&self) -> Content {
+        Content {
+            file: self.kind == TitleKind::File,
+            duration: self.duration,
+            tracks: self.tracks.iter().map(|track| track.bytes).collect(),
+            index_bytes: self.index_bytes,
+            index_checksum: self.index_checksum,
+        }
+    }
+
     /// Chunks that it occupies.
     pub fn chunks(&self) -> u64 {
         self.extents().map(|extent| extent.chunks).sum()
+    }
+}
+
+/// What a title holds, whatever its name and its place: two that agree in this are copies.
+///
+/// Their indexes are the same byte for byte (CRC-32C), and an index has the checksum of every 64 KiB
+/// of every track, so that what is read of one copy is verified by the index of the other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Content {
+    file: bool,
+    duration: Duration,
+    tracks: Vec<u64>,
+    index_bytes: u64,
+    index_checksum: u32,
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes: u64 = self.tracks.iter().sum();
+        let (index, checksum) = (self.index_bytes, self.index_checksum);
+        write!(f, "{:x}-{bytes:x}-{index:x}-{checksum:08x}", self.duration.as_nanos())
     }
 }
 

@@ -102,6 +102,9 @@ fn argument(row: &'static Row) -> Arg {
             let negative = matches!(row.value, Value::Speed);
             arg.long(row.name).value_name(value_name(row.value)).allow_negative_numbers(negative)
         }
+        Shape::Options => {
+            arg.long(row.name).value_name(value_name(row.value)).action(ArgAction::Append)
+        }
         Shape::Switch => return arg.long(row.name).action(ArgAction::SetTrue),
     };
     if let Some(typed) = row.default {
@@ -277,7 +280,7 @@ impl Args<'_> {
         self.0.get_one::<T>(name).cloned()
     }
 
-    /// All values of a positional that may come more than once.
+    /// All values of what may come more than once.
     pub(crate) fn all<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Vec<T> {
         self.0.get_many::<T>(name).into_iter().flatten().cloned().collect()
     }

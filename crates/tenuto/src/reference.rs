@@ -52,6 +52,7 @@ fn usage(name: &str, command: &Command) -> String {
             Shape::Maybe => format!("[{}]", row.name),
             Shape::Many => format!("{}...", row.name),
             Shape::Option => format!("[--{} {}]", row.name, value_name(row.value)),
+            Shape::Options => format!("[--{} {}]...", row.name, value_name(row.value)),
             Shape::Switch => format!("[--{}]", row.name),
         });
     }
@@ -61,7 +62,7 @@ fn usage(name: &str, command: &Command) -> String {
 fn table_row(row: &Row) -> String {
     let name = match row.shape {
         Shape::Needed | Shape::Maybe | Shape::Many => row.name.to_owned(),
-        Shape::Option => format!("--{} {}", row.name, value_name(row.value)),
+        Shape::Option | Shape::Options => format!("--{} {}", row.name, value_name(row.value)),
         Shape::Switch => format!("--{}", row.name),
     };
     let default = match row.default {

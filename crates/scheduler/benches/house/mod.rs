@@ -109,6 +109,7 @@ fn timing(at: u64) -> Timing {
         from_ms: 0,
         kept_from_ms: 0,
         slot: SLOT,
+        early: 0,
     }
 }
 

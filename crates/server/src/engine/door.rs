@@ -219,7 +219,7 @@ impl Engine {
 
     pub(super) fn timing(&self, origin: Moment, from_ms: u32) -> Timing {
         let (startup, slot) = (self.config.startup, self.config.slot);
-        Timing { origin, startup, from_ms, kept_from_ms: from_ms, slot }
+        Timing { origin, startup, from_ms, kept_from_ms: from_ms, slot, early: 0 }
     }
 
     // Fits? Fills in what the simpler policies want to know of each stream.

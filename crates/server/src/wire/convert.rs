@@ -40,6 +40,8 @@ impl From<&store::TitleRecord> for Title {
             bit_rate: BitRate::of(ByteCount(record.bytes), record.duration).0,
             tracks: record.tracks.len(),
             created: record.created,
+            content: record.content().to_string(),
+            copies: None,
             hls: None,
             mp4: None,
         }

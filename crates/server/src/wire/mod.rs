@@ -58,6 +58,12 @@ pub struct Title {
     pub tracks: usize,
     /// When it was taken in.
     pub created: u64,
+    /// Titles in which this is the same hold the same: under the same name they are copies.
+    #[serde(default)]
+    pub content: String,
+    /// In how many stores of a server it is; absent in lists made without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<usize>,
     /// Where to play it, relative to the server; absent in lists made without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hls: Option<String>,

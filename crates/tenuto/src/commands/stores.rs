@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use server::control::{Reply, Request};
 use server::wire;
+use std::path::{Path, PathBuf};
 use store::{FormatOptions, Store, StoreError};
 use units::{BitRate, ByteCount};
 
@@ -33,14 +34,33 @@ pub(crate) fn format(args: &Args<'_>) -> Result<(), Failure> {
 }
 
 pub(crate) fn ls(args: &Args<'_>) -> Result<(), Failure> {
-    let Reply::Titles(titles) = ask(&args.path("STORE"), &Request::Ls)? else { strange() };
+    let stores: Vec<PathBuf> = args.all("STORE");
+    let several = stores.len() > 1;
+    let mut titles: Vec<Listed> = Vec::new();
+    for store in &stores {
+        let Reply::Titles(here) = ask(store, &Request::Ls)? else { strange() };
+        for title in here {
+            let alike =
+                |l: &&mut Listed| l.title.name == title.name && l.title.content == title.content;
+            match titles.iter_mut().find(alike) {
+                Some(listed) => listed.stores.push(store.clone()),
+                None => titles.push(Listed { title, stores: vec![store.clone()] }),
+            }
+        }
+    }
+    titles.sort_by(|a, b| a.title.name.cmp(&b.title.name));
     if args.has("json") {
-        out::print_json(&Titles { titles: &titles });
+        if !several {
+            titles.iter_mut().for_each(|listed| listed.stores.clear());
+        }
+        out::print_json(&json!({ "titles": titles }));
     } else if args.has("long") {
-        let mut table =
-            Table::new(&["title", "kind", ">length", ">rate", ">size", ">tracks", "since (UTC)"]);
-        for title in &titles {
-            table.row(vec![
+        let mut heads =
+            vec!["title", "kind", ">length", ">rate", ">size", ">tracks", "since (UTC)"];
+        heads.extend(several.then_some("stores"));
+        let mut table = Table::new(&heads);
+        for Listed { title, stores } in &titles {
+            let mut row = vec![
                 title.name.clone(),
                 title.kind.clone(),
                 show::length(title.duration),
@@ -48,18 +68,28 @@ pub(crate) fn ls(args: &Args<'_>) -> Result<(), Failure> {
                 ByteCount(title.bytes).to_string(),
                 title.tracks.to_string(),
                 show::moment(title.created),
-            ]);
+            ];
+            if several {
+                let stores = stores.iter().map(|store| store.display().to_string());
+                row.push(stores.collect::<Vec<_>>().join(", "));
+            }
+            table.row(row);
         }
         out::print(&table.show());
     } else {
-        out::print(&titles.iter().map(|title| title.name.clone() + "\n").collect::<String>());
+        let names = titles.iter().map(|listed| listed.title.name.clone() + "\n");
+        out::print(&names.collect::<String>());
     }
     Ok(())
 }
 
+/// A title, and the stores that have it.
 #[derive(Serialize)]
-struct Titles<'a> {
-    titles: &'a [wire::Title],
+struct Listed {
+    #[serde(flatten)]
+    title: wire::Title,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stores: Vec<PathBuf>,
 }
 
 pub(crate) fn info(args: &Args<'_>) -> Result<(), Failure> {
@@ -166,29 +196,61 @@ fn extents(extents: &[wire::Extent]) -> String {
 }
 
 pub(crate) fn rm(args: &Args<'_>) -> Result<(), Failure> {
-    let title = args.text("TITLE");
-    let Reply::Removed { title, in_use } = ask(&args.path("STORE"), &Request::Rm { title })? else {
-        strange()
-    };
-    if args.has("json") {
-        out::print_json(&Removed { title: &title, in_use });
-    } else {
-        let later = if in_use { ", free when its last viewer has left" } else { "" };
-        let size = ByteCount(title.bytes);
-        out::print(&format!("removed '{}' ({size}{later})\n", title.name));
+    let request = Request::Rm { title: args.text("TITLE") };
+    let mut removed = Vec::new();
+    let failed = in_each(args, |store| {
+        let Reply::Removed { title, in_use } = ask(store, &request)? else { strange() };
+        if !args.has("json") {
+            let later = if in_use { ", free when its last viewer has left" } else { "" };
+            let (size, place) = (ByteCount(title.bytes), among(args, store));
+            out::print(&format!("removed '{}'{place} ({size}{later})\n", title.name));
+        }
+        removed.push((store.to_owned(), title, in_use));
+        Ok(())
+    });
+    if args.has("json") && !removed.is_empty() {
+        let all = removed.iter().map(
+            |(store, title, in_use)| json!({ "store": store, "title": title, "in_use": in_use }),
+        );
+        let (_, title, in_use) = &removed[0];
+        let one = json!({ "title": title, "in_use": in_use });
+        let stores = json!({ "stores": all.collect::<Vec<_>>() });
+        out::print_json(if args.all::<PathBuf>("also").is_empty() { &one } else { &stores });
     }
-    Ok(())
+    failed
 }
 
-#[derive(Serialize)]
-struct Removed<'a> {
-    title: &'a wire::Title,
-    in_use: bool,
+/// Does the same in STORE and in every --also. One that fails does not stop the others; the first
+/// reason is given back, the later ones are told.
+fn in_each(
+    args: &Args<'_>,
+    mut what: impl FnMut(&Path) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let also: Vec<PathBuf> = args.all("also");
+    let mut first = Ok(());
+    for store in std::iter::once(args.path("STORE")).chain(also.iter().cloned()) {
+        let Err(mut failure) = what(&store) else { continue };
+        if !also.is_empty() {
+            failure.sentence = format!("{}: {}", store.display(), failure.sentence);
+        }
+        match first {
+            Ok(()) => first = Err(failure),
+            Err(_) => out::complain(&failure),
+        }
+    }
+    first
+}
+
+/// Says in which store, where there are several.
+fn among(args: &Args<'_>, store: &Path) -> String {
+    let several = !args.all::<PathBuf>("also").is_empty();
+    if several { format!(" from {}", store.display()) } else { String::new() }
 }
 
 pub(crate) fn rename(args: &Args<'_>) -> Result<(), Failure> {
     let (old, new) = (args.text("OLD"), args.text("NEW"));
-    ask(&args.path("STORE"), &Request::Rename { old: old.clone(), new: new.clone() })?;
+    let request = Request::Rename { old: old.clone(), new: new.clone() };
+    in_each(args, |store| ask(store, &request).map(|_| ()))?;
     if args.has("json") {
         out::print_json(&json!({ "old": old, "new": new }));
     } else {

@@ -6,6 +6,7 @@ use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out;
 use crate::show;
+use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
 use std::path::{Path, PathBuf};
@@ -23,23 +24,108 @@ pub(crate) fn ingest(args: &Args<'_>) -> Result<(), Failure> {
         return Err(Failure::usage("--renditions needs a file for each, at least two")
             .hint("name the film in its other sizes, too"));
     }
-    let request = Request::Ingest {
-        files: given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?,
+    let files: Vec<PathBuf> = given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?;
+    let request = |files: Vec<PathBuf>| Request::Ingest {
+        files,
         as_file: args.text("as") == "file",
-        title,
+        title: title.clone(),
         allow_damaged: args.has("allow-damaged"),
         renditions,
     };
-    let Reply::Ingest(report) = ask(&args.path("STORE"), &request)? else { strange() };
-    if args.has("json") {
-        out::print_json(&report);
-    } else {
-        report.files.iter().for_each(tell);
+    let Reply::Ingest(first) = ask(&args.path("STORE"), &request(files.clone()))? else {
+        strange()
+    };
+    if !args.has("json") {
+        first.files.iter().for_each(tell);
     }
-    match report.files.iter().find_map(|file| file.error.as_ref()) {
-        None => Ok(()),
-        // In words they have been told above, file by file.
-        Some(_) => Err(Failure::reported(Code::Failed)),
+    let taken = |file: &&PathBuf| first.files.iter().any(|f| f.title.is_some() && f.file == **file);
+    let taken: Vec<PathBuf> = match renditions {
+        true if first.files.iter().any(|file| file.title.is_some()) => files,
+        true => Vec::new(),
+        false => files.iter().filter(taken).cloned().collect(),
+    };
+    let mut copies = Vec::new();
+    for store in args.all::<PathBuf>("also") {
+        let files = if taken.is_empty() {
+            Vec::new()
+        } else {
+            copy_into(&store, &request(taken.clone()), &first)
+        };
+        if !args.has("json") {
+            files.iter().for_each(|file| tell_copy(&store, file));
+        }
+        copies.push(Copies { store, files });
+    }
+    let copied = copies.iter().flat_map(|copies| &copies.files);
+    let failed = first.files.iter().chain(copied).any(|file| file.error.is_some());
+    if args.has("json") {
+        out::print_json(&Ingested { files: &first.files, copies: &copies });
+    }
+    // In words they have been told above, file by file.
+    if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) }
+}
+
+/// What `ingest` did.
+#[derive(Serialize)]
+struct Ingested<'a> {
+    files: &'a [wire::IngestedFile],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    copies: &'a [Copies],
+}
+
+/// What became of copies in one more store.
+#[derive(Serialize)]
+struct Copies {
+    store: PathBuf,
+    files: Vec<wire::IngestedFile>,
+}
+
+/// Takes the same in once more. A copy that is not what the first is does not stay.
+fn copy_into(
+    store: &Path,
+    request: &Request,
+    first: &wire::IngestReport,
+) -> Vec<wire::IngestedFile> {
+    let titles = first.files.iter().filter(|file| file.title.is_some());
+    let failed = |file: &wire::IngestedFile, code: &str, message: String| wire::IngestedFile {
+        title: None,
+        error: Some(wire::Failure { code: code.to_owned(), message }),
+        ..file.clone()
+    };
+    let mut report = match ask(store, request) {
+        Ok(Reply::Ingest(report)) => report,
+        Ok(_) => strange(),
+        Err(failure) => {
+            let all = titles.map(|file| failed(file, "store", failure.sentence.clone()));
+            return all.collect();
+        }
+    };
+    for (copy, original) in report.files.iter_mut().zip(titles) {
+        let (Some(title), Some(wanted)) = (&copy.title, &original.title) else { continue };
+        if title.content != wanted.content {
+            let name = &title.name;
+            let why = format!(
+                "'{name}' did not become the same title there: the file has changed in between; \
+                 take it in anew"
+            );
+            // If that fails too, the title is there to be seen, and is no copy of anything.
+            let _ = ask(store, &Request::Rm { title: name.clone() });
+            *copy = failed(copy, "differs", why);
+        }
+    }
+    report.files
+}
+
+fn tell_copy(store: &Path, file: &wire::IngestedFile) {
+    let store = store.display();
+    if let Some(title) = &file.title {
+        out::print(&format!("'{}' is in {store}, too\n", title.name));
+    }
+    if let Some(error) = &file.error {
+        let sentence = format!("no copy in {store}: {}", error.message);
+        let hint =
+            "what went into the other stores stays there; take it in here once this is mended";
+        out::complain(&Failure::new(sentence).hint(hint));
     }
 }
 

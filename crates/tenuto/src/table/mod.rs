@@ -84,6 +84,8 @@ pub(crate) enum Shape {
     Many,
     /// `--name VALUE`.
     Option,
+    /// `--name VALUE`, as often as wanted.
+    Options,
     /// `--name`.
     Switch,
 }
@@ -136,6 +138,10 @@ impl Row {
 
     const fn option(name: &'static str, value: Value, about: &'static str) -> Self {
         Self::new(name, Shape::Option, value, about)
+    }
+
+    const fn options(name: &'static str, value: Value, about: &'static str) -> Self {
+        Self::new(name, Shape::Options, value, about)
     }
 
     const fn switch(name: &'static str, about: &'static str) -> Self {

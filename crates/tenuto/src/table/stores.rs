@@ -4,6 +4,9 @@ use super::{Command, Row, Value, json};
 
 const STORE: Row = Row::needed("STORE", Value::Path, "The store: a file or a block device");
 
+/// For what is done in several stores at once.
+const ALSO: Row = Row::options("also", Value::Path, "Another store to do the same in");
+
 pub(super) const COMMANDS: &[Command] = &[FORMAT, INGEST, LS, INFO, EXPORT, RM, RENAME, CHECK];
 
 const FORMAT: Command = Command {
@@ -58,10 +61,21 @@ Copies films into the store without encoding them anew: FFmpeg's programs read a
 Tenuto keeps the video and audio tracks frame by frame. Nothing appears in the store until all of \
 a title is safely on disk; an interrupted ingest leaves no trace.
 
-A file that cannot be taken in is named with the reason and does not stop the others.",
+A file that cannot be taken in is named with the reason and does not stop the others.
+
+With --also the same title goes into other stores, too, best on other disks: a server of all of them \
+plays each title from whichever has the most room, and goes on with another copy when a disk is \
+lost.",
     inner: &[],
     rows: &[
         STORE.example("ingest film.store film.mkv").bad("ingest", "STORE and FILE are missing"),
+        ALSO.long(
+            "May be given several times. Each copy is compared with the first. A store in which \
+             there is no room, or that fails, is named, and what went into the others stays \
+             there.",
+        )
+        .example("ingest film.store film.mkv --also other.store --also third.store")
+        .bad("ingest film.store film.mkv --also", "--also needs a value"),
         Row::many("FILE", Value::Path, "Files to take in")
             .example("ingest film.store one.mkv two.mov")
             .bad("ingest film.store", "FILE is missing"),
@@ -103,10 +117,14 @@ const KINDS: &[(&str, &str)] = &[
 const LS: Command = Command {
     name: "ls",
     about: "List the titles of a store",
-    long: "Lists titles by name.",
+    long: "\
+Lists titles by name. Of several stores, titles that hold the same under the same name are copies of \
+one, and listed once, with the stores that have them.",
     inner: &[],
     rows: &[
-        STORE.example("ls film.store").bad("ls", "STORE is missing"),
+        Row::many("STORE", Value::Path, "The stores: files or block devices")
+            .example("ls film.store other.store")
+            .bad("ls", "STORE is missing"),
         Row::switch("long", "Show size, play-out time, rate, tracks and date")
             .example("ls film.store --long")
             .bad("ls film.store --longer", "unknown option '--longer'"),
@@ -168,6 +186,11 @@ its space is free after the last one.",
         Row::needed("TITLE", Value::Text, "The title's name")
             .example("rm film.store Nosferatu")
             .bad("rm film.store", "TITLE is missing"),
+        ALSO.long(
+            "May be given several times. A store that fails is named and does not stop the others.",
+        )
+        .example("rm film.store Nosferatu --also other.store")
+        .bad("rm film.store Nosferatu --also", "--also needs a value"),
         json("rm film.store Nosferatu --json", "rm film.store Nosferatu --json=x"),
     ],
 };
@@ -187,6 +210,12 @@ const RENAME: Command = Command {
         Row::needed("NEW", Value::Text, "The name it gets")
             .example("rename film.store Nosferatu Orlok")
             .bad("rename film.store Nosferatu", "NEW is missing"),
+        ALSO.long(
+            "May be given several times. Copies are copies only under the same name: rename all of \
+             them.",
+        )
+        .example("rename film.store Nosferatu Orlok --also other.store")
+        .bad("rename film.store Nosferatu Orlok --also", "--also needs a value"),
         json("rename film.store Nosferatu Orlok --json", "rename a b c --json=x"),
     ],
 };

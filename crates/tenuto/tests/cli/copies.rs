@@ -1,0 +1,51 @@
+//! One title in two stores.
+
+use crate::program::Room;
+use serde_json::{Value, json};
+
+#[test]
+fn a_title_goes_into_several_stores_and_out_of_them() {
+    let room = Room::with_store();
+    room.ok("format b.store --size 64MiB --chunk 256KiB");
+    room.film("film.mkv");
+    let report = room.json("ingest a.store film.mkv --also b.store");
+    let (one, other) = (&report["files"][0]["title"], &report["copies"][0]["files"][0]["title"]);
+    assert_eq!(one["content"], other["content"], "the same, whatever the chunk");
+    assert!(one["content"].as_str().is_some_and(|content| content.len() > 20));
+    assert_eq!(room.ok("ls a.store b.store"), "film\n");
+    let listed = room.json("ls a.store b.store");
+    assert_eq!(listed["titles"][0]["stores"], json!(["a.store", "b.store"]));
+    assert!(room.ok("ls a.store b.store --long").contains("a.store, b.store"));
+
+    room.ok("rename b.store film other");
+    assert_eq!(room.ok("ls a.store b.store"), "film\nother\n", "copies have one name");
+    room.ok("rename b.store other film");
+    room.ok("rename a.store film feature --also b.store");
+    let gone = room.json("rm a.store feature --also b.store");
+    assert_eq!(gone["stores"].as_array().map(Vec::len), Some(2));
+    assert_eq!(room.ok("ls a.store b.store"), "");
+    room.write("words.txt", "alike but for the name\n");
+    room.ok("ingest a.store words.txt --as file --title words");
+    room.write("words.txt", "something else\n");
+    room.ok("ingest b.store words.txt --as file --title words");
+    assert_eq!(room.ok("ls a.store b.store"), "words\nwords\n", "one name, two titles");
+    room.fails("rm a.store nothing --also b.store", 1, "there is no title 'nothing'");
+}
+
+#[test]
+fn a_store_without_room_is_named_and_the_others_keep_what_they_have() {
+    let room = Room::with_store();
+    room.ok("format small.store --size 16MiB");
+    room.write("data.bin", vec![7; 20 << 20]);
+    let run = room.run("ingest a.store data.bin --as file --also small.store");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.err.contains("no copy in small.store: "), "{}", run.err);
+    assert!(run.err.contains("what went into the other stores stays there"), "{}", run.err);
+    assert_eq!(room.ok("ls a.store"), "data\n");
+    assert_eq!(room.ok("ls small.store"), "");
+    let run = room.run("ingest a.store data.bin --as file --title again --also absent --json");
+    let report: Value = serde_json::from_str(&run.out).expect(&run.err);
+    assert_eq!(run.code, Some(1));
+    assert_eq!(report["files"][0]["error"], Value::Null);
+    assert_eq!(report["copies"][0]["files"][0]["error"]["code"], json!("store"));
+}
