@@ -291,8 +291,18 @@ fn open_file(
         flags |= OFlags::EXCL;
     }
     let open = |flags: OFlags| {
-        let flags = i32::try_from(flags.bits()).expect("open flags are an int");
-        File::options().read(true).write(options.write).custom_flags(flags).open(path)
+        let bits = i32::try_from(flags.bits()).expect("open flags are an int");
+        let open = || File::options().read(true).write(options.write).custom_flags(bits).open(path);
+        let mut opened = open();
+        for _ in 0..LOCK_TRIES {
+            let busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
+            if !flags.contains(OFlags::EXCL) || !opened.as_ref().is_err_and(busy) {
+                break;
+            }
+            std::thread::sleep(LOCK_PAUSE);
+            opened = open();
+        }
+        opened
     };
     let opened = if options.direct {
         match open(flags | OFlags::DIRECT) {
@@ -310,8 +320,8 @@ fn open_file(
     })
 }
 
-/// Takes the lock. Waits a moment for it: the rings of a process that was killed keep its files
-/// open until the kernel has taken them down, a little after the process is gone.
+/// Takes the lock. Waits a moment for it, as for a device of one's own: the rings of a process keep
+/// its files open until the kernel has taken them down, a little after the process is gone.
 pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
     let mut result = file.try_lock();
     for _ in 0..LOCK_TRIES {

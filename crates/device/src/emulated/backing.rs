@@ -85,7 +85,9 @@ impl Backing {
 fn usable(about: &Metadata, size: ByteCount) -> Result<(), String> {
     if about.len() < size.0 {
         let has = ByteCount(about.len());
-        return Err(format!("it has {has} and {size} are asked for; say a smaller --size"));
+        return Err(format!(
+            "it has {has} and {size} are asked for; take a larger file or a smaller disk"
+        ));
     }
     let allocated = about.blocks().saturating_mul(512);
     if allocated < size.0 {

@@ -105,8 +105,8 @@ impl EmulatedDisk {
         let at = options.at.clone().unwrap_or_else(|| Self::folder_of(&options.backing));
         let at = canonical(&at)?;
         let left_over = clear_left_over(&at)?;
-        if left_over {
-            notes.push(format!("took down what a dead process had left at {}", at.display()));
+        if let Some(note) = &left_over {
+            notes.push(note.clone());
         }
         let existed = folder_is_free(&at)?;
         let backing = Backing::open(&options.backing, options.size, model)?;
@@ -120,7 +120,7 @@ impl EmulatedDisk {
         let mut disk = Self {
             model,
             at,
-            made_folder: !existed || left_over,
+            made_folder: !existed || left_over.is_some(),
             drive,
             thread: None,
             session: None,
@@ -343,18 +343,25 @@ fn canonical(at: &Path) -> Result<PathBuf, DeviceError> {
     }
 }
 
-/// Takes down the mount of a process that was killed: it answers nobody any more.
-fn clear_left_over(at: &Path) -> Result<bool, DeviceError> {
+/// Takes down the mount of a process that was killed: it answers nobody any more. Says so.
+fn clear_left_over(at: &Path) -> Result<Option<String>, DeviceError> {
     let mounted = mounts::all().unwrap_or_default();
     let Some(there) = mounted.iter().rev().find(|mounted| mounted.at == at) else {
-        return Ok(false);
+        return Ok(None);
     };
-    let dead = fs::metadata(at).is_err_and(|error| {
+    // Asked for its content: what is known of the folder itself the kernel says by heart.
+    let dead = fs::read_dir(at).is_err_and(|error| {
         Errno::from_io_error(&error).is_some_and(|e| e == Errno::NOTCONN || e == Errno::CONNABORTED)
     });
     if there.source == Path::new(NAME) && dead {
+        let mut note = format!("took down what a dead process had left at {}", at.display());
+        for on_it in mounts::by_loop_on(&at.join(files::DISK), &mounted) {
+            let on_it = on_it.at.display();
+            note +=
+                &format!("; {on_it} is still mounted from it: take it down with `umount {on_it}`");
+        }
         mounts::let_go(at);
-        return Ok(true);
+        return Ok(Some(note));
     }
     let by = "something is mounted there; if it is an emulated disk that still runs, stop that one";
     Err(DeviceError::InUse { path: at.to_owned(), by })

@@ -43,6 +43,20 @@ pub(super) fn let_go(at: &Path) {
     let _ = unmount(at, UnmountFlags::DETACH);
 }
 
+/// Those of these that are mounted from a loop device on this file, which need not answer.
+pub(super) fn by_loop_on<'a>(
+    file: &'a Path,
+    mounted: &'a [Mounted],
+) -> impl Iterator<Item = &'a Mounted> {
+    let is_on_it = move |mounted: &&Mounted| {
+        let name = mounted.source.file_name().unwrap_or_default();
+        let backing = Path::new("/sys/block").join(name).join("loop/backing_file");
+        mounted.source.starts_with("/dev")
+            && std::fs::read_to_string(backing).is_ok_and(|said| Path::new(said.trim_end()) == file)
+    };
+    mounted.iter().filter(is_on_it)
+}
+
 /// ```text
 /// 36 35 98:0 /root /at rw,noatime shared:1 - kind source options
 /// ```
