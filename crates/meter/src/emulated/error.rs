@@ -3,6 +3,7 @@
 use device::DeviceError;
 use std::io;
 use std::path::PathBuf;
+use units::ByteCount;
 
 /// See the head of this file.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,18 @@ pub enum EmulatedError {
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,
+    },
+    /// More is to be read of a stream's file than it has.
+    #[error(
+        "{rounds} rounds of {block} are not from 1 byte to the {file} of a stream's file; ask for fewer or smaller ones"
+    )]
+    TooMuch {
+        /// Read in a round.
+        block: ByteCount,
+        /// As asked for.
+        rounds: u32,
+        /// What a file has.
+        file: ByteCount,
     },
     /// Somebody asked it to stop.
     #[error("interrupted")]

@@ -16,29 +16,37 @@ mod alderman_table1;
 mod bench;
 mod error;
 mod file_system;
+mod filled;
 mod ways;
 
 pub use bench::{MB, MPEG1};
 pub use error::EmulatedError;
 pub use file_system::{FileSystem, Mounted};
 
-use crate::report::Report;
+use crate::report::{Cell, Report};
 use bench::Bench;
+use device::DiskStatistics;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use units::ByteCount;
 
 /// How it is made again.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
-    /// Holds the disk's bytes, 9.1 GB. Made and removed again if it is not there; overwritten if it
+    /// Holds the disk's bytes. Made and removed again if it is not there; overwritten if it
     /// is.
     pub backing: PathBuf,
+    /// How large the disk is; by default as the model, 9.1 GB. On a smaller one the arm moves as far
+    /// from its first to its last byte, and files are as much smaller.
+    pub size: Option<ByteCount>,
     /// On what.
     pub systems: Vec<System>,
     /// Of each attempt; the paper has 100.
     pub rounds: u32,
+    /// What a stream reads in a round; the paper has 1 MB and 512 KB.
+    pub block: ByteCount,
     /// How many times as fast as the model.
     pub speed: u32,
 }
@@ -110,21 +118,61 @@ pub struct Progress<'a> {
 pub struct Reproduction {
     /// As typed: `alderman-table1`.
     pub name: &'static str,
-    /// How many ways are tried with these options, each in a few attempts.
-    ways: fn(&EmulatedOptions) -> u32,
-    run: fn(&mut Bench<'_>) -> Result<Report, EmulatedError>,
+    cost: fn(&EmulatedOptions) -> Cost,
+    run: fn(&mut Bench<'_>) -> Result<Made, EmulatedError>,
+}
+
+/// What it takes.
+struct Cost {
+    /// Ways that are tried.
+    ways: u32,
+    /// Rounds of all of their attempts, about.
+    rounds: u32,
+    /// Systems that are read one megabyte after another.
+    sequential: u32,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Made {
+    /// All of it, or what was found until it ended.
+    pub report: Report,
+    /// Why it ended early, if it did.
+    pub ended: Option<EmulatedError>,
+}
+
+impl Made {
+    /// What was found is told even if something failed then; if nothing was, that is all there is.
+    fn of(
+        bench: &Bench<'_>,
+        report: Report,
+        done: Result<(), EmulatedError>,
+    ) -> Result<Self, EmulatedError> {
+        // Who interrupts this ends the programs that it runs, too.
+        let ended = done.err().map(|error| bench.still().err().unwrap_or(error));
+        if report.tables.iter().all(|table| table.rows.is_empty())
+            && let Some(error) = ended
+        {
+            return Err(error);
+        }
+        let mut report = report;
+        if ended.is_some() {
+            report.notes.insert(0, "It ended early: these are the rows until then.".to_owned());
+        }
+        Ok(Self { report, ended })
+    }
 }
 
 /// All there are.
 pub const ALL: [Reproduction; 2] = [
     Reproduction {
         name: "alderman-table1",
-        ways: alderman_table1::ways,
+        cost: alderman_table1::cost,
         run: alderman_table1::run,
     },
     Reproduction {
         name: "alderman-rounds",
-        ways: alderman_rounds::ways,
+        cost: alderman_rounds::cost,
         run: alderman_rounds::run,
     },
 ];
@@ -137,30 +185,73 @@ impl Reproduction {
 
     /// About how long it will take.
     pub fn takes(&self, options: &EmulatedOptions) -> Duration {
-        let round = MB.time_at(MPEG1) / options.speed.max(1);
-        let attempts = round * options.rounds.max(1) * ATTEMPTS / 10;
+        let Cost { rounds, sequential, .. } = (self.cost)(options);
+        let rounds = options.block.time_at(MPEG1) * rounds;
         let fills = FILL * u32::try_from(options.file_systems().count()).unwrap_or(1);
-        attempts * (self.ways)(options) + fills
+        (rounds + SEQUENTIAL * sequential) / options.speed.max(1) + fills
     }
 
     /// Makes it again, until done or told to stop.
     ///
     /// # Errors
-    /// What is missing or failed; or told to stop before anything was found. Nothing is left
+    /// What is missing or failed, or told to stop, before anything was found. Nothing is left
     /// behind.
     pub fn run(
         &self,
         options: &EmulatedOptions,
         progress: &mut dyn FnMut(Progress<'_>),
         stop: &AtomicBool,
-    ) -> Result<Report, EmulatedError> {
-        let mut bench = Bench::start(options, (self.ways)(options), progress, stop)?;
+    ) -> Result<Made, EmulatedError> {
+        let file = filled::file_of(options.size.unwrap_or(THEIR_DISK));
+        let (block, rounds) = (options.block, options.rounds);
+        if block == ByteCount::ZERO || block.0.saturating_mul(rounds.into()) > file.0 {
+            return Err(EmulatedError::TooMuch { block, rounds, file });
+        }
+        let ways = (self.cost)(options).ways;
+        let mut bench = Bench::start(options, ways, progress, stop)?;
         (self.run)(&mut bench)
     }
 }
 
-/// Whole attempts that a search takes, in tenths: two that hold, and a few that are broken off.
-const ATTEMPTS: u32 = 30;
+/// What must be known of the emulation to believe what was measured on it.
+fn lateness(bench: &Bench<'_>) -> Vec<String> {
+    let mut notes = vec![format!(
+        "'late' is how much later than the model says the emulation itself answered, in the disk's \
+         time; the longest of all was {:.1} ms. A read of 1 MB takes the disk some 80 ms.",
+        bench.longest_late().as_secs_f64() * 1e3,
+    )];
+    if let Some(why) = bench.not_in_real_time() {
+        notes.push(format!(
+            "Its timer was not run before other programs ({why}), so that what is late above \
+             depends on what else the machine did."
+        ));
+    }
+    notes
+}
+
+fn p99_ms(disk: &DiskStatistics) -> Cell {
+    Cell::Number(disk.late_p99.as_secs_f64() * 1e3, 1)
+}
+
+/// The paper's numbers are for its block only.
+fn papers(options: &EmulatedOptions, numbers: [Option<u64>; 2]) -> [Cell; 2] {
+    numbers.map(|number| number.filter(|_| options.block == MB).into())
+}
+
+/// The paper's sizes are round numbers of ten.
+fn decimal(size: ByteCount) -> String {
+    if size.0.is_multiple_of(MB.0) {
+        format!("{} MB", size.0 / MB.0)
+    } else {
+        format!("{} KB", size.0 / 1000)
+    }
+}
+
+/// As large as the model.
+const THEIR_DISK: ByteCount = ByteCount(9_105_018_880);
 
 /// Of a file system: 8.6 GB at some hundred megabytes a second.
 const FILL: Duration = Duration::from_secs(40);
+
+/// 800 MB at the disk's mean rate.
+const SEQUENTIAL: Duration = Duration::from_secs(63);

@@ -1,8 +1,45 @@
 //! The ways of reading that are compared, with what the paper counted by them.
 
-use super::bench::{AtOnce, SEED, Way};
+use super::bench::SEED;
 use crate::rounds::Order;
 use device::Method;
+
+/// How a round's blocks are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// For tables.
+    pub(super) name: &'static str,
+    pub(super) method: Method,
+    pub(super) order: Order,
+    pub(super) at_once: AtOnce,
+    /// Of a file system; `None`: the kernel's own.
+    pub(super) read_ahead_kib: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AtOnce {
+    Few(u32),
+    All,
+}
+
+impl AtOnce {
+    pub(super) fn of(self, streams: u32) -> u32 {
+        match self {
+            Self::Few(few) => few.min(streams),
+            Self::All => streams,
+        }
+    }
+}
+
+impl Way {
+    /// So many at once, if that does not depend on the streams.
+    pub(super) fn few(&self) -> Option<u32> {
+        match self.at_once {
+            AtOnce::Few(few) => Some(few),
+            AtOnce::All => None,
+        }
+    }
+}
 
 /// A way, and the paper's streams by it on Solaris and FreeBSD.
 pub(super) type Row = (Way, Option<u64>, Option<u64>);

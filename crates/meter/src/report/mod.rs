@@ -6,7 +6,9 @@
 mod findings;
 mod page;
 mod plot;
+mod rounds;
 
 pub use findings::{Cell, Figure, Report, Table};
 pub use page::{Block, Page};
 pub use plot::{Plot, PlotError, Series, Shape, shares};
+pub use rounds::{rounds_chart, spread_chart};

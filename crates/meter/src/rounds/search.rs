@@ -8,6 +8,8 @@ use super::Outcome;
 pub struct Capacity {
     /// So many are held.
     pub most: u32,
+    /// What came of them; `None` if not a single one is held.
+    pub held: Option<Outcome>,
     /// What came of one more.
     pub failing: Outcome,
 }
@@ -21,21 +23,23 @@ pub fn most_streams<E>(
 ) -> Result<Capacity, E> {
     let mut streams = about.max(1);
     let mut outcome = attempt(streams)?;
+    let mut held = None;
     if holds(&outcome) {
         while holds(&outcome) {
             streams += 1;
-            outcome = attempt(streams)?;
+            held = Some(std::mem::replace(&mut outcome, attempt(streams)?));
         }
-        return Ok(Capacity { most: streams - 1, failing: outcome });
+        return Ok(Capacity { most: streams - 1, held, failing: outcome });
     }
     while streams > 1 {
         let fewer = attempt(streams - 1)?;
         if holds(&fewer) {
+            held = Some(fewer);
             break;
         }
         (streams, outcome) = (streams - 1, fewer);
     }
-    Ok(Capacity { most: streams - 1, failing: outcome })
+    Ok(Capacity { most: streams - 1, held, failing: outcome })
 }
 
 /// As [`most_streams`], in fewer attempts: takes what holds some streams to hold fewer. From
@@ -49,34 +53,29 @@ pub fn most_streams_by_halves<E>(
     mut attempt: impl FnMut(u32) -> Result<Outcome, E>,
 ) -> Result<Capacity, E> {
     let limit = limit.max(1);
-    let (mut most, mut failing) = (0, None::<(u32, Outcome)>);
+    let (mut held, mut failing) = (None::<(u32, Outcome)>, None::<(u32, Outcome)>);
     let (mut streams, mut step) = (about.clamp(1, limit), 1);
     loop {
         let outcome = attempt(streams)?;
+        // How far it is from full, or over, says where to look, if that is far.
+        step = step.max(streams.abs_diff(outcome.streams_by_the_mean()));
         if holds(&outcome) {
-            most = streams;
-            if most == limit {
-                return Ok(Capacity { most, failing: outcome });
+            if streams == limit {
+                return Ok(Capacity { most: limit, held: Some(outcome.clone()), failing: outcome });
             }
+            held = Some((streams, outcome));
         } else {
-            // How far it fell short says where to look, if that is far.
-            let times = outcome.round_times();
-            let part = outcome.deadline.as_secs_f64() / times.mean.max(f64::MIN_POSITIVE);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a part of few streams"
-            )]
-            let fit = (f64::from(streams) * part.min(1.0)) as u32;
-            step = step.max(streams.saturating_sub(fit));
             failing = Some((streams, outcome));
         }
+        let most = held.as_ref().map_or(0, |(most, _)| *most);
         match failing {
-            Some((least, failing)) if least == most + 1 => return Ok(Capacity { most, failing }),
+            Some((least, failing)) if least == most + 1 => {
+                return Ok(Capacity { most, held: held.map(|(_, outcome)| outcome), failing });
+            }
             Some((least, _)) if most > 0 => streams = most.midpoint(least),
             Some((least, _)) => streams = least.saturating_sub(step).max(1),
             None => streams = most.saturating_add(step).min(limit),
         }
-        step *= 2;
+        step = step.saturating_mul(2);
     }
 }

@@ -6,8 +6,8 @@
 
 use super::alderman::{MB, Way, most, rounds, their_disk, their_plan};
 use super::scheduled::scheduled;
-use super::{Cell, Figure, Report, Table};
-use meter::report::{Plot, Series, Shape};
+use super::{Cell, Report, Table};
+use meter::report::rounds_chart;
 use meter::rounds::{Outcome, Spread};
 use std::time::Duration;
 use units::ByteCount;
@@ -32,10 +32,11 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     for (number, (name, file, paper, way)) in CHARTS.into_iter().enumerate() {
         let streams = most(&model, way, MB, Outcome::holds_in_the_mean).most;
         let outcome = rounds(&model, way, their_plan(&model, streams, MB));
-        let times: Vec<f64> = outcome.rounds.iter().map(|r| r.took.as_secs_f64()).collect();
+        let times = outcome.rounds.iter().map(|round| round.took.as_secs_f64());
         row(&mut table, name, paper, streams, outcome.round_times());
         let explanation = format!("{name}: {streams} streams, raw disk, blocks of 1 MB.");
-        figures.push(chart(file, name, streams, outcome.deadline, &times, explanation));
+        let title = title(name, streams);
+        figures.push(rounds_chart(file, title, times, outcome.deadline, explanation));
         if way == Way::Scan {
             scan_streams = streams;
         }
@@ -47,12 +48,11 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let spread = Spread::of(ours.ends.iter().map(|end| Duration::from_secs_f64(*end)));
     let name = "Tenuto's scheduler";
     row(&mut table, name, None, scan_streams - 1, spread);
-    figures.push(chart(
+    figures.push(rounds_chart(
         "tenuto",
-        name,
-        scan_streams - 1,
+        title(name, scan_streams - 1),
+        ours.ends,
         plan.round(),
-        &ours.ends,
         "Until a round's last block is in memory, from the beginning of the round: the scheduler \
          reads ahead when there is time, so that rounds end earlier and earlier, until its memory \
          (three blocks a stream) is full. Zero: all was there before the round began."
@@ -93,29 +93,8 @@ fn row(table: &mut Table, name: &str, paper: Option<u64>, streams: u32, spread: 
     table.row([name.into(), paper.into(), u64::from(streams).into(), mean, sd, min, max]);
 }
 
-fn chart(
-    file: &'static str,
-    name: &str,
-    streams: u32,
-    deadline: Duration,
-    times: &[f64],
-    explanation: String,
-) -> Figure {
-    let points = (1..).map(f64::from).zip(times.iter().copied()).collect();
-    let plot = Plot {
-        title: format!("{name}: {streams} streams"),
-        x_label: "round".to_owned(),
-        y_label: "seconds".to_owned(),
-        series: vec![
-            Series { name: "round".to_owned(), shape: Shape::Line, points },
-            Series {
-                name: "deadline".to_owned(),
-                shape: Shape::Limit,
-                points: vec![(0.0, deadline.as_secs_f64())],
-            },
-        ],
-    };
-    Figure { name: file, plot, explanation }
+fn title(name: &str, streams: u32) -> String {
+    format!("{name}: {streams} streams")
 }
 
 #[cfg(test)]

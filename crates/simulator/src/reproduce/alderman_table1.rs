@@ -4,13 +4,14 @@
 //! The columns through a file system are not made here, there is no file system in a simulation:
 //! `meter::emulated` makes them.
 
-use super::alderman::{HALF_MB, MB, Way, most, rounds, their_disk, their_plan};
+use super::alderman::{HALF_MB, MB, Way, most, their_disk, their_plan};
 use super::scheduled::most_scheduled;
 use super::{Cell, Figure, Report, Table};
 use device::SimulatedDisk;
 use disk::DiskModel;
-use meter::report::{Plot, Series, Shape};
+use meter::report::spread_chart;
 use meter::rounds::{Outcome, Spread};
+use std::time::Duration;
 use units::{ByteCount, Moment};
 
 /// A row of the paper's table, raw I/O: how we say it, how ours is read, Solaris, FreeBSD.
@@ -191,31 +192,24 @@ fn per_hundred(start: Moment, end: Moment, blocks: u64) -> f64 {
 }
 
 fn drawn(failing: &[(&str, Outcome)]) -> Figure {
-    let spans = |ends: fn(Spread) -> (f64, f64)| {
-        let points = failing.iter().flat_map(|(_, outcome)| {
+    let spreads: Vec<(f64, Spread)> = failing
+        .iter()
+        .map(|(_, outcome)| {
             #[expect(clippy::cast_precision_loss, reason = "few streams")]
             let x = outcome.streams.len() as f64;
-            let (low, high) = ends(outcome.round_times());
-            [(x, low), (x, high)]
-        });
-        points.collect()
-    };
-    let series = |name: &str, shape, points| Series { name: name.to_owned(), shape, points };
-    let deadline = rounds(&their_disk(), Way::Scan, their_plan(&their_disk(), 1, MB)).deadline;
-    let plot = Plot {
-        title: "Round times at the first number of streams that fails".to_owned(),
-        x_label: "streams".to_owned(),
-        y_label: "seconds".to_owned(),
-        series: vec![
-            series("least to most", Shape::Spans, spans(|s| (s.min, s.max))),
-            series("mean ± sd", Shape::Spans, spans(|s| (s.mean - s.sd, s.mean + s.sd))),
-            series("deadline", Shape::Limit, vec![(0.0, deadline.as_secs_f64())]),
-        ],
-    };
-    let explanation = "One column for each way of reading, where it first fails. Long columns are \
-                       ways whose rounds differ: they fail while their mean is still below the \
-                       deadline.";
-    Figure { name: "first-failing", plot, explanation: explanation.to_owned() }
+            (x, outcome.round_times())
+        })
+        .collect();
+    let deadline = failing.first().map_or(Duration::ZERO, |(_, outcome)| outcome.deadline);
+    spread_chart(
+        "first-failing",
+        "Round times at the first number of streams that fails",
+        "streams",
+        &spreads,
+        deadline,
+        "One column for each way of reading, where it first fails. Long columns are ways whose \
+         rounds differ: they fail while their mean is still below the deadline.",
+    )
 }
 
 fn notes() -> Vec<String> {

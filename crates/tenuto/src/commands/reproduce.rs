@@ -2,15 +2,14 @@
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
-use meter::emulated::{self, EmulatedError, EmulatedOptions, System};
+use meter::emulated::{self, EmulatedError, EmulatedOptions, Made, System};
 use serde::Serialize;
 use serde_json::json;
 use simulator::reproduce::{self, Report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use units::show_duration;
 
 pub(crate) fn reproduce(args: &Args<'_>) -> Result<(), Failure> {
     let Some(name) = args.maybe::<String>("NAME") else { return list(args) };
@@ -19,21 +18,30 @@ pub(crate) fn reproduce(args: &Args<'_>) -> Result<(), Failure> {
     if let Some(dir) = &out {
         prepare(dir, chosen.name, args.has("destroy"))?;
     }
-    let report = if args.has("emulated") {
-        on_emulated(args, chosen.name)?
+    let (report, ended) = if args.has("emulated") {
+        let made = on_emulated(args, chosen.name)?;
+        (made.report, made.ended)
     } else {
         let bar = Bar::new();
-        (chosen.run)(&mut |part| bar.percent(chosen.name, part))
+        ((chosen.run)(&mut |part| bar.percent(chosen.name, part)), None)
     };
     if let Some(dir) = &out {
         write(dir, chosen.name, chosen.about, &report)?;
     }
     tell(args, chosen.name, &report);
-    Ok(())
+    ended.map_or(Ok(()), |error| Err(failure(error)))
+}
+
+fn failure(error: EmulatedError) -> Failure {
+    match error {
+        EmulatedError::Interrupted => Failure::new("interrupted").code(Code::Invalid),
+        EmulatedError::Device(error) => error.into(),
+        other => Failure::of(&other.to_string()),
+    }
 }
 
 /// In real time; says how long that will be.
-fn on_emulated(args: &Args<'_>, name: &str) -> Result<Report, Failure> {
+fn on_emulated(args: &Args<'_>, name: &str) -> Result<Made, Failure> {
     let Some(chosen) = emulated::Reproduction::named(name) else {
         let names = emulated::ALL.map(|one| one.name).join(" and ");
         let sentence = format!("{name} is not made on an emulated disk");
@@ -50,6 +58,8 @@ fn on_emulated(args: &Args<'_>, name: &str) -> Result<Report, Failure> {
         return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
     }
     let options = EmulatedOptions {
+        block: args.get("block"),
+        size: None,
         backing: given.unwrap_or_else(|| {
             std::env::temp_dir().join(format!("tenuto-reproduce-{}.img", std::process::id()))
         }),
@@ -58,7 +68,8 @@ fn on_emulated(args: &Args<'_>, name: &str) -> Result<Report, Failure> {
         speed: args.count("speed"),
     };
     let stop = on_interrupt()?;
-    out::note(&format!("this takes about {}", show_duration(chosen.takes(&options))));
+    let minutes = chosen.takes(&options).as_secs().div_ceil(60);
+    out::note(&format!("this takes about {minutes} min"));
     let bar = Bar::new();
     let mut show = |progress: emulated::Progress<'_>| {
         if progress.found {
@@ -66,12 +77,7 @@ fn on_emulated(args: &Args<'_>, name: &str) -> Result<Report, Failure> {
         }
         bar.percent(progress.what, progress.done);
     };
-    let report = chosen.run(&options, &mut show, &stop);
-    report.map_err(|error| match error {
-        EmulatedError::Interrupted => Failure::new("interrupted, before anything was found"),
-        EmulatedError::Device(error) => error.into(),
-        other => Failure::of(&other.to_string()),
-    })
+    chosen.run(&options, &mut show, &stop).map_err(failure)
 }
 
 /// Prints a report, as people or as programs want it.

@@ -6,6 +6,7 @@ use crate::program::{Room, program};
 use rustix::thread::CapabilitySet;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -103,9 +104,132 @@ fn what_a_killed_one_leaves_is_taken_down_by_the_next() {
     assert!(!room.path("d.img.emulated").exists());
 }
 
+/// Killed while a file system is mounted from its block device and its folder has been looked at:
+/// the worst moment.
 #[test]
-fn a_disk_of_nothing_is_refused() {
+fn what_a_killed_one_was_mounted_from_is_named_by_the_next() {
+    if !can_emulate("an emulated disk that is killed while it is mounted") || !has("mkfs.ext2") {
+        return;
+    }
     let room = Room::new();
-    room.fails("disk emulate hdd-20tb", 2, "--backing is missing\nhint: name a file");
-    room.fails("disk stats nowhere", 1, "no emulated disk answers at nowhere.emulated/control");
+    let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 4MiB --attach --fast");
+    let device = disk.about["device"].as_str().unwrap().to_owned();
+    let mount = room.path("mnt");
+    std::fs::create_dir(&mount).unwrap();
+    shell(&format!("mkfs.ext2 -q -F {device} && mount {device} {}", mount.display()));
+    let folder = room.path("d.img.emulated");
+    assert!(folder.metadata().unwrap().is_dir());
+    room.fails(
+        &format!("calibrate {device}"),
+        1,
+        "others would be measured, too; release it first",
+    );
+    send(&disk.child, "-KILL");
+    disk.child.wait().expect("it ends");
+    let mut next = emulate(&room, "ssd-nvme --backing d.img");
+    let note = next.about["notes"][0].as_str().unwrap_or_default().to_owned();
+    let still = format!("{} is still mounted from it", mount.display());
+    assert!(note.contains(&still), "{note}");
+    shell(&format!("umount {}", mount.display()));
+    send(&next.child, "-INT");
+    assert_eq!(next.child.wait().expect("it ends").code(), Some(0));
+    assert!(!folder.exists());
+}
+
+/// The loop device of a disk with an arm, measured bare, then as a store, then as one that is
+/// being served. What is measured is the machine's; that it is measured is what is tested.
+#[test]
+fn an_emulated_disk_is_calibrated_bare_as_a_store_and_being_served() {
+    if !can_emulate("calibrating an emulated disk") {
+        return;
+    }
+    let room = Room::new();
+    let mut disk = emulate(&room, "st39183w --backing d.img --size 128MiB --attach --speed 20");
+    let device = disk.about["device"].as_str().unwrap().to_owned();
+    std::os::unix::fs::symlink(&device, room.path("a.store")).unwrap();
+    // Twice: the first has let go of the device when it ends.
+    for _ in 0..2 {
+        let bare = room.json("calibrate a.store --time 1s");
+        assert_eq!(bare["writing"], Value::Null, "not a word of destroying: {bare}");
+        assert!(bare["guarantees"][0]["min_read"].as_u64().unwrap() > 0, "{bare}");
+    }
+    room.ok("disk stats d.img --fast on");
+    room.ok("format a.store");
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv");
+    room.fails("calibrate a.store --destroy", 1, "a.store is a store, and is not destroyed");
+    room.ok("disk stats d.img --fast off");
+    let alone = room.json("calibrate a.store --time 1s");
+    let served = room.serve("");
+    let beside = room.json("calibrate a.store --time 1s");
+    for measured in [&alone, &beside] {
+        let usual = measured["guarantees"][0]["mean_read"].as_f64().unwrap();
+        assert!(usual > 0.0, "{measured}");
+    }
+    drop(served);
+    send(&disk.child, "-TERM");
+    assert_eq!(disk.child.wait().expect("it ends").code(), Some(0));
+}
+
+fn has(program: &str) -> bool {
+    Command::new(program).arg("-V").output().is_ok()
+}
+
+fn shell(line: &str) {
+    let output = Command::new("sh").args(["-c", line]).output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}: {said}");
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused_with_the_way_out() {
+    let room = Room::new();
+    room.write("small.img", vec![0; 1 << 20]);
+    for (line, code, words) in [
+        ("disk emulate hdd-20tb", 2, "--backing is missing\nhint: name a file"),
+        ("disk emulate floppy --backing d.img --size 1MiB", 1, "no disk model 'floppy'"),
+        ("disk stats nowhere", 1, "no emulated disk answers at nowhere.emulated/control"),
+        ("reproduce lee-streams --emulated", 2, "alderman-table1 and alderman-rounds can be"),
+        ("reproduce alderman-table1 --emulated --on ext9", 2, "'ext9' is none of raw, ext2, ext4"),
+        (
+            "reproduce alderman-table1 --emulated --backing small.img",
+            1,
+            "small.img would be overwritten\nhint: if that is meant, allow it with --destroy",
+        ),
+        (
+            "reproduce alderman-table1 --emulated --block 2MB",
+            1,
+            "hint: ask for fewer or smaller ones",
+        ),
+    ] {
+        room.fails(line, code, words);
+    }
+}
+
+#[test]
+fn what_is_no_disks_backing_is_refused_by_those_who_emulate() {
+    if !can_emulate("what an emulated disk is refused on") {
+        return;
+    }
+    let room = Room::new();
+    room.write("small.img", vec![0; 1 << 20]);
+    std::fs::File::create(room.path("sparse.img")).unwrap().set_len(9_105_018_880).unwrap();
+    let again = "reproduce alderman-rounds --emulated --on raw --destroy";
+    room.fails(&format!("{again} --backing small.img"), 1, "hint: take a larger file");
+    room.fails(
+        &format!("{again} --backing sparse.img"),
+        1,
+        "fill it with `fallocate -l 9105018880",
+    );
+    room.fails("disk emulate ssd-sata --backing /dev/null --size 1MiB", 1, "it is no regular file");
+    assert!(room.path("small.img").exists(), "what was there stays there");
+    // Nobody, who may not mount: nothing is made, and it says what is missing.
+    let output = program(&room.path("."))
+        .args("disk emulate ssd-sata --backing n.img --size 1MiB --attach".split(' '))
+        .uid(65534)
+        .output();
+    let output = output.expect("tenuto runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("a block device needs root"), "{said}");
+    assert!(!room.path("n.img").exists());
 }

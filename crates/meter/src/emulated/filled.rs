@@ -1,0 +1,118 @@
+//! A file system on the bench's disk, filled with files as the paper fills it; and reading one of
+//! them, or the raw disk, from one end to the other.
+
+use super::bench::{Bench, MB, MPEG1, SEED, system_name};
+use super::{EmulatedError, FileSystem, Mounted, THEIR_DISK};
+use crate::rounds::{FileAStream, Pace, Plan};
+use crate::target::QueuedPort;
+use device::{FileDevice, Method, OpenOptions};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use units::ByteCount;
+
+/// Files on the disk, in the order of their streams.
+pub(super) struct Filled {
+    pub(super) mounted: Mounted,
+    files: Vec<PathBuf>,
+    /// Of each, in whole pages.
+    pub(super) len: ByteCount,
+}
+
+impl Filled {
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.files.len()).expect("few files")
+    }
+
+    /// The first so many, to be read through the page cache, as programs do.
+    pub(super) fn open(&self, count: u32) -> Result<Vec<FileDevice>, EmulatedError> {
+        let buffered = OpenOptions { direct: false, write: false, exclusive: false };
+        let count = usize::try_from(count).expect("few files");
+        let files = self.files.iter().take(count);
+        let files = files.map(|path| FileDevice::open(path, buffered));
+        Ok(files.collect::<Result<Vec<_>, _>>()?)
+    }
+}
+
+impl Bench<'_> {
+    /// A new file system, filled with files one after another, 1 MB at a time, used in another
+    /// order.
+    pub(super) fn fill(&mut self, kind: FileSystem) -> Result<Filled, EmulatedError> {
+        self.disk.set_fast(true);
+        let size = self.model.capacity();
+        self.say(&format!("making {}", kind.name()));
+        let mounted = kind.make(self.device(), units::align_down(size.0, 1 << 20))?;
+        let len = file_of(size);
+        let mut files = Vec::new();
+        for number in 0..FILES {
+            self.say(&format!("filling {}: {number} of {FILES} files", kind.name()));
+            let path = mounted.folder().join(format!("film-{number:02}"));
+            let stop = self.stop;
+            match mounted.write(&path, len.0, &|| !stop.load(Ordering::Relaxed)) {
+                Ok(()) => files.push(path),
+                Err(EmulatedError::File { source, .. })
+                    if source.kind() == std::io::ErrorKind::StorageFull && !files.is_empty() =>
+                {
+                    // It keeps more for itself than others do: that many files, then.
+                    std::fs::remove_file(&path).map_err(EmulatedError::file("remove", &path))?;
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        fastrand::Rng::with_seed(SEED).shuffle(&mut files);
+        Ok(Filled { mounted, files, len })
+    }
+
+    /// Seconds for 100 MB read 1 MB after another by `pread`, the mean of a few places all over.
+    pub(super) fn sequential(&mut self, on: Option<&mut Filled>) -> Result<f64, EmulatedError> {
+        let what = format!("{}, one after another", system_name(on.as_deref()));
+        let disk = self.model.capacity();
+        let len = file_of(disk);
+        let blocks = u32::try_from(len.0 / MB.0).expect("a hundred").max(1);
+        let (starts, size, files) = match on {
+            None => (Plan::spread(PLACES, disk, MB, MPEG1).starts, disk, None),
+            Some(filled) => {
+                filled.mounted.mount_cold(None)?;
+                let files = filled.open(filled.count())?;
+                let all = files.len() as u64;
+                let starts = (0..u64::from(PLACES)).map(|i| all * i / u64::from(PLACES) * len.0);
+                (starts.collect(), ByteCount(all * len.0), Some(files))
+            }
+        };
+        let mut total = 0.0;
+        for start in starts {
+            let one = Plan::spread(1, size, MB, MPEG1);
+            let plan = Plan { starts: vec![start], pace: Pace::Free, rounds: blocks, ..one };
+            let outcome = if let Some(files) = &files {
+                self.timed(&plan, &what, None, |origin| {
+                    Ok(Box::new(FileAStream::new(files, len, MB, Method::Pread, origin)?))
+                })?
+            } else {
+                let device = FileDevice::open(self.device(), OpenOptions::default())?;
+                let pool = QueuedPort::pool(1, MB);
+                let queue = device.queue_by(Method::Pread, 1, &pool)?;
+                self.timed(&plan, &what, None, |origin| {
+                    Ok(Box::new(QueuedPort::new(&device, queue, pool, origin)))
+                })?
+            };
+            total += outcome.rounds.iter().map(|round| round.took.as_secs_f64()).sum::<f64>();
+        }
+        self.done += 1;
+        Ok(total / f64::from(PLACES * blocks) * 100.0)
+    }
+}
+
+/// How long a file is: the paper's 100 MB on its disk, on a smaller one as much smaller.
+pub(super) fn file_of(disk: ByteCount) -> ByteCount {
+    let theirs = 100 * MB.0;
+    let part = u128::from(theirs) * u128::from(disk.0) / u128::from(THEIR_DISK.0);
+    ByteCount(units::align_up(u64::try_from(part).expect("no longer than the disk"), PAGE))
+}
+
+/// As many as fill the disk.
+const FILES: u32 = 86;
+
+const PAGE: u64 = 4096;
+
+/// Places of sequential reading, a file's length each.
+const PLACES: u32 = 8;

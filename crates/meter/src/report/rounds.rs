@@ -1,0 +1,57 @@
+//! Pictures of rounds: how long each took, and how they spread, beside their deadline.
+
+use super::{Figure, Plot, Series, Shape};
+use crate::rounds::Spread;
+use std::time::Duration;
+
+/// One round after another: `seconds` of each, under the line of their deadline.
+pub fn rounds_chart(
+    name: &'static str,
+    title: String,
+    seconds: impl IntoIterator<Item = f64>,
+    deadline: Duration,
+    explanation: String,
+) -> Figure {
+    let points = (1..).map(f64::from).zip(seconds).collect();
+    let round = Series { name: "round".to_owned(), shape: Shape::Line, points };
+    let plot = Plot {
+        title,
+        x_label: "round".to_owned(),
+        y_label: "seconds".to_owned(),
+        series: vec![round, line_of(deadline)],
+    };
+    Figure { name, plot, explanation }
+}
+
+/// A column at each x: from the least to the most of these rounds, and a standard deviation to
+/// both sides of their mean.
+pub fn spread_chart(
+    name: &'static str,
+    title: &str,
+    x_label: &str,
+    spreads: &[(f64, Spread)],
+    deadline: Duration,
+    explanation: &str,
+) -> Figure {
+    let spans = |name: &str, ends: fn(&Spread) -> [f64; 2]| {
+        let ends = |(x, spread): &(f64, Spread)| ends(spread).map(|y| (*x, y));
+        let points = spreads.iter().flat_map(ends).collect();
+        Series { name: name.to_owned(), shape: Shape::Spans, points }
+    };
+    let plot = Plot {
+        title: title.to_owned(),
+        x_label: x_label.to_owned(),
+        y_label: "seconds".to_owned(),
+        series: vec![
+            spans("least to most", |s| [s.min, s.max]),
+            spans("mean ± sd", |s| [s.mean - s.sd, s.mean + s.sd]),
+            line_of(deadline),
+        ],
+    };
+    Figure { name, plot, explanation: explanation.to_owned() }
+}
+
+fn line_of(deadline: Duration) -> Series {
+    let points = vec![(0.0, deadline.as_secs_f64())];
+    Series { name: "deadline".to_owned(), shape: Shape::Limit, points }
+}
