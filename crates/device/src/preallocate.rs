@@ -33,6 +33,17 @@ pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     file.sync_all().map_err(|e| failed(path, size, e))
 }
 
+/// Makes room for a part of a file that is there, where the file system finds it just then; the file
+/// is as long as it must be for that. Where the file system cannot, nothing is done: room is made when
+/// the part is written.
+pub fn preallocate_part(path: &Path, from: u64, size: ByteCount) -> Result<(), DeviceError> {
+    let file = File::options().write(true).open(path).map_err(|e| failed(path, size, e))?;
+    match fallocate(&file, FallocateFlags::empty(), from, size.0) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(no_room(path, &file, 0, size, error.into())),
+    }
+}
+
 /// Asks first whether there is room: a file system would find out by taking all there is, and
 /// whoever writes there meanwhile would find none.
 fn reserve(file: &File, before: u64, has_place: u64, size: u64) -> io::Result<()> {

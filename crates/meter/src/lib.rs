@@ -24,6 +24,7 @@ pub mod report;
 pub mod rounds;
 pub mod s3;
 pub mod streams;
+pub mod study;
 pub mod target;
 pub mod threshold;
 pub mod trace;

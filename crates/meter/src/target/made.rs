@@ -1,7 +1,11 @@
 //! Files that are made and filled for a run, and gone afterwards.
 //!
 //! ```text
-//!   DIR/.tenuto-meter-PID/00000000 00000001 00000002 ...
+//!   DIR/.tenuto-meter-PID/00000000 00000001 00000002 ...      those after it: PID-1, PID-2 ...
+//!
+//!   in one go      │ 0 0 0 0 │ 1 1 1 1 │ 2 2 2 2 │       each has its place before it is written
+//!   in pieces      │ 2 │ 0 │ 1 │ 0 │ 2 │ 1 │ ...         as on a file system that has aged: room
+//!                                                       is made for pieces in any order
 //! ```
 //!
 //! The directory is made new; nothing that somebody else made is ever opened. Files and directory
@@ -9,7 +13,8 @@
 //! if the program is killed outright: then the next run says what to remove.
 
 use super::place::{PlaceError, fill};
-use device::{FileDevice, OpenOptions, preallocate};
+use device::{FileDevice, OpenOptions, fragments, preallocate, preallocate_part};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
@@ -22,26 +27,80 @@ pub struct MadeFiles {
 }
 
 impl MadeFiles {
-    /// Makes and fills so many files. `go_on` is told how many bytes are written in all.
+    /// Makes and fills so many files. `which`: of those that this program makes in the directory at the
+    /// same time, from 0. `go_on` is told how many bytes are written in all.
     pub fn make(
         dir: &Path,
+        which: u32,
         files: u32,
         each: ByteCount,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, PlaceError> {
-        let dir = dir.join(name());
-        std::fs::create_dir(&dir).map_err(|source| PlaceError::making(&dir, source))?;
-        // From here on it is removed whatever happens.
-        let mut made = Self { dir, files: 0, each };
+        let mut made = Self::begin(dir, which, each)?;
+        for number in 0..files {
+            made.files = number + 1;
+            preallocate(&made.path(number), each)?;
+            made.fill(number, go_on)?;
+        }
+        Ok(made)
+    }
+
+    /// As [`MadeFiles::make`], with room made piece by piece, in any order among all files. How many
+    /// pieces there are in the end is the file system's affair: [`MadeFiles::fragments`].
+    pub fn make_in_pieces(
+        dir: &Path,
+        which: u32,
+        files: u32,
+        each: ByteCount,
+        piece: ByteCount,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Self, PlaceError> {
+        let mut made = Self::begin(dir, which, each)?;
         for number in 0..files {
             made.files = number + 1;
             let path = made.path(number);
-            preallocate(&path, each)?;
-            let write = OpenOptions { direct: true, write: true, exclusive: false };
-            let before = u64::from(number) * each.0;
-            fill(&FileDevice::open(&path, write)?, each, number, &mut |done| go_on(before + done))?;
+            File::create_new(&path).map_err(|source| PlaceError::making(dir, source))?;
+        }
+        let count = each.0.div_ceil(piece.0);
+        let mut pieces: Vec<(u32, u64)> =
+            (0..files).flat_map(|file| (0..count).map(move |part| (file, part))).collect();
+        fastrand::Rng::with_seed(ORDER).shuffle(&mut pieces);
+        for (file, part) in pieces {
+            let from = part * piece.0;
+            let len = ByteCount(piece.0.min(each.0 - from));
+            preallocate_part(&made.path(file), from, len)?;
+        }
+        for number in 0..files {
+            made.fill(number, go_on)?;
         }
         Ok(made)
+    }
+
+    fn begin(dir: &Path, which: u32, each: ByteCount) -> Result<Self, PlaceError> {
+        let dir = dir.join(match which {
+            0 => name(),
+            more => format!("{}-{more}", name()),
+        });
+        std::fs::create_dir(&dir).map_err(|source| PlaceError::making(&dir, source))?;
+        // From here on it is removed whatever happens.
+        Ok(Self { dir, files: 0, each })
+    }
+
+    fn fill(&self, number: u32, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), PlaceError> {
+        let write = OpenOptions { direct: true, write: true, exclusive: false };
+        let before = u64::from(number) * self.each.0;
+        let device = FileDevice::open(&self.path(number), write)?;
+        fill(&device, self.each, number, &mut |done| go_on(before + done))
+    }
+
+    /// In how many pieces all of them lie; `None` where the file system does not say.
+    pub fn fragments(&self) -> Result<Option<u64>, PlaceError> {
+        let mut all = 0;
+        for number in 0..self.files {
+            let Some(count) = fragments(&self.path(number))? else { return Ok(None) };
+            all += count;
+        }
+        Ok(Some(all))
     }
 
     /// Of one of them.
@@ -69,6 +128,9 @@ impl Drop for MadeFiles {
         let _ = std::fs::remove_dir(&self.dir);
     }
 }
+
+/// Of the order of pieces.
+const ORDER: u64 = 3362;
 
 /// Of what is made in somebody's directory.
 pub(super) fn name() -> String {

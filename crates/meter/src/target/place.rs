@@ -119,7 +119,7 @@ impl Place {
                 let device = Arc::new(make(path, wanted, go_on)?);
                 Self::One { device, layout, made: true }
             } else {
-                let files = Arc::new(MadeFiles::make(path, shape.files, shape.each, go_on)?);
+                let files = Arc::new(MadeFiles::make(path, 0, shape.files, shape.each, go_on)?);
                 Self::Many { files, layout, direct }
             });
         }

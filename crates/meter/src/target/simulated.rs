@@ -1,18 +1,32 @@
-//! A simulated disk, in its virtual time.
+//! A simulated disk, or several, in virtual time.
+//!
+//! ```text
+//!   file 0, file 1, file 2 ...   of `each` bytes, dealt out to the disks in turn
+//!        │ on its disk: one after another, `from` bytes inwards
+//!        │ in pieces: each piece of the disk's files somewhere else among them
+//!        ▼
+//!   disk 0, disk 1 ...           one clock for all
+//! ```
 
 use super::{Arrived, Port, Request};
 use crate::log::Kind;
+use crate::transfers::Cells;
 use device::{DeviceError, SimulatedDisk};
 use std::collections::BTreeMap;
 use units::{ByteCount, Moment};
 
-/// Asks a simulated disk for times and touches no bytes.
+/// Asks simulated disks for times and touches no bytes. Opening and closing files takes no time.
 #[derive(Debug)]
 pub struct SimulatedPort {
-    disk: SimulatedDisk,
+    /// At least one, all at the same moment.
+    disks: Vec<SimulatedDisk>,
     asked: u64,
     /// From the beginning of one file to that of the next.
     each: u64,
+    /// Where the first file begins.
+    from: u64,
+    /// How files are cut up, if they are.
+    pieces: Option<Cells>,
     /// By when it arrives and when it was asked for: the tag, and how it went.
     under_way: BTreeMap<(Moment, u64), (u64, Result<(), DeviceError>)>,
 }
@@ -20,45 +34,89 @@ pub struct SimulatedPort {
 impl SimulatedPort {
     /// Reads from this disk, which nobody else uses meanwhile.
     pub fn new(disk: SimulatedDisk) -> Self {
-        Self { disk, asked: 0, each: 0, under_way: BTreeMap::new() }
+        Self::with_files(disk, ByteCount(0))
     }
 
-    /// As if there were files of `each` bytes on it, one after another. Opening and closing them
-    /// takes no time.
+    /// As if there were files of `each` bytes on it, one after another.
     pub fn with_files(disk: SimulatedDisk, each: ByteCount) -> Self {
-        Self { each: each.0, ..Self::new(disk) }
+        Self {
+            disks: vec![disk],
+            asked: 0,
+            each: each.0,
+            from: 0,
+            pieces: None,
+            under_way: BTreeMap::new(),
+        }
+    }
+
+    /// With these disks as well, which are at the same moment as the first.
+    #[must_use]
+    pub fn and(mut self, more: impl IntoIterator<Item = SimulatedDisk>) -> Self {
+        self.disks.extend(more);
+        self
+    }
+
+    /// The files begin so far inwards.
+    #[must_use]
+    pub fn from(self, from: ByteCount) -> Self {
+        Self { from: from.0, ..self }
+    }
+
+    /// The files, of which there are so many on each disk, lie in pieces of this size, out of order.
+    #[must_use]
+    pub fn in_pieces(self, files: u32, piece: ByteCount, seed: u64) -> Self {
+        let all = self.each.saturating_mul(files.into());
+        Self { pieces: Some(Cells::new(all, piece.0, seed)), ..self }
+    }
+
+    /// Asks one disk; a part that lies in several pieces comes with its last one.
+    fn ask(&self, request: &Request) -> Result<Moment, DeviceError> {
+        let count = self.disks.len() as u64;
+        let file = u64::from(request.file);
+        let disk = &self.disks[usize::try_from(file % count).expect("below the disks")];
+        let place = file / count * self.each + request.offset;
+        let one = |place: u64, len: u64| match request.kind {
+            Kind::Read => disk.ask(self.from + place, len),
+            Kind::Write => disk.ask_write(self.from + place, len),
+        };
+        let Some(pieces) = &self.pieces else { return one(place, request.len) };
+        let (mut at, end, mut done) = (place, place + request.len, disk.now());
+        while at < end {
+            let next = (at / pieces.cell() + 1) * pieces.cell();
+            let len = next.min(end) - at;
+            done = done.max(one(pieces.moved(at), len)?);
+            at += len;
+        }
+        Ok(done)
     }
 }
 
 impl Port for SimulatedPort {
     fn now(&self) -> Moment {
-        self.disk.now()
+        self.disks[0].now()
     }
 
     fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        let Request { tag, kind, file, offset, len, .. } = request;
-        let offset = u64::from(file) * self.each + offset;
-        let asked = match kind {
-            Kind::Read => self.disk.ask(offset, len),
-            Kind::Write => self.disk.ask_write(offset, len),
-        };
-        let (done, result) = match asked {
+        let (done, result) = match self.ask(&request) {
             Ok(done) => (done, Ok(())),
-            Err(error) => (self.disk.now(), Err(error)),
+            Err(error) => (self.now(), Err(error)),
         };
-        self.under_way.insert((done, self.asked), (tag, result));
+        self.under_way.insert((done, self.asked), (request.tag, result));
         self.asked += 1;
         Ok(())
     }
 
     fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
         let next = self.under_way.first_key_value().map(|((moment, _), _)| *moment);
-        match next {
-            Some(next) if next <= until => self.disk.advance_to(next),
-            None if until == Moment::MAX => {}
-            _ => self.disk.advance_to(until),
+        let then = match next {
+            Some(next) if next <= until => Some(next),
+            None if until == Moment::MAX => None,
+            _ => Some(until),
+        };
+        for disk in &self.disks {
+            then.iter().for_each(|then| disk.advance_to(*then));
         }
-        let now = self.disk.now();
+        let now = self.now();
         while let Some(entry) = self.under_way.first_entry()
             && entry.key().0 <= now
         {
@@ -69,6 +127,10 @@ impl Port for SimulatedPort {
     }
 
     fn method(&self) -> String {
-        format!("simulated {}", self.disk.model().name())
+        let name = self.disks[0].model().name();
+        match self.disks.len() {
+            1 => format!("simulated {name}"),
+            count => format!("{count} simulated {name}"),
+        }
     }
 }

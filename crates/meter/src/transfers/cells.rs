@@ -8,7 +8,7 @@
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
-pub(super) struct Cells {
+pub(crate) struct Cells {
     count: u64,
     cell: u64,
     half: u32,
@@ -18,7 +18,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// Of a file of this length. There is at least one.
-    pub(super) fn new(length: u64, cell: u64, key: u64) -> Self {
+    pub(crate) fn new(length: u64, cell: u64, key: u64) -> Self {
         let count = (length / cell).max(1);
         let bits = u64::BITS - (count - 1).leading_zeros();
         Self { count, cell, half: bits.div_ceil(2).max(1), key, taken: 0 }
@@ -26,13 +26,28 @@ impl Cells {
 
     /// Where the next one begins. After the last they come again in another order.
     pub(super) fn next(&mut self) -> u64 {
-        let round = self.taken / self.count;
-        let mut place = self.taken % self.count;
+        let (round, number) = (self.taken / self.count, self.taken % self.count);
         self.taken += 1;
+        self.permuted(number, round) * self.cell
+    }
+
+    /// Bytes of a cell.
+    pub(crate) fn cell(&self) -> u64 {
+        self.cell
+    }
+
+    /// Where a byte is once the cells have changed places; what is behind the last stays.
+    pub(crate) fn moved(&self, place: u64) -> u64 {
+        let (number, within) = (place / self.cell, place % self.cell);
+        if number < self.count { self.permuted(number, 0) * self.cell + within } else { place }
+    }
+
+    /// One below the count for each below it.
+    fn permuted(&self, mut place: u64, round: u64) -> u64 {
         loop {
             place = self.mixed(place, round);
             if place < self.count {
-                return place * self.cell;
+                return place;
             }
         }
     }

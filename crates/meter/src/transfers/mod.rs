@@ -28,6 +28,7 @@ mod mix;
 mod outcome;
 mod run;
 
+pub(crate) use cells::Cells;
 pub use dice::{Dice, Glibc};
 pub use draw::{Draw, Transfer};
 pub use mix::{Length, Mix, MixError};

@@ -1,107 +1,174 @@
-//! `meter study`: what one thing does, other things being equal.
+//! `meter study NAME`: what one thing does to a storage, other things being equal.
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
-use crate::commands::meter_streams::time;
+use crate::commands::meter_record::{self, save_all};
+use crate::commands::meter_study_page as page;
+use crate::commands::meter_target::SIMULATED;
 use crate::failure::{Code, Failure};
-use crate::out::{self, Bar, Table};
-use meter::network::{Measured, NetworkError, conditions, study};
+use crate::out::{self, Bar};
+use disk::DiskModel;
+use meter::study::{
+    Answer, Done, Figure, Ground, Median, Plan, Scale, Study, StudyError, answers, median,
+};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-use units::BitRate;
+use units::ByteCount;
 
-pub(crate) fn network(args: &Args<'_>) -> Result<(), Failure> {
-    let link: BitRate = args.get("link");
-    if link < SLOWEST {
-        return Err(Failure::usage(format!(
-            "--link: {link} is too slow for a tenth of it to move"
-        ))
-        .hint(format!("take {SLOWEST} or more")));
-    }
-    let (clients, length): (u32, Duration) = (args.count("clients"), args.get("duration"));
-    let wanted = conditions(link);
+/// What is asked.
+pub(super) struct Asked {
+    pub(super) study: &'static Study,
+    pub(super) target: String,
+    second: Option<PathBuf>,
+    pub(super) plan: Plan,
+}
+
+pub(crate) fn run(name: &str, args: &Args<'_>) -> Result<(), Failure> {
+    let asked = Asked::new(name, args)?;
+    let ground = asked.ground()?;
+    let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
     let bar = Bar::new();
-    let made = study(&wanted, clients, length, &mut |condition| {
-        bar.say(&format!("{}: {}", condition.name, condition.about));
+    let done = meter::study::run(asked.study, &ground, &asked.plan, &mut |progress| {
+        let doing = match progress.making {
+            Some(bytes) => format!("files, {}", ByteCount(bytes)),
+            None => "running".to_owned(),
+        };
+        let (next, all) = (progress.runs + 1, progress.all);
+        bar.say(&format!("run {next} of {all}: {}: {doing}", progress.setting));
         !stop.load(Ordering::Relaxed)
     })?;
     drop(bar);
-    if args.has("json") {
-        out::print_json(&json!({
-            "link_bits_per_s": link.0,
-            "clients": clients,
-            "complete": made.len() == wanted.len(),
-            "runs": made.iter().map(object).collect::<Vec<_>>(),
-        }));
-    } else {
-        out::print(&page(&made));
+    let answers = answers(asked.study, &done);
+    let summary = summary(&asked, &done, &answers);
+    if let Some(dir) = &dir {
+        let page = page::report(&asked, &done, &answers)?;
+        save_all(dir, &summary["scenario"], &summary, &page)?;
+        out::note(&format!("wrote {}", dir.join("report.html").display()));
     }
-    if made.len() < wanted.len() {
+    if args.has("json") {
+        out::print_json(&summary);
+    } else {
+        out::print(&page::text(&asked, &done, &answers));
+    }
+    if !done.complete {
         out::note("interrupted: these are the runs until then");
         return Err(Failure::reported(Code::Invalid));
     }
     Ok(())
 }
 
-/// A tenth still moves a block in a second or so.
-const SLOWEST: BitRate = BitRate(10_000_000);
-
-fn page(made: &[Measured]) -> String {
-    let mut table = Table::new(&[
-        "condition",
-        ">link",
-        ">came",
-        ">half within",
-        ">99 % within",
-        ">window full",
-        ">dropped",
-        ">sent again",
-        "limit",
-    ]);
-    for measured in made {
-        let counters = &measured.counters;
-        let at = |share| time(measured.response.quantile(share));
-        table.row(vec![
-            measured.condition.name.to_owned(),
-            measured.condition.link.to_string(),
-            measured.rate().to_string(),
-            at(0.5),
-            at(0.99),
-            format!("{:.0} %", counters.window_limited() * 100.0),
-            counters.dropped.to_string(),
-            counters.sent_again.to_string(),
-            measured.limit().word().to_owned(),
-        ]);
+impl Asked {
+    fn new(name: &str, args: &Args<'_>) -> Result<Self, Failure> {
+        let study = Study::named(name).expect("the table offers what there is");
+        let Some(target) = args.maybe::<String>("target") else {
+            return Err(Failure::usage("--target is missing")
+                .hint("a directory, a file, a block device, or sim:MODEL"));
+        };
+        let second = (study.name == meter::study::NODES.name).then(|| args.maybe("second"));
+        let scale = Scale { size: args.get("size"), clients: args.count("clients") };
+        let plan = Plan {
+            scale,
+            length: args.get("duration"),
+            repeats: args.count("repeats"),
+            seed: args.count("seed"),
+        };
+        Ok(Self { study, target, second: second.flatten(), plan })
     }
-    table.show()
+
+    fn ground(&self) -> Result<Ground, Failure> {
+        let Some(name) = self.target.strip_prefix(SIMULATED) else {
+            let paths = std::iter::once(PathBuf::from(&self.target)).chain(self.second.clone());
+            return Ok(Ground::at(paths.collect())?);
+        };
+        if self.second.is_some() {
+            return Err(Failure::usage("--second is for a directory")
+                .hint("two simulated disks are there without it"));
+        }
+        let model = DiskModel::preset(name).ok_or_else(|| {
+            Failure::usage(format!("there is no disk model '{name}'"))
+                .hint("`tenuto disk models` lists them")
+        })?;
+        Ok(Ground::Simulated(Box::new(model)))
+    }
 }
 
-fn object(measured: &Measured) -> Value {
-    let Measured { condition, counters, response, .. } = measured;
-    let at = |share| response.quantile(share).as_secs_f64();
+/// The values of a figure in all runs of a setting, as one.
+pub(super) fn of(done: &Done, setting: usize, figure: Figure) -> Option<Median> {
+    let runs = done.runs.iter().filter(|run| run.setting == setting);
+    median(runs.filter_map(|run| run.figure(figure)).collect())
+}
+
+fn summary(asked: &Asked, done: &Done, answers: &[Answer]) -> Value {
+    let Asked { study, target, second, plan } = asked;
+    let settings = done.settings.iter().enumerate().map(|(number, setting)| {
+        let mut said = json!({ "name": setting.name, "line": setting.line, "x": setting.x });
+        for figure in Figure::ALL {
+            said[figure.names().0] = interval(of(done, number, figure));
+        }
+        said
+    });
+    let runs = done.runs.iter().map(|run| {
+        let mut said = json!({
+            "setting": done.settings[run.setting].name,
+            "repeat": run.repeat,
+            "transfers": run.measured.transfers,
+            "method": run.measured.method,
+            "fragments": run.measured.fragments,
+        });
+        for figure in Figure::ALL {
+            said[figure.names().0] = json!(run.figure(figure));
+        }
+        said
+    });
+    let answers = answers.iter().map(|answer| {
+        json!({
+            "says": answer.claim.says,
+            "place": answer.claim.place,
+            "figure": answer.claim.figure.names().0,
+            "from": answer.claim.from,
+            "to": answer.claim.to,
+            "more": answer.claim.more,
+            "ratio": interval(answer.ratio),
+            "verdict": answer.verdict.word(),
+        })
+    });
     json!({
-        "condition": condition.name,
-        "about": condition.about,
-        "link_bits_per_s": condition.link.0,
-        "queue": condition.queue.0,
-        "window": condition.window.map(|window| window.0),
-        "mtu": condition.mtu,
-        "bytes": measured.bytes.0,
-        "took": measured.took.as_secs_f64(),
-        "bits_per_s": measured.rate().0,
-        "response": { "count": response.count(), "p50": at(0.5), "p99": at(0.99), "max": at(1.0) },
-        "busy": Duration::from_millis(counters.busy_ms).as_secs_f64(),
-        "window_limited": counters.window_limited(),
-        "dropped": counters.dropped,
-        "sent_again": counters.sent_again,
-        "limit": measured.limit().word(),
+        "scenario": {
+            "study": study.name,
+            "target": target,
+            "second": second,
+            "size": plan.scale.size.0,
+            "clients": plan.scale.clients,
+            "duration": plan.length.as_secs_f64(),
+            "repeats": plan.repeats,
+            "seed": plan.seed,
+        },
+        "complete": done.complete,
+        "answers": answers.collect::<Vec<_>>(),
+        "settings": settings.collect::<Vec<_>>(),
+        "runs": runs.collect::<Vec<_>>(),
     })
 }
 
-impl From<NetworkError> for Failure {
-    fn from(error: NetworkError) -> Self {
-        Self::of(&error.to_string())
+fn interval(of: Option<Median>) -> Value {
+    of.map_or(
+        Value::Null,
+        |of| json!({ "median": of.median, "low": of.low, "high": of.high, "sure": of.sure }),
+    )
+}
+
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Place(error) => error.into(),
+            StudyError::Device(error) => error.into(),
+            StudyError::Mix(error) => error.into(),
+            StudyError::Unfit(sentence) => Self::of(&sentence).code(Code::Usage),
+            failed @ StudyError::Failed { .. } => Self::new(failed.to_string())
+                .hint("the kernel's log says what the disk or the server complained of")
+                .code(Code::Invalid),
+        }
     }
 }

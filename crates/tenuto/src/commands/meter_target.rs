@@ -63,7 +63,7 @@ pub(super) struct Traffic {
 }
 
 /// What stands before a model's name.
-const SIMULATED: &str = "sim:";
+pub(super) const SIMULATED: &str = "sim:";
 
 impl Spot {
     pub(super) fn new(args: &Args<'_>, method: Method) -> Result<Self, Failure> {

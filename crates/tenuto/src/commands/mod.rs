@@ -10,6 +10,7 @@ mod meter_bottleneck;
 mod meter_compare;
 mod meter_fleet;
 mod meter_hold;
+mod meter_network;
 mod meter_players;
 mod meter_profile_from;
 mod meter_profiles;
@@ -19,6 +20,7 @@ mod meter_report;
 mod meter_search;
 mod meter_streams;
 mod meter_study;
+mod meter_study_page;
 mod meter_target;
 mod meter_threshold;
 mod meter_transfers;
@@ -71,8 +73,8 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("agent", inner) => meter_agent::run(&Args(inner)),
             ("study", inner) => match inner.subcommand().expect("the parser wants a command") {
-                ("network", inner) => meter_study::network(&Args(inner)),
-                (other, _) => unreachable!("the table has no command meter study {other}"),
+                ("network", inner) => meter_network::network(&Args(inner)),
+                (name, inner) => meter_study::run(name, &Args(inner)),
             },
             ("compare", inner) => meter_compare::run(&Args(inner)),
             ("profile-from", inner) => meter_profile_from::run(&Args(inner)),

@@ -1,14 +1,113 @@
 //! Studies: what one thing does to storage, other things being equal.
 
 use super::{Command, Row, Value, json};
+use meter::study::{self, Study};
 
 pub(super) const STUDY: Command = Command {
     name: "study",
     about: "See what one thing does to it, other things being equal",
     long: "",
     rows: &[],
-    inner: &[NETWORK],
+    inner: &[
+        BUFFERING,
+        LENGTH,
+        RANDOM,
+        BLOCK_SIZE,
+        SHARING,
+        CACHE,
+        FRAGMENTATION,
+        POSITION,
+        FILL_LEVEL,
+        WRITES,
+        NODES,
+        NETWORK,
+    ],
 };
+
+/// A study of storage: all take the same, and those of two nodes the second one.
+macro_rules! study {
+    ($name:literal, $study:path, [$($row:expr),* $(,)?]) => {
+        command(&$study, &[
+            Row::option("target", Value::Text, "A directory, a file, a device, or sim:MODEL")
+                .long(
+                    "In a directory files are made, filled, used and gone afterwards. A file or a \
+                     block device is only read; studies that write, or make files in a way of their \
+                     own, take a directory. sim:MODEL is a simulated disk, in virtual time; it has no \
+                     page cache before it.",
+                )
+                .example(concat!("meter study ", $name, " --target /mnt/films"))
+                .bad(concat!("meter study ", $name, " --target"), "--target needs a value"),
+            $($row,)*
+            Row::option("size", Value::Size, "Of the files that are made for a setting, together")
+                .default("1GiB")
+                .long("Larger than the caches on the way, or they are what is measured.")
+                .example(concat!("meter study ", $name, " --target /mnt/films --size 64GiB"))
+                .bad(
+                    concat!("meter study ", $name, " --size all"),
+                    "--size: 'all' is not a size such as 64KiB, 40GiB or 2TB",
+                ),
+            Row::option("clients", Value::Count(1, 1000), "That work at the same time")
+                .default("4")
+                .example(concat!("meter study ", $name, " --target /mnt/films --clients 1"))
+                .bad(
+                    concat!("meter study ", $name, " --clients 0"),
+                    "--clients: '0' is not a whole number from 1 to 1000",
+                ),
+            Row::option("duration", Value::Time, "Of each run: no transfer begins later")
+                .default("10s")
+                .example(concat!("meter study ", $name, " --target /mnt/films --duration 1min"))
+                .bad(
+                    concat!("meter study ", $name, " --duration 10"),
+                    "--duration: '10' is not a time such as 500ms, 2s or 1h",
+                ),
+            Row::option("repeats", Value::Count(1, 100), "Runs of each setting, in shuffled order")
+                .default("6")
+                .long("From six on a difference can be told from chance with 95 %.")
+                .example(concat!("meter study ", $name, " --target /mnt/films --repeats 12"))
+                .bad(
+                    concat!("meter study ", $name, " --repeats 0"),
+                    "--repeats: '0' is not a whole number from 1 to 100",
+                ),
+            Row::option("seed", Value::Count(0, 4_294_967_295), "Of what is drawn, and of the order")
+                .default("1")
+                .example(concat!("meter study ", $name, " --target /mnt/films --seed 2"))
+                .bad(
+                    concat!("meter study ", $name, " --seed x"),
+                    "--seed: 'x' is not a whole number from 0 to 4294967295",
+                ),
+            Row::option("out", Value::Path, "A new directory for the report and all figures")
+                .example(concat!("meter study ", $name, " --target /mnt/films --out monday"))
+                .bad(concat!("meter study ", $name, " --out"), "--out needs a value"),
+            json(
+                concat!("meter study ", $name, " --target /mnt/films --json"),
+                concat!("meter study ", $name, " --json=x"),
+            ),
+        ])
+    };
+}
+
+const fn command(study: &Study, rows: &'static [Row]) -> Command {
+    Command { name: study.name, about: study.about, long: study.long, rows, inner: &[] }
+}
+
+const BUFFERING: Command = study!("buffering", study::BUFFERING, []);
+const LENGTH: Command = study!("length", study::LENGTH, []);
+const RANDOM: Command = study!("random", study::RANDOM, []);
+const BLOCK_SIZE: Command = study!("block-size", study::BLOCK_SIZE, []);
+const SHARING: Command = study!("sharing", study::SHARING, []);
+const CACHE: Command = study!("cache", study::CACHE, []);
+const FRAGMENTATION: Command = study!("fragmentation", study::FRAGMENTATION, []);
+const POSITION: Command = study!("position", study::POSITION, []);
+const FILL_LEVEL: Command = study!("fill-level", study::FILL_LEVEL, []);
+const WRITES: Command = study!("writes", study::WRITES, []);
+const NODES: Command = study!(
+    "nodes",
+    study::NODES,
+    [Row::option("second", Value::Path, "A directory on the second node")
+        .long("Needed, unless --target is a simulated disk.")
+        .example("meter study nodes --target /mnt/one --second /mnt/two")
+        .bad("meter study nodes --target /mnt/one --second", "--second needs a value")]
+);
 
 const NETWORK: Command = Command {
     name: "network",
@@ -45,3 +144,13 @@ The counters of the sending side say what the limit was. Needs root, and `ip`, `
         json("meter study network --json", "meter study network --json=x"),
     ],
 };
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_study_is_a_command() {
+        let offered = super::STUDY.inner.iter().map(|command| command.name);
+        let known = meter::study::ALL.iter().map(|study| study.name).chain(["network"]);
+        assert!(offered.eq(known));
+    }
+}

@@ -199,6 +199,29 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
 }
 
 #[test]
+fn a_study_says_what_is_so_and_leaves_nothing() {
+    let room = Room::new();
+    let line = "meter study position --target sim:hdd-20tb --size 10TB --duration 2s";
+    let report = room.json(&format!("{line} --out inwards"));
+    assert_eq!(report["answers"][0]["verdict"], "yes", "{report}");
+    assert_eq!(report["settings"].as_array().unwrap().len(), 5);
+    assert_eq!(report["runs"].as_array().unwrap().len(), 5 * 6);
+    let page = String::from_utf8(room.read("inwards/report.html")).unwrap();
+    assert!(page.contains("the outer tracks of a disk are faster than the inner ones"));
+    let text = room.ok(line).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("(6.8, figures 37 and 38 (drawings)): yes. Here"), "{text}");
+    std::fs::create_dir(room.path("films")).unwrap();
+    let line = "meter study fragmentation --target films --size 16MiB --duration 10ms --repeats 1";
+    let report = room.json(line);
+    assert_eq!(report["answers"][0]["verdict"], "no difference shown", "one run proves nothing");
+    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
+    room.fails("meter study cache --target sim:hdd-20tb", 2, "no page cache");
+    room.fails("meter study nodes --target films", 2, "--second");
+    room.fails("meter study writes --target films --size 1MiB", 2, "make --size larger");
+    room.fails("meter study writes", 2, "--target is missing");
+}
+
+#[test]
 fn a_threshold_is_told_when_it_is_crossed_and_a_changed_log_is_noticed() {
     let room = Room::new();
     let line = "meter run --profile xdcam422 --target sim:hdd-20tb --streams 3 --duration 4s";

@@ -1,0 +1,63 @@
+//! In how many pieces a file lies on its file system, as the file system says (FIEMAP).
+//!
+//! ```text
+//!   struct fiemap, 32 bytes:  start u64 │ length u64 │ flags u32 │ mapped u32 │ count u32 │ 0
+//!                             all of the file: 0, !0 │ SYNC      │ ◀ answer   │ 0: only count
+//! ```
+//!
+//! A piece longer than the file system's largest extent (128 MiB on ext4) counts as several. What lies
+//! beneath the file system - a volume manager, an array, a disk that remaps - is not asked.
+
+#![expect(unsafe_code, reason = "FIEMAP is an ioctl")]
+
+use crate::DeviceError;
+use crate::refusal::cannot_open;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Of the file at `path`; `None` where its file system does not say.
+pub fn fragments(path: &Path) -> Result<Option<u64>, DeviceError> {
+    let file = File::open(path).map_err(|error| cannot_open(path, error))?;
+    let mut map = Map { length: u64::MAX, flags: SYNC, ..Map::default() };
+    // SAFETY: the argument points to a `struct fiemap` that lives through the call; with a count of
+    // zero the kernel writes no extents behind it.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
+    Ok((done == 0).then(|| map.mapped.into()))
+}
+
+/// `struct fiemap` of linux/fiemap.h, without extents.
+#[repr(C)]
+#[derive(Default)]
+struct Map {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+}
+
+/// `FIEMAP_FLAG_SYNC`: what has no place yet is given one first.
+const SYNC: u32 = 1;
+
+/// `_IOWR('f', 11, struct fiemap)`.
+const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_is_no_piece_and_a_byte_is_one() {
+        let path = std::env::temp_dir().join(format!("tenuto-fragments-{}", std::process::id()));
+        std::fs::write(&path, b"").unwrap();
+        let empty = fragments(&path).unwrap();
+        std::fs::write(&path, vec![1; 4096]).unwrap();
+        let one = fragments(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        // Some file systems do not say.
+        assert!(matches!((empty, one), (Some(0), Some(1)) | (None, None)), "{empty:?} {one:?}");
+        assert!(fragments(&path).is_err());
+    }
+}

@@ -1,0 +1,208 @@
+//! A study at work: every setting once, in an order of its own, again and again.
+//!
+//! ```text
+//!   repetition 0:  C A B      one seed: the same transfers are drawn for all of a repetition
+//!   repetition 1:  B C A      another
+//! ```
+//!
+//! What drifts - a cache that fills, a neighbour that begins to work - meets every setting alike.
+
+use super::lie::Files;
+use super::{Figure, Ground, Lie, Scale, Setting, Study};
+use crate::log::Sink;
+use crate::target::PlaceError;
+use crate::transfers::{self, MixError, Outcome};
+use device::DeviceError;
+use std::time::Duration;
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How large it is.
+    pub scale: Scale,
+    /// Of each run: no transfer begins later.
+    pub length: Duration,
+    /// Runs of each setting.
+    pub repeats: u32,
+    /// Of what is drawn, and of the order.
+    pub seed: u64,
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Runs that are over.
+    pub runs: u32,
+    /// Of so many.
+    pub all: u32,
+    /// What is tried.
+    pub setting: &'a str,
+    /// Bytes of files written before it can begin; `None` while it runs.
+    pub making: Option<u64>,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Which of the settings.
+    pub setting: usize,
+    /// Which time.
+    pub repeat: u32,
+    /// What it gave.
+    pub measured: Measured,
+}
+
+/// The figures of a run; what cannot be told from it is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// As [`Figure::ALL`] has them.
+    pub figures: [Option<f64>; Figure::ALL.len()],
+    /// Transfers that it moved.
+    pub transfers: u64,
+    /// How.
+    pub method: String,
+    /// In how many pieces the files lay, where the file system says.
+    pub fragments: Option<u64>,
+}
+
+/// What came of a study.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// What was tried.
+    pub settings: Vec<Setting>,
+    /// In the order in which they were made.
+    pub runs: Vec<Run>,
+    /// False where it was stopped.
+    pub complete: bool,
+}
+
+/// There can be no such study.
+#[derive(Debug, thiserror::Error)]
+pub enum StudyError {
+    /// Not there, or not in that way; what to do is in it.
+    #[error("{0}")]
+    Unfit(String),
+    /// What is made cannot be made.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// What is used does not answer.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Files are too small, or too few.
+    #[error(transparent)]
+    Mix(#[from] MixError),
+    /// A run in which something failed says nothing.
+    #[error("{setting}: {failed} transfers failed; the first: {first}")]
+    Failed {
+        /// What was tried.
+        setting: String,
+        /// How many.
+        failed: u64,
+        /// In words.
+        first: String,
+    },
+}
+
+impl Run {
+    /// One of its figures.
+    pub fn figure(&self, figure: Figure) -> Option<f64> {
+        self.measured.figures[figure as usize]
+    }
+}
+
+/// Makes a study. `go_on` is asked often; if it says no, the study ends with the runs until then.
+pub fn run(
+    study: &Study,
+    ground: &Ground,
+    plan: &Plan,
+    go_on: &mut dyn FnMut(Progress<'_>) -> bool,
+) -> Result<Done, StudyError> {
+    let Plan { mut scale, length, repeats, seed } = *plan;
+    scale.size = ground.size(scale.size);
+    let mut settings = (study.settings)(&scale);
+    ground.fits(&settings)?;
+    for setting in &settings {
+        setting.mix.check(scale.clients)?;
+    }
+    let still = settings.iter().map(Setting::bytes).max().unwrap_or_default();
+    let used = ground.used_percent(still)?;
+    settings.retain(|setting| match setting.lie {
+        Lie::FilledTo(percent) => percent == 0 || u64::from(percent) > used,
+        Lie::InOneGo | Lie::InPieces(_) => true,
+    });
+    let mut files = Files::new(ground, scale.clients);
+    let mut order = fastrand::Rng::with_seed(seed);
+    let all = repeats * u32::try_from(settings.len()).expect("a few settings");
+    let mut runs = Vec::new();
+    for repeat in 0..repeats {
+        let mut turns: Vec<usize> = (0..settings.len()).collect();
+        order.shuffle(&mut turns);
+        for number in turns {
+            let setting = &settings[number];
+            let over = u32::try_from(runs.len()).expect("fewer than all");
+            let mut say =
+                |making| go_on(Progress { runs: over, all, setting: &setting.name, making });
+            let made = files.port(setting, &mut |bytes| say(Some(bytes)));
+            let mut port = match made {
+                Err(StudyError::Place(PlaceError::Interrupted)) => {
+                    return Ok(Done { settings, runs, complete: false });
+                }
+                made => made?,
+            };
+            let plan = transfers::Plan {
+                mix: setting.mix.clone(),
+                clients: scale.clients,
+                duration: length,
+                most: setting.most,
+                seed: seed.wrapping_add(repeat.into()),
+            };
+            let outcome = transfers::run(&plan, &mut *port, &mut Sink::none(), &mut |_| say(None))?;
+            if let Some(first) = outcome.first_failure {
+                let (setting, failed) = (setting.name.clone(), outcome.failed);
+                return Err(StudyError::Failed { setting, failed, first });
+            }
+            if !outcome.complete {
+                return Ok(Done { settings, runs, complete: false });
+            }
+            let fragments = files.fragments(setting);
+            let measured = Measured { fragments, ..measured(&outcome) };
+            runs.push(Run { setting: number, repeat, measured });
+        }
+    }
+    Ok(Done { settings, runs, complete: true })
+}
+
+fn measured(outcome: &Outcome) -> Measured {
+    let all = outcome.sum(|_| true);
+    let some = |figure: f64| (all.transfers > 0 && figure.is_finite()).then_some(figure);
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let figure = |figure: Figure| match figure {
+        Figure::Total => some(all.bytes.0 as f64 / outcome.took.as_secs_f64() / 1e6),
+        Figure::Rate => some(all.bytes.0 as f64 / all.data.as_secs_f64() / 1e6),
+        Figure::Latency => some(millis(all.mean_latency())),
+        Figure::Block => some(millis(all.service.quantile(0.99))),
+        Figure::Unevenness => unevenness(outcome),
+    };
+    Measured {
+        figures: Figure::ALL.map(figure),
+        transfers: all.transfers,
+        method: outcome.method.clone(),
+        fragments: None,
+    }
+}
+
+/// Of seconds that are over: the last is not whole.
+fn unevenness(outcome: &Outcome) -> Option<f64> {
+    let whole = outcome.seconds.split_last().map_or(&[][..], |(_, whole)| whole);
+    if whole.len() < FEWEST {
+        return None;
+    }
+    let moved = || whole.iter().map(|second| (second.read.0 + second.written.0) as f64);
+    let count = whole.len() as f64;
+    let mean = moved().sum::<f64>() / count;
+    let variance = moved().map(|bytes| (bytes - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    (mean > 0.0).then_some(variance.sqrt() / mean)
+}
+
+/// Seconds that a standard deviation is made of.
+const FEWEST: usize = 4;

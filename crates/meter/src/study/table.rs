@@ -1,0 +1,316 @@
+//! The studies.
+
+use super::{Claim, Figure, Study, settings};
+
+/// All there are, in the order of the paper.
+pub const ALL: &[Study] = &[
+    BUFFERING,
+    LENGTH,
+    RANDOM,
+    BLOCK_SIZE,
+    SHARING,
+    CACHE,
+    FRAGMENTATION,
+    POSITION,
+    FILL_LEVEL,
+    WRITES,
+    NODES,
+];
+
+/// Sections 6.3 and 6.4.
+pub const CACHE: Study = Study {
+    name: "cache",
+    about: "Cold against warm cache",
+    long: "Reads one file through the page cache: emptied of it before, or all of it read before. No \
+           place is read twice. --size must fit in memory, or warm is no warmer than cold. The caches \
+           of the storage itself are as they are.",
+    varies: "page cache",
+    claims: &[
+        Claim {
+            says: "what is in the cache is read faster than what is on disk",
+            place: "6.4, figure 27",
+            figure: Figure::Rate,
+            from: "cold",
+            to: "warm",
+            more: true,
+        },
+        Claim {
+            says: "blocks of a file that is not in the cache take longer",
+            place: "6.4, figure 28",
+            figure: Figure::Block,
+            from: "warm",
+            to: "cold",
+            more: true,
+        },
+    ],
+    settings: settings::cache,
+};
+
+/// Section 6.2.
+pub const BLOCK_SIZE: Study = Study {
+    name: "block-size",
+    about: "Blocks from 4 KiB to 4 MiB",
+    long: "Reads runs of 4 MiB from places of one file, block after block, past the page cache.",
+    varies: "KiB of a block",
+    claims: &[
+        Claim {
+            says: "larger blocks are moved faster",
+            place: "6.2, figure 21",
+            figure: Figure::Rate,
+            from: "4KiB",
+            to: "1MiB",
+            more: true,
+        },
+        Claim {
+            says: "large blocks take longer to come",
+            place: "6.2, figure 22",
+            figure: Figure::Block,
+            from: "4KiB",
+            to: "1MiB",
+            more: true,
+        },
+        Claim {
+            says: "latency as defined rises with the block size",
+            place: "6.2, figure 22; its tool's own filling of the buffer was in that",
+            figure: Figure::Latency,
+            from: "4KiB",
+            to: "1MiB",
+            more: true,
+        },
+    ],
+    settings: settings::block_size,
+};
+
+/// Section 9.2, which asks for it; section 6.8 says why.
+pub const FILL_LEVEL: Study = Study {
+    name: "fill-level",
+    about: "Files on a file system that is nearly empty, and nearly full",
+    long: "Fills the file system to 50, 75, 90 and 95 % by reserving space, makes a file on what is \
+           left, reads and writes it, and gives everything back; levels that it has passed already are \
+           left out. The file is made anew for each run, so this takes as long as writing it. Nothing \
+           is written to the space that is reserved: a disk that finds places for itself does not \
+           notice. Do not do this where others need the space.",
+    varies: "% of the file system in use",
+    claims: &[Claim {
+        says: "performance drops as a disk is filled from its edge inwards",
+        place: "6.8, figure 38 (a drawing)",
+        figure: Figure::Total,
+        from: "as it is",
+        to: "95 %",
+        more: false,
+    }],
+    settings: settings::fill_level,
+};
+
+/// Section 6.8.
+pub const POSITION: Study = Study {
+    name: "position",
+    about: "The beginning of a disk against its end",
+    long: "Reads a tenth at five places. Of a block device, a large file or a simulated disk that is \
+           all of it; in a directory it is the file of --size that is made there, and where that lies \
+           is up to the file system: let it take most of the disk.",
+    varies: "% of the way inwards",
+    claims: &[Claim {
+        says: "the outer tracks of a disk are faster than the inner ones",
+        place: "6.8, figures 37 and 38 (drawings)",
+        figure: Figure::Rate,
+        from: "first tenth",
+        to: "last tenth",
+        more: false,
+    }],
+    settings: settings::position,
+};
+
+/// Section 6.7.
+pub const FRAGMENTATION: Study = Study {
+    name: "fragmentation",
+    about: "Files in one piece against files in many",
+    long: "Makes the same file five times: in one go, and in pieces of 4 MiB, 1 MiB, 256 KiB and 64 \
+           KiB for which room is made in any order, as on a file system that has aged. Says in how \
+           many pieces each lies, as far as the file system tells; one that copies on write (btrfs, \
+           ZFS) may put them together again.",
+    varies: "KiB of a piece",
+    claims: &[Claim {
+        says: "fragments make reading slower: 24 MB/s were lost in days of use",
+        place: "6.7, figures 35 and 36",
+        figure: Figure::Total,
+        from: "in one go",
+        to: "pieces of 64KiB",
+        more: false,
+    }],
+    settings: settings::fragmentation,
+};
+
+/// Section 6.1.
+pub const BUFFERING: Study = Study {
+    name: "buffering",
+    about: "Past the page cache against through it",
+    long: "Reads runs in blocks of 64 KiB from one file: past the page cache, and through it, emptied \
+           before each run. With runs much longer than the file, the second is memory's speed.",
+    varies: "way of reading",
+    claims: &[
+        Claim {
+            says: "with direct I/O the rate is lower",
+            place: "6.1, figures 17 and 18",
+            figure: Figure::Total,
+            from: "page cache",
+            to: "direct",
+            more: false,
+        },
+        Claim {
+            says: "with direct I/O the rate is more constant",
+            place: "6.1, figures 17 and 18",
+            figure: Figure::Unevenness,
+            from: "page cache",
+            to: "direct",
+            more: false,
+        },
+    ],
+    settings: settings::buffering,
+};
+
+/// Sections 6.3 and 7.1.
+pub const SHARING: Study = Study {
+    name: "sharing",
+    about: "All clients on one file against a file each",
+    long: "The paper's edit profile (half of it writes, a tenth at random) in blocks of 1 MiB. Files \
+           together are as large in both, past the page cache.",
+    varies: "files",
+    claims: &[
+        Claim {
+            says: "many files are slower than one",
+            place: "6.3, figures 23 and 25; 7.1, figures 56 and 58",
+            figure: Figure::Total,
+            from: "one file",
+            to: "a file each",
+            more: false,
+        },
+        Claim {
+            says: "with many files latency is higher",
+            place: "6.3, figures 24 and 26; 7.1, figures 57 and 59",
+            figure: Figure::Block,
+            from: "one file",
+            to: "a file each",
+            more: true,
+        },
+    ],
+    settings: settings::sharing,
+};
+
+/// Section 6.1.
+pub const RANDOM: Study = Study {
+    name: "random",
+    about: "Share of random access, from none to all",
+    long: "Of 100 transfers so many have each block at a place of its own; the others are runs. Reads \
+           one file past the page cache, in blocks of 64 KiB and of 1 MiB.",
+    varies: "% of transfers at random",
+    claims: &[
+        Claim {
+            says: "the more random access, the lower the rate",
+            place: "6.1, figure 20",
+            figure: Figure::Total,
+            from: "0 %, blocks of 1MiB",
+            to: "100 %, blocks of 1MiB",
+            more: false,
+        },
+        Claim {
+            says: "so it is with small blocks",
+            place: "6.1, figure 20",
+            figure: Figure::Total,
+            from: "0 %, blocks of 64KiB",
+            to: "100 %, blocks of 64KiB",
+            more: false,
+        },
+    ],
+    settings: settings::random,
+};
+
+/// Section 6.1.
+pub const LENGTH: Study = Study {
+    name: "length",
+    about: "Data length of a transfer, from 64 KiB to 10 MiB",
+    long: "Reads runs of one length from places of one file, past the page cache, in blocks of 64 KiB \
+           and of 1 MiB, or in one block where the run is shorter.",
+    varies: "KiB of a transfer",
+    claims: &[
+        Claim {
+            says: "the more data is asked for, the higher the rate",
+            place: "6.1, figure 19",
+            figure: Figure::Total,
+            from: "64KiB, blocks of 64KiB",
+            to: "10MiB, blocks of 64KiB",
+            more: true,
+        },
+        Claim {
+            says: "so it is with large blocks",
+            place: "6.1, figure 19",
+            figure: Figure::Total,
+            from: "64KiB, blocks of 1MiB",
+            to: "10MiB, blocks of 1MiB",
+            more: true,
+        },
+    ],
+    settings: settings::length,
+};
+
+/// Section 7.4.
+pub const WRITES: Study = Study {
+    name: "writes",
+    about: "Edit writes against writes of whole files",
+    long: "Each client writes over a file of its own: runs of up to 10 MiB at places of it, or all of \
+           it from its beginning, in blocks of 1 MiB, past the page cache.",
+    varies: "kind of write",
+    claims: &[Claim {
+        says: "edit writes are slower than complete files",
+        place: "7.4, figures 69 and 70",
+        figure: Figure::Total,
+        from: "whole files",
+        to: "edit writes",
+        more: false,
+    }],
+    settings: settings::writes,
+};
+
+/// Section 7.5.
+pub const NODES: Study = Study {
+    name: "nodes",
+    about: "One storage node against two",
+    long: "Clients with files of their own, on --target alone, and dealt out to --target and --second. \
+           Two simulated disks of a model are two nodes.",
+    varies: "nodes",
+    claims: &[
+        Claim {
+            says: "two nodes read up to 2.3 times as much",
+            place: "7.5, figure 71",
+            figure: Figure::Total,
+            from: "reads, 1 node",
+            to: "reads, 2 nodes",
+            more: true,
+        },
+        Claim {
+            says: "with two nodes latency is lower: 54 ms instead of 71 ms",
+            place: "7.5, figure 72",
+            figure: Figure::Block,
+            from: "reads, 1 node",
+            to: "reads, 2 nodes",
+            more: false,
+        },
+        Claim {
+            says: "two nodes write up to 2.3 times as much",
+            place: "7.5, figure 73",
+            figure: Figure::Total,
+            from: "writes, 1 node",
+            to: "writes, 2 nodes",
+            more: true,
+        },
+        Claim {
+            says: "so it is with latency of writes",
+            place: "7.5, figure 74",
+            figure: Figure::Block,
+            from: "writes, 1 node",
+            to: "writes, 2 nodes",
+            more: false,
+        },
+    ],
+    settings: settings::nodes,
+};

@@ -1,0 +1,206 @@
+//! Every study on a tiny directory and on a simulated disk: what is done, and in which order; never
+//! how fast. Answers from figures that are made up.
+
+use super::*;
+use crate::transfers::Length;
+use disk::DiskModel;
+use std::path::PathBuf;
+use std::time::Duration;
+use units::ByteCount;
+
+fn plan(repeats: u32) -> Plan {
+    let scale = Scale { size: ByteCount::mib(48), clients: 2 };
+    Plan { scale, length: Duration::from_millis(10), repeats, seed: 7 }
+}
+
+/// A directory that is empty before and after.
+struct Room(PathBuf);
+
+impl Room {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("tenuto-study-{}-{name}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        Self(dir)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
+    // It would fill the file system that others work on.
+    for study in ALL.iter().filter(|study| study.name != FILL_LEVEL.name) {
+        let (room, second) = (Room::new(study.name), Room::new(&format!("{}-2", study.name)));
+        let mut dirs = vec![room.0.clone()];
+        dirs.extend((study.name == NODES.name).then(|| second.0.clone()));
+        let ground = Ground::at(dirs).unwrap();
+        let done = run(study, &ground, &plan(2), &mut |_| true).unwrap();
+        assert!(done.complete, "{}", study.name);
+        assert_eq!(done.runs.len(), done.settings.len() * 2, "{}", study.name);
+        for run in &done.runs {
+            assert!(run.measured.transfers > 0, "{}: {run:?}", study.name);
+        }
+        for answer in answers(study, &done) {
+            assert_ne!(answer.verdict, Verdict::Yes, "two repetitions prove nothing: {answer:?}");
+        }
+        for dir in [&room.0, &second.0] {
+            assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "{}", study.name);
+        }
+    }
+}
+
+#[test]
+fn what_a_disks_mechanics_decide_comes_out_on_a_simulated_one() {
+    let ground = Ground::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    // One client where it goes on where it was: the disk reads ahead for one at a time.
+    for (study, clients, wanted) in [
+        (&POSITION, 4, vec![Verdict::Yes]),
+        (&FILL_LEVEL, 4, vec![Verdict::Yes]),
+        (&FRAGMENTATION, 1, vec![Verdict::Yes]),
+        (&RANDOM, 1, vec![Verdict::Yes; 2]),
+        (&LENGTH, 1, vec![Verdict::Yes; 2]),
+        (&NODES, 4, vec![Verdict::Yes; 4]),
+    ] {
+        let scale = Scale { size: ByteCount::mib(10_000_000), clients };
+        let plan = Plan { scale, length: Duration::from_secs(4), repeats: 6, seed: 1 };
+        let done = run(study, &ground, &plan, &mut |_| true).unwrap();
+        let answers = answers(study, &done);
+        let verdicts: Vec<Verdict> = answers.iter().map(|answer| answer.verdict).collect();
+        assert_eq!(verdicts, wanted, "{}: {answers:#?}", study.name);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let ground = Ground::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    let figures = |seed| {
+        let plan = Plan { seed, length: Duration::from_secs(1), ..plan(2) };
+        let done = run(&RANDOM, &ground, &plan, &mut |_| true).unwrap();
+        done.runs.into_iter().map(|run| (run.setting, run.measured)).collect::<Vec<_>>()
+    };
+    assert_eq!(figures(1), figures(1));
+    assert_ne!(figures(1), figures(2));
+}
+
+#[test]
+fn claims_name_settings_that_there_are() {
+    let scale = Scale { size: ByteCount::mib(64), clients: 3 };
+    for study in ALL {
+        let settings = (study.settings)(&scale);
+        let named = |name: &str| settings.iter().filter(|setting| setting.name == name).count();
+        assert!(!study.claims.is_empty() && settings.len() > 1, "{}", study.name);
+        for claim in study.claims {
+            assert_eq!((named(claim.from), named(claim.to)), (1, 1), "{}: {claim:?}", study.name);
+        }
+        for setting in &settings {
+            assert_eq!(setting.mix.check(3), Ok(()), "{}: {}", study.name, setting.name);
+            assert!(setting.from + setting.mix.each.0 <= setting.whole, "{setting:?}");
+        }
+        assert_eq!(Study::named(study.name).unwrap().about, study.about);
+    }
+    let whole = &(WRITES.settings)(&scale)[1];
+    assert_eq!((whole.mix.length, whole.name.as_str()), (Length::Whole, "whole files"));
+}
+
+#[test]
+fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
+    let ground = Ground::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
+    let done = run(&BLOCK_SIZE, &ground, &plan(8), &mut |_| true).unwrap();
+    let orders: Vec<Vec<usize>> =
+        done.runs.chunks(6).map(|runs| runs.iter().map(|run| run.setting).collect()).collect();
+    assert_eq!(orders.len(), 8);
+    for order in &orders {
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+    }
+    assert!(orders.iter().any(|order| order != &orders[0]), "{orders:?}");
+    let mut left = 5;
+    let stopped = run(&BLOCK_SIZE, &ground, &plan(8), &mut |progress| {
+        left = 5 - progress.runs.min(5);
+        left > 0
+    });
+    let stopped = stopped.unwrap();
+    assert_eq!((stopped.complete, stopped.runs.len()), (false, 5));
+}
+
+#[test]
+fn what_cannot_be_studied_somewhere_is_said() {
+    let disk = Ground::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
+    let room = Room::new("unfit");
+    let dir = Ground::at(vec![room.0.clone()]).unwrap();
+    let file = room.0.join("mine");
+    std::fs::write(&file, vec![1; 48 << 20]).unwrap();
+    let one = Ground::at(vec![file.clone()]).unwrap();
+    let fails = |study, ground: &Ground| {
+        run(study, ground, &plan(1), &mut |_| true).expect_err("cannot be").to_string()
+    };
+    assert!(fails(&CACHE, &disk).contains("no page cache"));
+    assert!(fails(&NODES, &dir).contains("--second"));
+    assert!(fails(&WRITES, &one).contains("name a directory"));
+    let mut small = plan(1);
+    small.scale.size = ByteCount::mib(1);
+    let error = run(&BLOCK_SIZE, &dir, &small, &mut |_| true).expect_err("too small");
+    assert!(error.to_string().contains("make --size larger"), "{error}");
+    assert!(Ground::at(vec![room.0.clone(), file.clone()]).is_err());
+    assert!(Ground::at(vec![room.0.clone(), room.0.join(".")]).is_err(), "it is one node");
+    for study in [&POSITION, &RANDOM, &CACHE] {
+        let done = run(study, &one, &plan(1), &mut |_| true).unwrap();
+        assert!(done.complete, "{}", study.name);
+    }
+    assert!(std::fs::read(&file).unwrap() == vec![1; 48 << 20]);
+}
+
+/// Settings 0 and 1 of the cache study with these rates.
+fn made_up(pairs: &[(f64, f64)]) -> Done {
+    let settings = (CACHE.settings)(&Scale { size: ByteCount::mib(64), clients: 1 });
+    let run = |setting, repeat, rate| Run {
+        setting,
+        repeat,
+        measured: Measured {
+            figures: [None, Some(rate), None, None, None],
+            transfers: 1,
+            method: String::new(),
+            fragments: None,
+        },
+    };
+    let runs = (0u32..).zip(pairs);
+    let runs = runs.flat_map(|(at, (cold, warm))| [run(0, at, *cold), run(1, at, *warm)]).collect();
+    Done { settings, runs, complete: true }
+}
+
+#[test]
+fn an_answer_takes_six_repetitions_and_one_direction() {
+    let verdict = |pairs: &[(f64, f64)]| answers(&CACHE, &made_up(pairs))[0].verdict;
+    assert_eq!(verdict(&[(100.0, 120.0); 6]), Verdict::Yes);
+    assert_eq!(verdict(&[(100.0, 120.0); 5]), Verdict::NotShown);
+    assert_eq!(verdict(&[(120.0, 100.0); 6]), Verdict::Opposite);
+    let drifting = [(1.0, 1.2), (2.0, 2.4), (4.0, 4.4), (8.0, 9.9), (16.0, 17.0), (32.0, 40.0)];
+    assert_eq!(verdict(&drifting), Verdict::Yes, "the storage became faster all the time");
+    let mut once = [(100.0, 120.0); 6];
+    once[3] = (100.0, 99.0);
+    assert_eq!(verdict(&once), Verdict::NotShown);
+    assert_eq!(verdict(&[]), Verdict::NotTried);
+}
+
+#[test]
+fn an_interval_of_the_median_is_that_of_the_tables() {
+    let of = |count: u32| median((1..=count).map(f64::from).collect()).unwrap();
+    // David and Nagaraja, table of nonparametric intervals of the median.
+    for (count, low, high, sure) in [
+        (5, 1.0, 5.0, 0.9375),
+        (6, 1.0, 6.0, 0.96875),
+        (10, 2.0, 9.0, 0.978_515_625),
+        (20, 6.0, 15.0, 0.958_610_5),
+    ] {
+        let found = of(count);
+        assert_eq!((found.low, found.high), (low, high), "{count}");
+        assert!((found.sure - sure).abs() < 1e-6, "{count}: {found:?}");
+    }
+    assert_eq!(of(4).median, 2.5);
+    assert_eq!(median(Vec::new()), None);
+}
