@@ -5,7 +5,7 @@
 //! ```
 
 use super::{Cache, Ground, Lie, Setting, StudyError};
-use crate::target::{Arrived, Ballast, FilesPort, MadeFiles, Port, Request, SimulatedPort, Use};
+use crate::target::{Arrived, Ballast, MadeFiles, Port, Request, SimulatedPort, Use, files_port};
 use device::{DeviceError, Opening, PlainFile, Pool, SimulatedDisk};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl<'a> Files<'a> {
             at_once: self.clients,
             largest: ByteCount(setting.mix.largest_block().into()),
         };
-        Ok(within(FilesPort::new(how, Instant::now())?, setting.from))
+        Ok(within(files_port(how, Instant::now())?, setting.from))
     }
 
     /// In how many pieces the files of a setting lie, if they are there and the file system says.
