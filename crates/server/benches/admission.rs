@@ -78,6 +78,7 @@ fn pass(engine: &mut Engine, now: Moment) {
 fn request(title: u64) -> AdmitRequest {
     AdmitRequest {
         layout: Arc::new(hour(title)),
+        copies: Vec::new(),
         offers: vec![vec![0, 1]],
         from: Duration::ZERO,
         patience: Duration::ZERO,
@@ -119,6 +120,7 @@ fn config(min_read: u32) -> EngineConfig {
         reservation_hold: Duration::from_secs(3600),
         idle_after: Duration::from_secs(3600),
         ended_after: Duration::from_secs(3600),
+        survive_loss: false,
         disks: vec![guarantee(min_read)],
     }
 }

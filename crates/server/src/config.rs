@@ -11,13 +11,16 @@ use units::{BitRate, ByteCount};
 /// Everything [`crate::Server::start`] needs to know.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The stores to serve: devices or files. A title's name found in two of them is served from
-    /// the first.
+    /// The stores to serve: devices or files. Titles of one name that hold the same are copies of one;
+    /// where they hold different things the first store's is served.
     pub stores: Vec<PathBuf>,
     /// Where viewers connect. Port 0 takes any free one; [`crate::Server::address`] tells which.
     pub listen: SocketAddr,
     /// Whom to let in.
     pub policy: PolicyKind,
+    /// Let in only whom the loss of any one disk makes late for nothing, as far as its title is in
+    /// two stores.
+    pub survive_loss: bool,
     /// Memory for media in flight. Indexes of opened titles and sockets come on top.
     pub memory: ByteCount,
     /// What the network may carry; `None`: not admitted by network.
@@ -70,6 +73,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             // Counts what the disk's time is known for, and reads elsewhere.
             policy: PolicyKind::TimeDomain,
+            survive_loss: false,
             memory: ByteCount::mib(512),
             network: None,
             slot: Duration::from_millis(500),

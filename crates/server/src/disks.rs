@@ -11,8 +11,9 @@ use crate::engine::{ReadId, ReadOutcome};
 use crate::library::OpenTitle;
 use crate::log::Log;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
-use device::{Buffer, Completion, Queue, SharedBuffer};
+use device::{Buffer, Completion, DeviceError, Queue, SharedBuffer};
 use media::CHECKSUM_SPAN;
+use rustix::io::Errno;
 use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -130,7 +131,7 @@ impl Reader {
                 }
                 Err(error) => {
                     self.complain(&job, "read-failed", &error.to_string());
-                    self.tell(job.read, Err(ReadOutcome::Failed));
+                    self.tell(job.read, Err(outcome_of(&error)));
                 }
             }
         }
@@ -141,7 +142,7 @@ impl Reader {
         let result = match completion.result {
             Err(error) => {
                 self.complain(&job, "read-failed", &error.to_string());
-                Err(ReadOutcome::Failed)
+                Err(outcome_of(&error))
             }
             Ok(()) => match first_damage(&job, &completion.buffer) {
                 None => Ok(completion.buffer.freeze()),
@@ -171,6 +172,17 @@ impl Reader {
                 "error": error,
             })
         });
+    }
+}
+
+/// A device that is no more says so, or ends before its end.
+fn outcome_of(error: &DeviceError) -> ReadOutcome {
+    let DeviceError::Io { source, .. } = error else { return ReadOutcome::Failed };
+    let gone = [Errno::NODEV, Errno::NXIO, Errno::SHUTDOWN, Errno::NOMEDIUM];
+    let said = Errno::from_io_error(source).is_some_and(|errno| gone.contains(&errno));
+    match said || source.kind() == io::ErrorKind::UnexpectedEof {
+        true => ReadOutcome::Gone,
+        false => ReadOutcome::Failed,
     }
 }
 

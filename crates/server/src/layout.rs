@@ -4,7 +4,7 @@
 use crate::engine::{DiskNumber, Layout, TitleKey, TrackLayout};
 use media::Packaging;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -17,42 +17,51 @@ pub(crate) enum Shape {
     Progressive,
 }
 
-/// Whose layout, on which disk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) title: TitleKey,
+/// Where one copy of a title lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
     pub(crate) disk: DiskNumber,
     pub(crate) read_size: ByteCount,
+    /// Of each track, its extents on the device.
+    pub(crate) runs: Vec<Vec<Range<u64>>>,
 }
 
-/// The layout of a title taken in one shape. `runs`: of each track, its extents on the device.
-pub(crate) fn layout(
-    place: Place,
+/// The layouts of a title taken in one shape, one for each copy: the same pieces, as large as they may
+/// be of every copy.
+pub(crate) fn layouts(
+    title: TitleKey,
     packaging: &Packaging,
-    runs: &[Vec<Range<u64>>],
+    copies: &[Copied],
     shape: Shape,
-) -> Layout {
-    let tracks =
-        packaging.index().tracks.iter().zip(runs).zip(0..).map(|((track, runs), number)| {
-            let piece = piece_size(packaging.mean_rate(number), runs, place.read_size);
-            TrackLayout {
-                bytes: track.data_len,
-                piece,
-                runs: runs.clone(),
-                transfer: OnceLock::new(),
-                stored: Vec::new(),
-                due: match shape {
-                    Shape::Segmented => packaging.due_segmented(number, piece),
-                    Shape::Progressive => progressive_due(packaging, number, piece),
-                },
-            }
+) -> Vec<Arc<Layout>> {
+    let numbers = (0u16..).take(packaging.index().tracks.len());
+    let cut = numbers.map(|number| {
+        let of_copy = |copy: &Copied| {
+            let runs = &copy.runs[usize::from(number)];
+            piece_size(packaging.mean_rate(number), runs, copy.read_size)
+        };
+        let piece = copies.iter().map(of_copy).min().expect("a title lies somewhere");
+        let due = match shape {
+            Shape::Segmented => packaging.due_segmented(number, piece),
+            Shape::Progressive => progressive_due(packaging, number, piece),
+        };
+        (piece, due)
+    });
+    let cut: Vec<(u32, Vec<u32>)> = cut.collect();
+    let layout = |copy: &Copied| {
+        let tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);
+        let tracks = tracks.map(|((track, (piece, due)), runs)| TrackLayout {
+            bytes: track.data_len,
+            piece: *piece,
+            runs: runs.clone(),
+            transfer: OnceLock::new(),
+            stored: Vec::new(),
+            due: due.clone(),
         });
-    Layout {
-        title: place.title,
-        disk: place.disk,
-        duration: packaging.duration(),
-        tracks: tracks.collect(),
-    }
+        let (disk, duration) = (copy.disk, packaging.duration());
+        Arc::new(Layout { title, disk, duration, tracks: tracks.collect() })
+    };
+    copies.iter().map(layout).collect()
 }
 
 /// When a track's pieces are due in one file: the same track in different files (with another

@@ -3,19 +3,23 @@
 //! Opening costs a read of the index region and some arithmetic; it is done by the opener thread,
 //! and what it made is kept while memory allows, least recently used first out. A session holds
 //! its title by itself, so that neither eviction nor removal from the catalogue takes it away.
+//!
+//! Titles of one name that hold the same are copies of one title, which can be read from any of their
+//! stores. Where they hold different things the first store's is the title.
 
+use crate::core::CoreHandle;
 use crate::engine::{DiskNumber, Layout, TitleKey};
-use crate::layout::{Place, Shape};
+use crate::layout::{Copied, Shape};
 use crate::pace::EnginePace;
 use crate::showing::Showing;
 use crate::wanted::Wanted;
 use crate::wire;
-use media::{Body, NoExcerpt, NotPackaged, Packaging, PackagingOptions, Slice};
-use std::collections::{BTreeMap, VecDeque};
+use media::{Body, NoExcerpt, NotPackaged, Packaging, PackagingOptions, Slice, TitleIndex};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use store::{Store, StoreError, TitleId, TitleRecord};
+use store::{Content, Store, StoreError, TitleId, TitleRecord};
 use units::ByteCount;
 
 /// A store being served.
@@ -35,6 +39,7 @@ pub(crate) struct Library {
     pub(crate) shelves: Vec<Shelf>,
     packaging: PackagingOptions,
     memory: ByteCount,
+    keys: Mutex<Keys>,
     open: Mutex<OpenTitles>,
 }
 
@@ -44,7 +49,8 @@ pub(crate) struct OpenTitle {
     pub(crate) key: TitleKey,
     pub(crate) id: TitleId,
     pub(crate) whole: Arc<Showing>,
-    created: u64,
+    // Stays the same when the server is started again.
+    tag: String,
     showings: Mutex<VecDeque<(Wanted, MadeShowing)>>,
     bodies: Mutex<BTreeMap<Vec<u16>, Arc<Body>>>,
     memory: u64,
@@ -66,6 +72,20 @@ pub(crate) enum NotOpened {
     Failed(String),
 }
 
+/// A title in one of the stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Place {
+    pub(crate) shelf: usize,
+    pub(crate) id: TitleId,
+}
+
+// What the engine calls titles: never the same if a copy has come or gone.
+#[derive(Debug, Default)]
+struct Keys {
+    of: BTreeMap<Vec<Place>, TitleKey>,
+    next: u64,
+}
+
 #[derive(Debug, Default)]
 struct OpenTitles {
     titles: BTreeMap<TitleKey, (Arc<OpenTitle>, u64)>,
@@ -77,37 +97,45 @@ struct OpenTitles {
 impl Library {
     pub(crate) fn new(shelves: Vec<Shelf>, segment: Duration, memory: ByteCount) -> Self {
         let packaging = PackagingOptions { segment };
-        Self { shelves, packaging, memory, open: Mutex::default() }
+        Self { shelves, packaging, memory, keys: Mutex::default(), open: Mutex::default() }
     }
 
-    /// The title of this name: the first store that has it.
-    pub(crate) fn find(&self, name: &str) -> Option<(usize, TitleRecord)> {
-        let mut shelves = self.shelves.iter().enumerate();
-        shelves.find_map(|(number, shelf)| Some((number, shelf.store.title(name)?)))
+    /// The title of this name as the first store has it, and its copies in others; and what the engine
+    /// calls them together.
+    fn find(&self, name: &str) -> Option<(TitleKey, Vec<(usize, TitleRecord)>)> {
+        // Held while looking: a copy that is hidden after that is found by `withdraw`.
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let shelves = self.shelves.iter().enumerate();
+        let named = shelves.filter_map(|(number, shelf)| Some((number, shelf.store.title(name)?)));
+        let mut copies: Vec<(usize, TitleRecord)> = named.collect();
+        let content = copies.first()?.1.content();
+        copies.retain(|(_, record)| record.content() == content);
+        let places = copies.iter().map(|(shelf, record)| Place { shelf: *shelf, id: record.id });
+        Some((keys.key(places.collect()), copies))
     }
 
     /// The title of this name if it is open already.
     pub(crate) fn opened(&self, name: &str) -> Result<Option<Arc<OpenTitle>>, NotOpened> {
-        let (shelf, record) = self.find(name).ok_or(NotOpened::NoTitle)?;
-        Ok(self.lock().touch(self.key(shelf, record.id)))
+        let (key, _) = self.find(name).ok_or(NotOpened::NoTitle)?;
+        Ok(self.lock().touch(key))
     }
 
-    /// What can be played: shelf and name.
-    pub(crate) fn playable(&self) -> Vec<(usize, String)> {
-        let shelves = self.shelves.iter().enumerate();
-        let titles = shelves.flat_map(|(number, shelf)| {
-            shelf.store.titles().into_iter().map(move |record| (number, record))
-        });
-        let media = titles.filter(|(_, record)| record.kind == media::TitleKind::Media);
-        media.map(|(number, record)| (number, record.name)).collect()
+    /// What can be played, by name.
+    pub(crate) fn playable(&self) -> Vec<String> {
+        let titles = self.shelves.iter().flat_map(|shelf| shelf.store.titles());
+        let media = titles.filter(|record| record.kind == media::TitleKind::Media);
+        let mut names: Vec<String> = media.map(|record| record.name).collect();
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names
     }
 
     /// Opens what it can of all titles before there are viewers to wait for.
     pub(crate) fn open_first(&self) {
         let until = Instant::now() + FIRST;
-        for (_, name) in self.playable() {
+        for name in self.playable() {
             // What does not open says so to who asks for it.
-            let _ = self.open_within(&name, |_| Some(()));
+            let _ = self.open_within(&name, |_, _| Some(()));
             if self.is_full() || Instant::now() >= until {
                 break;
             }
@@ -115,9 +143,9 @@ impl Library {
     }
 
     /// Opens a title that nobody has asked for yet. False: the disk has viewers to serve.
-    pub(crate) fn open_ahead(&self, name: &str, pace: &EnginePace) -> bool {
-        let opened = self.open_within(name, |bytes| pace.turn(bytes, AHEAD_PATIENCE));
-        !matches!(opened, Err(NotOpened::Busy))
+    pub(crate) fn open_ahead(&self, name: &str, core: &CoreHandle) -> bool {
+        let turn = |shelf: &Shelf, bytes| shelf.pace(core).turn(bytes, AHEAD_PATIENCE);
+        !matches!(self.open_within(name, turn), Err(NotOpened::Busy))
     }
 
     /// Whether one open title more would put another out.
@@ -127,36 +155,38 @@ impl Library {
     }
 
     /// Opens a title, or finds it open. May wait for the disk.
-    pub(crate) fn open(&self, name: &str, pace: &EnginePace) -> Result<Arc<OpenTitle>, NotOpened> {
-        self.open_within(name, |bytes| pace.turn(bytes, PATIENCE))
+    pub(crate) fn open(&self, name: &str, core: &CoreHandle) -> Result<Arc<OpenTitle>, NotOpened> {
+        self.open_within(name, |shelf, bytes| shelf.pace(core).turn(bytes, PATIENCE))
     }
 
     fn open_within<Turn>(
         &self,
         name: &str,
-        turn: impl FnOnce(ByteCount) -> Option<Turn>,
+        turn: impl Fn(&Shelf, ByteCount) -> Option<Turn>,
     ) -> Result<Arc<OpenTitle>, NotOpened> {
-        let (number, record) = self.find(name).ok_or(NotOpened::NoTitle)?;
-        let key = self.key(number, record.id);
+        let (key, found) = self.find(name).ok_or(NotOpened::NoTitle)?;
         if let Some(open) = self.lock().touch(key) {
             return Ok(open);
         }
-        let shelf = &self.shelves[number];
-        let turn = turn(ByteCount(record.index_bytes.max(1))).ok_or(NotOpened::Busy)?;
-        let index = shelf.store.index(record.id).map_err(|error| NotOpened::from(&error))?;
-        drop(turn);
+        let index = self.index(&found, turn)?;
         let packaging = Packaging::new(index, &self.packaging).map_err(NotOpened::NotPlayable)?;
-        let tracks = 0..u16::try_from(record.tracks.len()).unwrap_or(u16::MAX);
-        let runs: Option<Vec<_>> = tracks.map(|track| shelf.store.runs(record.id, track)).collect();
-        // Removed meanwhile.
-        let runs = runs.ok_or(NotOpened::NoTitle)?;
-        let place = Place { title: key, disk: shelf.disk, read_size: shelf.read_size };
-        let whole = Arc::new(Showing::whole(Arc::new(packaging), place, &runs));
-        let segmented = whole.layout(Shape::Segmented);
+        let mut copies = Vec::with_capacity(found.len());
+        for (number, record) in &found {
+            let shelf = &self.shelves[*number];
+            let tracks = 0..u16::try_from(record.tracks.len()).unwrap_or(u16::MAX);
+            let runs: Option<Vec<_>> =
+                tracks.map(|track| shelf.store.runs(record.id, track)).collect();
+            // Removed meanwhile.
+            let runs = runs.ok_or(NotOpened::NoTitle)?;
+            copies.push(Copied { disk: shelf.disk, read_size: shelf.read_size, runs });
+        }
+        let whole = Arc::new(Showing::whole(Arc::new(packaging), key, &copies));
+        let segmented = whole.layouts(Shape::Segmented).first();
+        let (number, record) = &found[0];
         let open = Arc::new(OpenTitle {
             key,
             id: record.id,
-            created: record.created,
+            tag: format!("{:x}-{:x}", (*number as u64) << TAG_BITS | record.id.0, record.created),
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,
             showings: Mutex::default(),
@@ -164,6 +194,25 @@ impl Library {
         });
         self.lock().keep(&open, self.memory.0);
         Ok(open)
+    }
+
+    /// The index of the first copy that gives one.
+    fn index<Turn>(
+        &self,
+        copies: &[(usize, TitleRecord)],
+        turn: impl Fn(&Shelf, ByteCount) -> Option<Turn>,
+    ) -> Result<Arc<TitleIndex>, NotOpened> {
+        let mut why = NotOpened::NoTitle;
+        for (number, record) in copies {
+            let shelf = &self.shelves[*number];
+            let bytes = ByteCount(record.index_bytes.max(1));
+            let _turn = turn(shelf, bytes).ok_or(NotOpened::Busy)?;
+            match shelf.store.index(record.id) {
+                Ok(index) => return Ok(index),
+                Err(error) => why = NotOpened::from(&error),
+            }
+        }
+        Err(why)
     }
 
     /// Titles open, and the bytes they take.
@@ -177,16 +226,9 @@ impl Library {
         self.lock().remove(key);
     }
 
-    /// What the engine calls a title of a store.
-    pub(crate) fn key(&self, shelf: usize, id: TitleId) -> TitleKey {
-        assert!(id.0 < 1 << KEY_BITS, "more titles than a store can number");
-        TitleKey((shelf as u64) << KEY_BITS | id.0)
-    }
-
-    /// What an engine's title is in its store.
-    pub(crate) fn place(&self, key: TitleKey) -> (&Shelf, TitleId) {
-        let shelf = usize::try_from(key.0 >> KEY_BITS).expect("as many stores as disks");
-        (&self.shelves[shelf], TitleId(key.0 & ((1 << KEY_BITS) - 1)))
+    /// A copy is to go: all that the engine has called titles with it. It calls them so no more.
+    pub(crate) fn withdraw(&self, place: Place) -> Vec<TitleKey> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).take(place)
     }
 
     /// All titles by name, with where to play them.
@@ -194,10 +236,15 @@ impl Library {
         let mut all = BTreeMap::new();
         for shelf in &self.shelves {
             for record in shelf.store.titles() {
-                all.entry(record.name.clone()).or_insert_with(|| listed(&record));
+                let entry: &mut Listed = all
+                    .entry(record.name.clone())
+                    .or_insert_with(|| (record.content(), listed(&record)));
+                if entry.0 == record.content() {
+                    *entry.1.copies.get_or_insert(0) += 1;
+                }
             }
         }
-        all.into_values().collect()
+        all.into_values().map(|(_, title)| title).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenTitles> {
@@ -246,7 +293,28 @@ impl OpenTitle {
 
     /// A strong entity tag: the same bytes for as long as the title lives, under any name.
     pub(crate) fn etag(&self, what: &str) -> String {
-        format!("\"{:x}-{:x}-{what}\"", self.key.0, self.created)
+        format!("\"{}-{what}\"", self.tag)
+    }
+}
+
+impl Shelf {
+    fn pace(&self, core: &CoreHandle) -> EnginePace {
+        EnginePace::new(core.clone(), self.disk, self.read_size)
+    }
+}
+
+impl Keys {
+    fn key(&mut self, copies: Vec<Place>) -> TitleKey {
+        let next = TitleKey(self.next);
+        let key = *self.of.entry(copies).or_insert(next);
+        self.next += u64::from(key == next);
+        key
+    }
+
+    fn take(&mut self, place: Place) -> Vec<TitleKey> {
+        let with: Vec<Vec<Place>> =
+            self.of.keys().filter(|copies| copies.contains(&place)).cloned().collect();
+        with.iter().filter_map(|copies| self.of.remove(copies)).collect()
     }
 }
 
@@ -285,6 +353,8 @@ impl From<&StoreError> for NotOpened {
     }
 }
 
+type Listed = (Content, wire::Title);
+
 fn listed(record: &TitleRecord) -> wire::Title {
     let mut title = wire::Title::from(record);
     if record.kind == media::TitleKind::Media {
@@ -307,8 +377,8 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
 
 /// Parts of a title that are kept for the next viewer who wants the same. Sessions hold their own.
 const SHOWINGS_KEPT: usize = 16;
-/// Bits of a [`TitleKey`] that number the title within its store.
-const KEY_BITS: u32 = 48;
+/// Bits of an entity tag that number the title within its store.
+const TAG_BITS: u32 = 48;
 /// How long a viewer may wait for a title's index behind other viewers' media: about as long as a
 /// player waits for a manifest.
 const PATIENCE: Duration = Duration::from_secs(8);

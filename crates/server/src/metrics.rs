@@ -66,6 +66,21 @@ impl Scrape {
             ("network", engine.refused_network),
         ];
         out.counters("refused", "Viewers refused, by scarce resource", "resource", &refused)?;
+        out.counter(
+            "refused_for_loss",
+            "Viewers refused who would have come in if no disk could be lost",
+            engine.refused_for_loss,
+        )?;
+        out.counter(
+            "sessions_moved",
+            "Sessions that went on with another copy when their disk was lost",
+            engine.moved,
+        )?;
+        out.counter(
+            "sessions_ended_by_loss",
+            "Sessions that ended when their disk was lost",
+            engine.ended_by_loss,
+        )?;
         out.counter("glitches", "Pieces late for admitted sessions", engine.glitches)?;
         out.counter(
             "certificates_broken",
@@ -116,6 +131,10 @@ impl Scrape {
         let slack = of(|d| d.least_slack);
         out.gauges("disk_slack_reads", "Least slack of the schedule ahead", "store", &slack)?;
         let flying = of(|d| u64::from(d.in_flight));
+        let sessions = of(|d| d.sessions);
+        out.gauges("disk_sessions", "Sessions read from it", "store", &sessions)?;
+        let lost = of(|d| u64::from(d.lost));
+        out.gauges("disk_lost", "1 if nothing is read from it any more", "store", &lost)?;
         out.gauges("disk_in_flight", "Reads in the device", "store", &flying)
     }
 

@@ -6,7 +6,6 @@
 
 use crate::core::{Caller, CoreHandle, Notice, WorkerHandle};
 use crate::library::{NotOpened, OpenTitle};
-use crate::pace::EnginePace;
 use crate::shared::Shared;
 use crate::wanted::Wanted;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -66,10 +65,8 @@ pub(crate) fn spawn(
                 Ok(task) => answer(task),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
-                    let Some((shelf, name)) = ahead.front() else { break };
-                    let shelf = &shared.titles.shelves[*shelf];
-                    let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
-                    if shared.titles.open_ahead(name, &pace) {
+                    let Some(name) = ahead.front() else { break };
+                    if shared.titles.open_ahead(name, &core) {
                         ahead.pop_front();
                         pause = Duration::ZERO;
                     } else {
@@ -89,12 +86,8 @@ fn work(
 ) -> (Caller, Result<Arc<OpenTitle>, NotOpened>) {
     match task {
         Task::Open { caller, name } => {
-            let Some((number, _)) = shared.titles.find(&name) else {
-                return (caller, Err(NotOpened::NoTitle));
-            };
-            let shelf = &shared.titles.shelves[number];
-            let pace = EnginePace::new(core.clone(), shelf.disk, shelf.read_size);
-            (caller, shared.titles.open(&name, &pace))
+            let opened = shared.titles.open(&name, core);
+            (caller, opened)
         }
         Task::Make { caller, title, tracks } => {
             title.body(&tracks);

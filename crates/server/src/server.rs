@@ -26,6 +26,7 @@ use crate::sessions::Sessions;
 use crate::shared::{About, Shared};
 use crate::shelving::{self, Opened};
 use device::Pool;
+use scheduler::PolicyKind;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -190,6 +191,14 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
     if config.stores.len() > MAX_STORES {
         return refuse("more stores than one server can serve (256)");
     }
+    if config.survive_loss && config.stores.len() < 2 {
+        return refuse(
+            "to survive the loss of a disk takes a second store; name one on another disk",
+        );
+    }
+    if config.survive_loss && config.policy == PolicyKind::None {
+        return refuse("who lets everybody in promises nothing, with or without a disk more");
+    }
     if config.slot < SHORTEST_SLOT || config.slot > LONGEST_SLOT {
         return refuse("a slot must be from 10 ms to 1 min");
     }
@@ -229,6 +238,7 @@ fn engine_config(config: &ServerConfig, opened: &[Opened]) -> EngineConfig {
         reservation_hold: config.reservation_hold,
         idle_after: config.idle_after,
         ended_after: config.ended_after,
+        survive_loss: config.survive_loss,
         disks: opened.iter().map(|store| store.guarantee).collect(),
     }
 }
@@ -287,6 +297,7 @@ fn shared(
     let sessions = Sessions::new().map_err(|e| failed("open /dev/urandom", e))?;
     let about = About {
         policy: config.policy.name(),
+        survive_loss: config.survive_loss,
         slot: config.slot,
         network: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };

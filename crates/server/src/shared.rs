@@ -36,6 +36,7 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct About {
     pub(crate) policy: &'static str,
+    pub(crate) survive_loss: bool,
     pub(crate) slot: Duration,
     pub(crate) network: String,
 }
@@ -153,6 +154,10 @@ impl Shared {
                 memory: engine.refused_memory,
                 network: engine.refused_network,
             },
+            survive_loss: self.about.survive_loss,
+            refused_for_loss: engine.refused_for_loss,
+            moved: engine.moved,
+            ended_by_loss: engine.ended_by_loss,
             glitches: engine.glitches,
             on_time: engine.on_time,
             broken_certificates: engine.broken_certificates,
@@ -180,6 +185,8 @@ impl Shared {
             bytes: disk.bytes,
             failures: disk.failures,
             in_flight: disk.in_flight,
+            sessions: disk.sessions,
+            lost: disk.lost,
             least_slack: disk.least_slack,
             promised_slack: disk.promised_slack.map(|slack| slack.as_secs_f64()),
             slowed: shelf.store.device().lateness().map(|late| wire::Slowed {

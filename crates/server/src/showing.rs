@@ -12,8 +12,8 @@
 //! stored: [`Showing::place`] leads from one to the other. Forwards, two groups share the piece in
 //! which one ends and the next begins; backwards each has its own, which is mostly in memory still.
 
-use crate::engine::{Layout, TrackLayout};
-use crate::layout::{Place, SMALLEST_PIECE, Shape, floor_power, layout};
+use crate::engine::{Layout, TitleKey, TrackLayout};
+use crate::layout::{Copied, SMALLEST_PIECE, Shape, floor_power, layouts};
 use crate::wanted::Wanted;
 use media::{NoExcerpt, Packaging};
 use std::ops::Range;
@@ -25,9 +25,10 @@ use units::align_up;
 pub(crate) struct Showing {
     pub(crate) packaging: Arc<Packaging>,
     offers: Vec<Vec<u16>>,
-    segmented: Arc<Layout>,
-    /// `None` for a part: a file is whole.
-    progressive: Option<Arc<Layout>>,
+    /// One for each copy, as the next.
+    segmented: Vec<Arc<Layout>>,
+    /// Empty for a part: a file is whole.
+    progressive: Vec<Arc<Layout>>,
     /// Per track; empty where the engine counts as the store does.
     spans: Arc<Spans>,
     /// Tells its segments from those of other showings of the title.
@@ -45,12 +46,12 @@ pub(crate) struct Span {
 }
 
 impl Showing {
-    /// The whole title. `runs`: of each track, its extents on the device.
-    pub(crate) fn whole(packaging: Arc<Packaging>, place: Place, runs: &[Vec<Range<u64>>]) -> Self {
+    /// The whole title.
+    pub(crate) fn whole(packaging: Arc<Packaging>, title: TitleKey, copies: &[Copied]) -> Self {
         Self {
             offers: packaging.offers(),
-            segmented: Arc::new(layout(place, &packaging, runs, Shape::Segmented)),
-            progressive: Some(Arc::new(layout(place, &packaging, runs, Shape::Progressive))),
+            segmented: layouts(title, &packaging, copies, Shape::Segmented),
+            progressive: layouts(title, &packaging, copies, Shape::Progressive),
             spans: Arc::default(),
             tag: String::new(),
             packaging,
@@ -61,32 +62,43 @@ impl Showing {
     pub(crate) fn part(whole: &Self, wanted: &Wanted) -> Result<Self, NoExcerpt> {
         let base = &whole.segmented;
         if wanted.is_all() {
-            let faster = |layout: &Layout| Arc::new(at_speed(layout, wanted));
+            let faster = |layouts: &[Arc<Layout>]| {
+                layouts.iter().map(|layout| Arc::new(at_speed(layout, wanted))).collect()
+            };
             return Ok(Self {
                 packaging: Arc::clone(&whole.packaging),
                 offers: whole.offers.clone(),
                 segmented: faster(base),
-                progressive: whole.progressive.as_deref().map(faster),
+                progressive: faster(&whole.progressive),
                 spans: Arc::default(),
                 tag: String::new(),
             });
         }
         let packaging = Arc::new(whole.packaging.excerpt(&wanted.excerpt)?);
         let (mut tracks, mut spans) = (Vec::new(), Vec::new());
-        for (number, stored) in (0u16..).zip(&base.tracks) {
+        let first = base.first().ok_or(NoExcerpt::Empty)?;
+        for (number, stored) in (0u16..).zip(&first.tracks) {
             let runs = packaging.runs_shown(number);
-            let (track, of_track) = part_of(stored, &runs, wanted);
+            let spaces = base.iter().map(|copy| space(&copy.tracks[usize::from(number)]));
+            let space = spaces.min().unwrap_or(0);
+            let (track, of_track) = part_of(stored, &runs, wanted, space);
             tracks.push(track);
             spans.push(of_track);
         }
         let duration = packaging.duration() * 1000 / wanted.speed_milli.max(1);
-        let segmented = Arc::new(Layout { title: base.title, disk: base.disk, duration, tracks });
+        let copy = |copy: &Arc<Layout>| {
+            let tracks = tracks.iter().zip(&copy.tracks);
+            let tracks = tracks.map(|(track, stored)| elsewhere(track, stored)).collect();
+            Arc::new(Layout { title: copy.title, disk: copy.disk, duration, tracks })
+        };
+        let segmented = base.iter().map(copy).collect();
         let excerpt = &wanted.excerpt;
         let stop = excerpt.stop.map_or_else(String::new, |stop| stop.as_millis().to_string());
         let back = if excerpt.backwards { "b" } else { "" };
         let tag = format!("-{}-{stop}-{}{back}", excerpt.start.as_millis(), excerpt.skip);
         let offers = packaging.offers();
-        Ok(Self { packaging, offers, segmented, progressive: None, spans: spans.into(), tag })
+        let progressive = Vec::new();
+        Ok(Self { packaging, offers, segmented, progressive, spans: spans.into(), tag })
     }
 
     /// Sets of tracks, best first.
@@ -94,11 +106,11 @@ impl Showing {
         &self.offers
     }
 
-    /// `None`: there is none in this shape.
-    pub(crate) fn layout(&self, shape: Shape) -> Option<&Arc<Layout>> {
+    /// One for each copy; empty: there is none in this shape.
+    pub(crate) fn layouts(&self, shape: Shape) -> &[Arc<Layout>] {
         match shape {
-            Shape::Segmented => Some(&self.segmented),
-            Shape::Progressive => self.progressive.as_ref(),
+            Shape::Segmented => &self.segmented,
+            Shape::Progressive => &self.progressive,
         }
     }
 
@@ -138,14 +150,32 @@ fn at_speed(layout: &Layout, wanted: &Wanted) -> Layout {
     }
 }
 
-/// A track of which only `shown` is played.
+/// Bytes that a track has its place in.
+fn space(track: &TrackLayout) -> u64 {
+    track.runs.iter().map(|run| run.end - run.start).sum()
+}
+
+/// The same pieces where another copy has them.
+fn elsewhere(track: &TrackLayout, stored: &TrackLayout) -> TrackLayout {
+    TrackLayout {
+        bytes: track.bytes,
+        piece: track.piece,
+        runs: stored.runs.clone(),
+        due: track.due.clone(),
+        stored: track.stored.clone(),
+        transfer: OnceLock::new(),
+    }
+}
+
+/// A track of which only `shown` is played. `space`: what every copy has room for.
 fn part_of(
     whole: &TrackLayout,
     shown: &[(Range<u64>, u32)],
     wanted: &Wanted,
+    space: u64,
 ) -> (TrackLayout, Vec<Span>) {
     let backwards = wanted.excerpt.backwards;
-    let piece = part_piece(whole, shown, wanted);
+    let piece = part_piece(whole, shown, wanted, space);
     let size = u64::from(piece);
     let (mut stored, mut due, mut spans) = (Vec::<u32>::new(), Vec::new(), Vec::new());
     for (bytes, ms) in shown.iter().filter(|(bytes, _)| !bytes.is_empty()) {
@@ -175,14 +205,18 @@ fn part_of(
 
 /// Bytes of a piece: where groups are left out not more than one of them, or all would be read
 /// that lies between; and a whole one must have its place, wherever in the order it comes.
-fn part_piece(whole: &TrackLayout, shown: &[(Range<u64>, u32)], wanted: &Wanted) -> u32 {
+fn part_piece(
+    whole: &TrackLayout,
+    shown: &[(Range<u64>, u32)],
+    wanted: &Wanted,
+    space: u64,
+) -> u32 {
     let mut piece = u64::from(whole.piece);
     if wanted.excerpt.skip > 0 || wanted.excerpt.backwards {
         let bytes: u64 = shown.iter().map(|(bytes, _)| bytes.end - bytes.start).sum();
         let mean = bytes / (shown.len() as u64).max(1);
         piece = floor_power(mean).clamp(SMALLEST_PIECE.min(piece), piece);
     }
-    let space: u64 = whole.runs.iter().map(|run| run.end - run.start).sum();
     while piece > SMALLEST_PIECE && align_up(whole.bytes, piece) > space {
         piece /= 2;
     }

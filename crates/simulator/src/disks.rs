@@ -76,6 +76,7 @@ impl Disk {
             damaged: plan.damaged,
             salt: chance.u64(..),
             stall: (Moment::ZERO + plan.stalls_at, plan.stalls_for),
+            dies: (!plan.dies_at.is_zero()).then(|| Moment::ZERO + plan.dies_at),
         };
         Self { guarantee, facts, queue: VecDeque::new(), in_device: 0, kind, faults, chance }
     }
@@ -126,7 +127,11 @@ impl Disk {
             }
             Kind::Model(head) => head.serve(now, offset, u64::from(len), false).finish,
         };
-        (self.faults.delayed(done), self.faults.outcome(offset, &mut self.chance))
+        let done = self.faults.delayed(done);
+        if let Some(dead) = self.faults.dies.filter(|dies| done >= *dies) {
+            return (dead.max(now) + LAST_GASP, self.faults.last_word());
+        }
+        (done, self.faults.outcome(offset, &mut self.chance))
     }
 }
 
@@ -235,12 +240,18 @@ struct Faults {
     damaged: f64,
     salt: u64,
     stall: (Moment, Duration),
+    dies: Option<Moment>,
 }
 
 impl Faults {
     fn delayed(&self, done: Moment) -> Moment {
         let (at, time) = self.stall;
         if done >= at && !time.is_zero() && done < at + time { done + time } else { done }
+    }
+
+    /// What a dead disk answers: of some the kernel knows that they are no more.
+    fn last_word(&self) -> ReadOutcome {
+        if self.salt.is_multiple_of(2) { ReadOutcome::Gone } else { ReadOutcome::Failed }
     }
 
     fn outcome(&self, offset: u64, chance: &mut fastrand::Rng) -> ReadOutcome {
@@ -257,6 +268,9 @@ impl Faults {
 
 /// A tebibyte: room for any library.
 const MADE_UP_CAPACITY: u64 = 1 << 40;
+
+/// So soon a dead disk fails what is asked of it.
+const LAST_GASP: Duration = Duration::from_millis(1);
 
 /// A disk in a hurry is this much faster than its promise.
 const LEAST_PART: u32 = 16;

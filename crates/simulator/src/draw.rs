@@ -10,12 +10,18 @@ use units::{BitRate, ByteCount};
 pub enum Mood {
     /// Every disk keeps its promise and the policy is one that guarantees: nobody may suffer.
     Promised,
+    /// As promised, with two to four disks, each title on two of them, and one that dies at any moment:
+    /// whoever was let in survives that, so nobody may suffer.
+    Lossy,
     /// Anything goes: disks fail, stall, lie; any policy. Rules other than deadlines must hold.
     Troubled,
 }
 
 /// The scenario of this seed.
 pub fn draw(mood: Mood, seed: u64) -> Scenario {
+    if mood == Mood::Lossy {
+        return lossy(draw(Mood::Promised, seed), seed);
+    }
     let mut chance = fastrand::Rng::with_seed(seed ^ SALT);
     let slot = pick(&mut chance, &[250, 500, 500, 1000]);
     let disks: Vec<Disk> = (0..chance.usize(1..3)).map(|_| disk(mood, slot, &mut chance)).collect();
@@ -34,6 +40,7 @@ pub fn draw(mood: Mood, seed: u64) -> Scenario {
         reservation_hold: hold,
         idle_after: hold,
         ended_after: hold * chance.u32(2..5),
+        survive_loss: mood == Mood::Troubled && chance.bool(),
         titles: Titles {
             count: chance.u32(1..8),
             shortest: longest / 4,
@@ -43,6 +50,7 @@ pub fn draw(mood: Mood, seed: u64) -> Scenario {
             ladders: share(&mut chance),
             tiny: if chance.u8(..4) == 0 { 0.3 } else { 0.0 },
             parts: if chance.bool() { 0.5 } else { 0.0 },
+            copies: if mood == Mood::Troubled && disks.len() > 1 { 0.5 } else { 0.0 },
             ..Titles::default()
         },
         viewers: viewers(mood, &mut chance),
@@ -51,10 +59,35 @@ pub fn draw(mood: Mood, seed: u64) -> Scenario {
     }
 }
 
+/// A promised world of several disks, one of which dies.
+fn lossy(world: Scenario, seed: u64) -> Scenario {
+    let mut chance = fastrand::Rng::with_seed(seed ^ LOSS_SALT);
+    let count = chance.usize(2..=4);
+    let mut disks: Vec<Disk> =
+        (0..count).map(|_| disk(Mood::Promised, world.slot, &mut chance)).collect();
+    if chance.bool() {
+        disks = vec![disks.swap_remove(0); count];
+    }
+    let viewers = &world.viewers;
+    let span = viewers.every * viewers.count + world.titles.longest;
+    let dies_at = span.mul_f64(chance.f64()).max(Duration::from_millis(1));
+    disks[chance.usize(..count)].dies_at = dies_at;
+    let largest = disks.iter().map(|disk| disk.read_size.0).max().unwrap_or(0);
+    Scenario {
+        survive_loss: true,
+        memory: memory(largest, &mut chance),
+        startup: world.slot * chance.u32(3..9),
+        titles: Titles { copies: 1.0, ..world.titles },
+        chores: Chores { calibrated_at: Duration::ZERO, ..world.chores },
+        disks,
+        ..world
+    }
+}
+
 fn policy(mood: Mood, chance: &mut fastrand::Rng) -> PolicyKind {
     use PolicyKind::{Average, InstantaneousMaximum, None, SimpleMaximum, TimeDomain, VbrSim};
     match mood {
-        Mood::Promised => {
+        Mood::Promised | Mood::Lossy => {
             [TimeDomain, TimeDomain, VbrSim, VbrSim, SimpleMaximum, InstantaneousMaximum]
                 [chance.usize(..6)]
         }
@@ -96,7 +129,7 @@ fn disk(mood: Mood, slot: Duration, chance: &mut fastrand::Rng) -> Disk {
 }
 
 fn trouble(disk: &mut Disk, chance: &mut fastrand::Rng) {
-    match chance.u8(..6) {
+    match chance.u8(..7) {
         0 => disk.failing = 0.05,
         1 => disk.damaged = 0.02,
         2 => {
@@ -107,6 +140,7 @@ fn trouble(disk: &mut Disk, chance: &mut fastrand::Rng) {
             disk.kind = crate::scenario::SLOW.to_owned();
             disk.really = (disk.min_read / 2).max(1);
         }
+        5 => disk.dies_at = Duration::from_secs(chance.u64(1..30)),
         4 => (disk.failing, disk.damaged) = (0.5, 0.3),
         _ => {}
     }
@@ -149,6 +183,9 @@ fn share(chance: &mut fastrand::Rng) -> f64 {
 fn pick(chance: &mut fastrand::Rng, millis: &[u64]) -> Duration {
     Duration::from_millis(millis[chance.usize(..millis.len())])
 }
+
+/// And what a lossy world has of its own.
+const LOSS_SALT: u64 = 0x0dea_dd15;
 
 /// Keeps the drawing of a world apart from what then happens in it.
 const SALT: u64 = 0x7e57_5eed;

@@ -48,6 +48,12 @@ pub struct Outcome {
     pub peak_memory: ByteCount,
     /// The least that the engine believed of a disk, as a share of what was promised of it.
     pub least_belief: f64,
+    /// Sessions that went on with another copy when their disk was lost ...
+    pub moved: u64,
+    /// ... and that ended when it was.
+    pub lost: u64,
+    /// Refusals of whom there was room for as long as no disk is lost.
+    pub refused_for_loss: u64,
     /// Requests that could not be had from the disk.
     pub failed: u64,
     /// Rules broken, first first.

@@ -40,6 +40,8 @@ pub struct Scenario {
     /// A session that asks for nothing at all for this long is ended.
     #[serde(with = "quantity::time")]
     pub ended_after: Duration,
+    /// Whoever comes in must survive the loss of any one disk.
+    pub survive_loss: bool,
     /// What there is to see.
     pub titles: Titles,
     /// Who comes to see it.
@@ -80,6 +82,8 @@ pub struct Titles {
     /// Share of titles of which a part is played: of what is stored each second, third or fourth
     /// piece, forwards or backwards, at half to four times its speed (0 to 1).
     pub parts: f64,
+    /// Share of titles that lie on a second disk, too (0 to 1).
+    pub copies: f64,
 }
 
 /// The audience. Shares are of all viewers, 0 to 1, drawn independently.
@@ -160,6 +164,9 @@ pub struct Disk {
     /// ... for so long. Zero: it never stalls.
     #[serde(with = "quantity::time")]
     pub stalls_for: Duration,
+    /// From here on nothing is read from it any more: what is asked of it fails, soon. Zero: never.
+    #[serde(with = "quantity::time")]
+    pub dies_at: Duration,
 }
 
 /// When, within its promise, a disk completes a read.
@@ -201,12 +208,18 @@ impl Scenario {
     }
 
     /// Whether the engine promises that no admitted stream misses a deadline: the policy is one
-    /// that guarantees, and every disk keeps its guarantee to the end.
+    /// that guarantees, and every disk keeps its guarantee to the end; or all but one do, that one until
+    /// it dies, every title is on two disks, and whoever came in must survive that.
     pub fn promises(&self) -> bool {
         let guarantees = self.policy.guarantees();
         let recalibrated_down = !self.chores.calibrated_at.is_zero()
             && self.disks.first().is_some_and(|disk| self.chores.new_min_read < disk.min_read);
-        guarantees && !recalibrated_down && self.disks.iter().all(Disk::keeps_its_promise)
+        let deaths = self.disks.iter().filter(|disk| !disk.dies_at.is_zero()).count();
+        let survived = self.survive_loss && deaths == 1 && self.titles.copies >= 1.0;
+        guarantees
+            && !recalibrated_down
+            && (deaths == 0 || survived)
+            && self.disks.iter().all(Disk::keeps_its_promise)
     }
 
     fn check(&self) -> Result<(), &'static str> {
@@ -256,6 +269,7 @@ impl Default for Scenario {
             reservation_hold: Duration::from_secs(10),
             idle_after: Duration::from_secs(10),
             ended_after: Duration::from_secs(60),
+            survive_loss: false,
             titles: Titles::default(),
             viewers: Viewers::default(),
             chores: Chores::default(),
@@ -277,6 +291,7 @@ impl Default for Titles {
             ladders: 0.25,
             tiny: 0.0,
             parts: 0.0,
+            copies: 0.0,
         }
     }
 }
@@ -324,6 +339,7 @@ impl Default for Disk {
             damaged: 0.0,
             stalls_at: Duration::ZERO,
             stalls_for: Duration::ZERO,
+            dies_at: Duration::ZERO,
         }
     }
 }

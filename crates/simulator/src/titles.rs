@@ -8,7 +8,7 @@
 //!                   0   0   0   0   0   4s  4s  8s ...                due: the first segment that touches it
 //! ```
 
-use crate::scenario::{Disk, Scenario};
+use crate::scenario::Scenario;
 use player::{Timeline, TrackTimeline};
 use server::engine::{DiskNumber, Layout, Part, TitleKey, TrackLayout, TrackNumber};
 use std::ops::Range;
@@ -20,6 +20,8 @@ use units::{BitRate, ByteCount, align_up};
 #[derive(Debug)]
 pub(crate) struct Title {
     pub(crate) layout: Arc<Layout>,
+    /// The same on other disks.
+    pub(crate) copies: Vec<Arc<Layout>>,
     /// Best first.
     pub(crate) offers: Vec<Vec<TrackNumber>>,
     /// Fetched as one interleaved file.
@@ -100,6 +102,12 @@ impl Title {
         BitRate::of(ByteCount(bytes), time).max(SLOWEST_LINK)
     }
 
+    /// As it lies on this disk, if it does.
+    pub(crate) fn layout_on(&self, disk: usize) -> Option<&Layout> {
+        let all = std::iter::once(&self.layout).chain(&self.copies);
+        all.map(Arc::as_ref).find(|layout| usize::from(layout.disk.0) == disk)
+    }
+
     fn halves(&self) -> usize {
         self.tracks[0].bounds.len() - 1
     }
@@ -148,9 +156,38 @@ pub(crate) fn make(
         .map(|number| {
             let disk = chance.usize(..scenario.disks.len());
             let key = TitleKey(u64::from(number));
-            make_one(scenario, key, disk, &mut places[disk], chance)
+            let mut title = make_one(scenario, key, disk, &mut places[disk], chance);
+            let wanted = scenario.titles.copies;
+            if wanted > 0.0 && places.len() > 1 && chance.f64() < wanted {
+                let other = (disk + chance.usize(1..places.len())) % places.len();
+                let copy = copy_of(&title.layout, other, &mut places[other], chance);
+                title.copies.push(Arc::new(copy));
+            }
+            title
         })
         .collect()
+}
+
+/// The same pieces on another disk.
+fn copy_of(
+    layout: &Layout,
+    disk: usize,
+    places: &mut Places,
+    chance: &mut fastrand::Rng,
+) -> Layout {
+    let tracks = layout.tracks.iter().map(|track| {
+        let bytes = track.runs.iter().map(|run| run.end - run.start).sum();
+        TrackLayout {
+            bytes: track.bytes,
+            piece: track.piece,
+            runs: places.take(bytes, track.piece.into(), chance),
+            due: track.due.clone(),
+            stored: track.stored.clone(),
+            transfer: OnceLock::new(),
+        }
+    });
+    let disk = DiskNumber(u16::try_from(disk).expect("few disks"));
+    Layout { title: layout.title, disk, duration: layout.duration, tracks: tracks.collect() }
 }
 
 fn make_one(
@@ -181,7 +218,8 @@ fn make_one(
         .iter()
         .enumerate()
         .map(|(number, sum)| {
-            let piece = piece_size(&scenario.disks[disk], number == AUDIO, chance);
+            let most = largest_read(scenario, disk);
+            let piece = piece_size(most, number == AUDIO, chance);
             let size = u64::from(piece);
             let count = u32::try_from(sum.total().div_ceil(size)).expect("few pieces");
             let stored = part.as_ref().map_or_else(Vec::new, |part| part.pieces(count));
@@ -200,6 +238,7 @@ fn make_one(
     let disk = DiskNumber(u16::try_from(disk).expect("few disks"));
     Title {
         layout: Arc::new(Layout { title, disk, duration: seconds, tracks: layouts }),
+        copies: Vec::new(),
         offers,
         progressive,
         steps,
@@ -263,8 +302,15 @@ fn normal(chance: &mut fastrand::Rng) -> f64 {
     (0..12).map(|_| chance.f64()).sum::<f64>() - 6.0
 }
 
-fn piece_size(disk: &Disk, audio: bool, chance: &mut fastrand::Rng) -> u32 {
-    let most = u32::try_from(disk.read_size.0).expect("at most 64 MiB");
+/// Of one disk; of all, where titles may lie on several.
+fn largest_read(scenario: &Scenario, disk: usize) -> u32 {
+    let all = scenario.disks.iter().map(|disk| disk.read_size.0).min();
+    let one = scenario.disks[disk].read_size.0;
+    let most = if scenario.titles.copies > 0.0 { all.unwrap_or(one) } else { one };
+    u32::try_from(most).expect("at most 64 MiB")
+}
+
+fn piece_size(most: u32, audio: bool, chance: &mut fastrand::Rng) -> u32 {
     let wanted = if audio { 32 << 10 } else { most >> chance.u32(..3) };
     wanted.clamp(32 << 10, most)
 }

@@ -77,6 +77,7 @@ enum Done {
     Good,
     Failed,
     Damaged,
+    Gone,
 }
 
 struct World<'a> {
@@ -292,12 +293,15 @@ impl<'a> World<'a> {
             let promise = disk.guarantee.min_read;
             let belief = f64::from(books.min_read) / f64::from(promise.max(1));
             self.outcome.least_belief = self.outcome.least_belief.min(belief);
-            let kept = books.min_read <= promise && (!promised || books.min_read == promise);
+            let believed = books.min_read == promise || books.lost;
+            let kept = books.min_read <= promise && (!promised || believed);
             findings.require(kept, "a disk is believed what it keeps", || {
                 format!("{} believed of {promise}", books.min_read)
             });
         }
         (self.outcome.on_time, self.outcome.glitches) = (status.on_time, status.glitches);
+        (self.outcome.moved, self.outcome.lost) = (status.moved, status.ended_by_loss);
+        self.outcome.refused_for_loss = status.refused_for_loss;
         status
     }
 
@@ -374,6 +378,7 @@ fn config(scenario: &Scenario, disks: &[Disk]) -> EngineConfig {
         reservation_hold: scenario.reservation_hold,
         idle_after: scenario.idle_after,
         ended_after: scenario.ended_after,
+        survive_loss: scenario.survive_loss,
         disks: disks.iter().map(|disk| disk.guarantee).collect(),
     }
 }
@@ -384,6 +389,7 @@ impl From<Done> for ReadOutcome {
             Done::Good => Self::Good,
             Done::Failed => Self::Failed,
             Done::Damaged => Self::Damaged,
+            Done::Gone => Self::Gone,
         }
     }
 }
@@ -394,6 +400,7 @@ impl From<ReadOutcome> for Done {
             ReadOutcome::Good => Self::Good,
             ReadOutcome::Failed => Self::Failed,
             ReadOutcome::Damaged => Self::Damaged,
+            ReadOutcome::Gone => Self::Gone,
         }
     }
 }

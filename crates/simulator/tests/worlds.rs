@@ -26,6 +26,22 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_promise() {
 }
 
 #[test]
+fn whoever_must_survive_the_loss_of_a_disk_does() {
+    let (mut pieces, mut moved, mut lost, mut refused) = (0, 0, 0, 0);
+    for outcome in all_seeds(Mood::Lossy, LOSSY_SEEDS) {
+        pieces += outcome.seen_on_time;
+        moved += outcome.moved;
+        lost += outcome.lost;
+        refused += outcome.refused_for_loss;
+    }
+    assert_eq!(lost, 0, "nobody's session ends because of it");
+    if single_seed().is_none() {
+        assert!(pieces > 20_000, "only {pieces} pieces were looked at");
+        assert!(moved > 100 && refused > 500, "{moved} moved, {refused} refused for a loss");
+    }
+}
+
+#[test]
 fn every_other_rule_holds_whatever_the_disks_do() {
     let (mut glitches, mut failed) = (0, 0);
     for outcome in all_seeds(Mood::Troubled, TROUBLED_SEEDS) {
@@ -39,7 +55,7 @@ fn every_other_rule_holds_whatever_the_disks_do() {
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
-    for mood in [Mood::Promised, Mood::Troubled] {
+    for mood in [Mood::Promised, Mood::Lossy, Mood::Troubled] {
         for seed in 0..20 {
             let scenario = draw(mood, seed);
             let (once, again) = (run(&scenario), run(&scenario));
@@ -124,5 +140,6 @@ fn single_seed() -> Option<u64> {
 /// Chosen so that the whole file takes well under a minute on two processors, unoptimised.
 const PROMISED_SEEDS: u64 = 2_000;
 const TROUBLED_SEEDS: u64 = 1_000;
+const LOSSY_SEEDS: u64 = 400;
 
 const SHOWN_LINES: usize = 60;

@@ -3,7 +3,7 @@
 use super::serve::Served;
 use super::{Reply, Request};
 use crate::core::Event;
-use crate::library::Shelf;
+use crate::library::{Place, Shelf};
 use crate::pace::EnginePace;
 use crate::{shelving, wire};
 use crossbeam_channel::bounded;
@@ -100,9 +100,9 @@ impl Worker<'_> {
     /// Hides the title; the core gives its space back when nobody plays it any more.
     fn remove(&self, name: &str) -> Result<Reply, wire::Failure> {
         let record = self.shelf().store.hide(name).map_err(|error| failure(&error))?;
-        let title = self.served.shared.titles.key(self.served.shelf, record.id);
+        let copy = Place { shelf: self.served.shelf, id: record.id };
         let (tell, told) = bounded(1);
-        self.served.core.tell(Event::Withdraw { title, in_use: tell });
+        self.served.core.tell(Event::Withdraw { copy, in_use: tell });
         // A core that has ended plays nothing.
         let in_use = told.recv().unwrap_or(false);
         Ok(Reply::Removed { title: wire::Title::from(&record), in_use })

@@ -1,10 +1,8 @@
 //! What the core hears: the one closed list of events, and the messages with which it answers.
 
-use crate::engine::{
-    DiskNumber, ReadId, ReadOutcome, Refusal, RequestId, SessionId, TitleKey, Want,
-};
+use crate::engine::{DiskNumber, ReadId, ReadOutcome, Refusal, RequestId, SessionId, Want};
 use crate::layout::Shape;
-use crate::library::OpenTitle;
+use crate::library::{OpenTitle, Place};
 use crate::pace::AskId;
 use crate::sessions::Session;
 use crate::showing::Showing;
@@ -42,9 +40,9 @@ pub(crate) enum Event {
     AskTurn { ask: AskId, disk: DiskNumber, bytes: ByteCount, grant: Sender<()> },
     /// It has had it, or does not want it any more.
     TurnDone { ask: AskId },
-    /// A title has been hidden: its space is to be freed when nobody plays it. `in_use` hears
+    /// A title of a store has been hidden: its space is to be freed when nobody plays it. `in_use` hears
     /// whether somebody does.
-    Withdraw { title: TitleKey, in_use: Sender<bool> },
+    Withdraw { copy: Place, in_use: Sender<bool> },
     /// A disk has been calibrated anew.
     Guarantee {
         disk: DiskNumber,
@@ -108,7 +106,7 @@ pub(crate) enum NotAdmitted {
 }
 
 /// Why a request is not served.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Undone {
     /// A seek or another track does not fit.
     Refused(Refusal),
@@ -116,4 +114,6 @@ pub(crate) enum Undone {
     Failed(ReadOutcome),
     /// The session has ended.
     Ended,
+    /// The disk that it was read from is lost, and no other has the title and room.
+    Lost,
 }

@@ -18,7 +18,7 @@ use crate::engine::{
     Action, AdmitRequest, Answer, Engine, ReadId, ReadOutcome, RequestId, SessionId, Ticket,
     TitleKey,
 };
-use crate::library::OpenTitle;
+use crate::library::{OpenTitle, Place};
 use crate::pace::AskId;
 use crate::sessions::Session;
 use crate::shared::Shared;
@@ -85,6 +85,8 @@ pub(crate) struct Core {
     // Let in for later, and when they are told.
     later: Vec<(Moment, Caller, Arc<Session>)>,
     withdrawn: HashSet<TitleKey>,
+    // Hidden copies whose space is in use, and the titles in play that they are copies of.
+    leaving: Vec<(Place, HashSet<TitleKey>)>,
     turns: HashMap<AskId, Ticket>,
     grants: HashMap<Ticket, Sender<()>>,
     actions: Vec<Action>,
@@ -136,6 +138,7 @@ impl Core {
             titles: HashMap::new(),
             later: Vec::new(),
             withdrawn: HashSet::new(),
+            leaving: Vec::new(),
             turns: HashMap::new(),
             grants: HashMap::new(),
             actions: Vec::new(),
@@ -181,7 +184,7 @@ impl Core {
             Event::Admit { caller, visit } => self.admit(caller, visit),
             Event::Close { session } => {
                 self.engine.close(now, session);
-                self.end(session);
+                self.end(session, Undone::Ended);
             }
             Event::Want { caller, want } => {
                 let request = want.request;
@@ -225,7 +228,7 @@ impl Core {
                     self.engine.best_effort_done(now, ticket);
                 }
             }
-            Event::Withdraw { title, in_use } => self.withdraw(title, &in_use),
+            Event::Withdraw { copy, in_use } => self.withdraw(copy, &in_use),
             Event::Guarantee { disk, guarantee, facts } => {
                 self.engine.set_guarantee(now, disk, guarantee);
                 self.engine.set_facts(now, disk, *facts);
@@ -268,9 +271,10 @@ impl Core {
         }
         let token = self.shared.sessions.token();
         let token = token.map_err(|error| NotAdmitted::Failed(error.to_string()))?;
-        let layout = Arc::clone(showing.layout(shape).ok_or(NotAdmitted::NoShape)?);
+        let (layout, copies) = showing.layouts(shape).split_first().ok_or(NotAdmitted::NoShape)?;
+        let (layout, copies) = (Arc::clone(layout), copies.to_vec());
         let (offers, from) = (showing.offers().to_vec(), Duration::ZERO);
-        let request = AdmitRequest { layout, offers, from, patience, instead_of };
+        let request = AdmitRequest { layout, copies, offers, from, patience, instead_of };
         match self.engine.admit(self.clock.now(), request) {
             Answer::Refused(refusal) => Err(NotAdmitted::Refused(refusal)),
             Answer::Admitted { session: id, offer, wait } => {
@@ -288,20 +292,35 @@ impl Core {
         }
     }
 
-    fn withdraw(&mut self, title: TitleKey, in_use: &Sender<bool>) {
-        self.withdrawn.insert(title);
-        self.shared.titles.forget(title);
-        let used = self.engine.withdraw_title(self.clock.now(), title);
-        if !used {
-            self.release(title);
+    /// A hidden copy's space is freed when nobody plays a title that it was a copy of.
+    fn withdraw(&mut self, copy: Place, in_use: &Sender<bool>) {
+        let mut used = HashSet::new();
+        for title in self.shared.titles.withdraw(copy) {
+            self.withdrawn.insert(title);
+            self.shared.titles.forget(title);
+            if self.engine.withdraw_title(self.clock.now(), title) {
+                used.insert(title);
+            }
         }
-        let _ = in_use.send(used);
+        let _ = in_use.send(!used.is_empty());
+        if used.is_empty() {
+            self.release(copy);
+        } else {
+            self.leaving.push((copy, used));
+        }
     }
 
-    /// Nobody plays a hidden title any more.
-    fn release(&self, title: TitleKey) {
-        let (shelf, id) = self.shared.titles.place(title);
-        shelf.store.release(id);
+    /// Nobody plays a withdrawn title any more.
+    fn title_idle(&mut self, title: TitleKey) {
+        for (_, used) in &mut self.leaving {
+            used.remove(&title);
+        }
+        let gone: Vec<_> = self.leaving.extract_if(.., |(_, used)| used.is_empty()).collect();
+        gone.into_iter().for_each(|(copy, _)| self.release(copy));
+    }
+
+    fn release(&self, copy: Place) {
+        self.shared.titles.shelves[copy.shelf].store.release(copy.id);
     }
 
     /// Carries out what the engine says, in its order.
@@ -370,18 +389,26 @@ impl Core {
                         "least_slack": summary.least_slack.map(|slack| slack.as_secs_f64()),
                         "broken_certificates": summary.broken,
                         "delivered": summary.delivered,
+                        "disk_lost": summary.lost,
                     })
                 });
-                self.end(session);
+                self.end(session, if summary.lost { Undone::Lost } else { Undone::Ended });
             }
             Action::Granted { ticket } => {
                 if let Some(grant) = self.grants.remove(&ticket) {
                     let _ = grant.send(());
                 }
             }
+            Action::DiskLost { disk, moved, ended } => {
+                let shelf = &self.shared.titles.shelves[usize::from(disk.0)];
+                let store = shelf.path.display().to_string();
+                self.shared.log.line(|| {
+                    json!({ "event": "disk-lost", "store": store, "moved": moved, "ended": ended })
+                });
+            }
             // For whoever checks the engine; a player hears of it by what it gets.
             Action::Rescheduled { .. } => {}
-            Action::TitleIdle { title } => self.release(title),
+            Action::TitleIdle { title } => self.title_idle(title),
         }
     }
 
@@ -402,11 +429,11 @@ impl Core {
     }
 
     /// A session is over: its token dies, its open requests are answered.
-    fn end(&mut self, id: SessionId) {
+    fn end(&mut self, id: SessionId, why: Undone) {
         let Some(seat) = self.sessions.remove(&id) else { return };
         self.shared.sessions.remove(seat.session.token);
         for request in seat.requests {
-            self.undone(request, Undone::Ended);
+            self.undone(request, why.clone());
         }
         let key = seat.session.title.key;
         if let Some(played) = self.titles.get_mut(&key) {

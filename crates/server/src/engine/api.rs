@@ -104,6 +104,9 @@ pub struct EngineConfig {
     pub idle_after: Duration,
     /// A session that asks for nothing at all for this long is ended.
     pub ended_after: Duration,
+    /// Let in only whom the loss of any one disk makes late for nothing, as far as its title has
+    /// copies on two disks that are there. `startup` is then at least three slots.
+    pub survive_loss: bool,
     /// The disks.
     pub disks: Vec<DiskGuarantee>,
 }
@@ -113,6 +116,9 @@ pub struct EngineConfig {
 pub struct AdmitRequest {
     /// What it wants to see.
     pub layout: Arc<Layout>,
+    /// The same title as it lies on other disks, in the same pieces; what is not that is not used. It
+    /// is read from the disk with the most room, and goes on with another if that is lost.
+    pub copies: Vec<Arc<Layout>>,
     /// Sets of tracks, best first; the first that fits is taken.
     pub offers: Vec<Vec<TrackNumber>>,
     /// Where it will start, in media time.
@@ -183,6 +189,8 @@ pub enum ReadOutcome {
     Good,
     /// The device said no.
     Failed,
+    /// The device is no more.
+    Gone,
     /// Read, but a checksum is wrong.
     Damaged,
 }
@@ -254,6 +262,15 @@ pub enum Action {
         /// What became of it.
         summary: SessionSummary,
     },
+    /// A disk is lost: nothing is read from it any more. Said after all that follows from it.
+    DiskLost {
+        /// Which.
+        disk: DiskNumber,
+        /// Sessions that go on with another copy ...
+        moved: u64,
+        /// ... and those that have ended: there was none, or no room.
+        ended: u64,
+    },
     /// One piece of best-effort work may be done now; answer with `best_effort_done`.
     Granted {
         /// Which.
@@ -280,7 +297,7 @@ pub enum Change {
         wait: Duration,
     },
     /// It has not come for what was read for it: the rest of the track is promised later, by not
-    /// more than it is late.
+    /// more than it is late. Or its disk was lost, and there was no room for it at once on another.
     Later {
         /// Which track.
         track: TrackNumber,
@@ -316,6 +333,8 @@ pub struct SessionSummary {
     pub broken: u64,
     /// Bytes delivered.
     pub delivered: u64,
+    /// It ended because its disk was lost.
+    pub lost: bool,
 }
 
 impl Default for TitleKey {
@@ -354,6 +373,12 @@ pub struct Status {
     pub buffers_total: u64,
     /// Pieces found in memory when their turn to be read came.
     pub cache_hits: u64,
+    /// Of those refused, who would have come in if no disk could be lost.
+    pub refused_for_loss: u64,
+    /// Sessions that went on with another copy when their disk was lost.
+    pub moved: u64,
+    /// Sessions that ended when it was.
+    pub ended_by_loss: u64,
     /// Per disk.
     pub disks: Vec<DiskStatus>,
 }
@@ -373,6 +398,10 @@ pub struct DiskStatus {
     pub last_slot_reads: u32,
     /// Reads in the device.
     pub in_flight: u32,
+    /// Sessions that are read from it.
+    pub sessions: u64,
+    /// It is lost.
+    pub lost: bool,
     /// What the last decision left to spare where the schedule is tightest; `None` where
     /// disk time is not counted, or nobody was let in yet.
     pub promised_slack: Option<Duration>,

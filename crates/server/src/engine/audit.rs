@@ -3,11 +3,12 @@
 
 use super::Engine;
 use super::disks::Disk;
+use super::standby::Standby;
 use scheduler::NetworkBooks;
 
 impl Engine {
     /// Checks that books, buffers and queues agree with the sessions; says what does not.
-    pub fn audit(&self) -> Result<(), String> {
+    pub fn audit(&mut self) -> Result<(), String> {
         let mut network = NetworkBooks::default();
         network.advance(self.slot);
         for (number, disk) in self.disks.iter().enumerate() {
@@ -33,12 +34,20 @@ impl Engine {
         if self.network.ahead_of_now() != network.ahead_of_now() {
             return Err(format!("network: booked {:?}, due {network:?}", self.network));
         }
-        self.audit_pins()
+        let mut standby = Standby::new(self.disks.len(), self.standby.is_wanted());
+        standby.advance(self.slot);
+        self.streams.values().for_each(|stream| standby.book(stream));
+        self.sessions.values().for_each(|s| standby.reserve(s.seat(), s.reserve));
+        match self.standby.differs(&mut standby, self.disks.len()) {
+            Some(difference) => Err(difference),
+            None => self.audit_pins(),
+        }
     }
 
     /// Whether nothing is booked anywhere.
     pub fn is_empty(&self) -> bool {
-        self.disks.iter().all(|disk| disk.books.is_empty()) && self.network.total() == 0
+        let disks = self.disks.iter().all(|disk| disk.books.is_empty());
+        disks && self.network.total() == 0 && self.standby.is_empty()
     }
 
     fn rebuilt(&self, number: usize, disk: &Disk, network: &mut NetworkBooks) -> Disk {

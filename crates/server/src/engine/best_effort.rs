@@ -7,6 +7,7 @@
 
 use super::{DiskNumber, Engine, Ticket};
 use scheduler::admission::spare_reads;
+use scheduler::{PieceDue, Survival};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{ByteCount, Moment, SlotIndex};
 
@@ -76,12 +77,12 @@ impl Engine {
         self.next_ticket += 1;
         let slot = self.slot;
         match self.disks.get_mut(usize::from(disk.0)) {
-            Some(disk) => {
+            Some(disk) if !disk.lost => {
                 let reads = bytes.0.div_ceil(disk.guarantee.read_size.0.max(1)).max(1);
                 let reads = u32::try_from(reads).unwrap_or(u32::MAX).min(MAX_READS);
                 disk.work.waiting.push_back(Waiting { ticket, reads, since: slot });
             }
-            None => self.actions.push(super::Action::Granted { ticket }),
+            _ => self.actions.push(super::Action::Granted { ticket }),
         }
         self.use_leftovers(now);
         ticket
@@ -117,6 +118,9 @@ impl Engine {
         let share = (state.guard.min_read() / SHARE_PART).max(1);
         let wanted = waiting.min(share).saturating_sub(state.busy());
         let mut spare = spare_reads(&state.books, &state.supply(self.now), wanted);
+        if self.standby.is_wanted() && !self.survives_work(disk, spare) {
+            return;
+        }
         while let Some(first) = self.disks[disk].work.waiting.front() {
             if first.reads > spare {
                 break;
@@ -125,6 +129,19 @@ impl Engine {
             let ticket = self.grant(disk);
             self.disks[disk].work.in_batch.extend(ticket);
         }
+    }
+
+    // Whether whoever must survive a loss would, with so many reads more in the next slot.
+    fn survives_work(&mut self, disk: usize, reads: u32) -> bool {
+        let mut demand = std::mem::take(&mut self.demand);
+        demand.begin(self.slot);
+        let due = self.slot.next();
+        let read = PieceDue { piece: 0, due, release: due, len: 0, transfer: 0 };
+        demand.add_track((0..reads).map(|_| read));
+        self.spare = None;
+        let answer = self.survival(disk, self.config.policy.policy(), &demand, 0);
+        self.demand = demand;
+        matches!(answer, Survival::Admit { .. })
     }
 }
 

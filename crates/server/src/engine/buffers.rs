@@ -23,6 +23,8 @@ pub(super) struct PieceKey {
     /// Where in what is stored of the track it begins.
     pub(super) start: u64,
     pub(super) len: u32,
+    /// Of which copy.
+    pub(super) disk: DiskNumber,
 }
 
 /// Where a piece lies.
@@ -106,11 +108,20 @@ impl Buffers {
         self.by_read.get(&read)
     }
 
-    /// The buffer of a piece, if it is in memory or being read from that very place.
+    /// The buffer of a piece, if it is in memory or being read from that very place. In memory, any
+    /// copy will do; what is being read from another is on time for others.
     pub(super) fn find(&self, key: PieceKey, place: Place) -> Option<(ReadId, State)> {
-        let read = *self.by_piece.get(&key)?;
-        let buffer = &self.by_read[&read];
-        (buffer.place == place).then_some((read, buffer.state))
+        if let Some(read) = self.by_piece.get(&key) {
+            let buffer = &self.by_read[read];
+            if buffer.place == place {
+                return Some((*read, buffer.state));
+            }
+        }
+        let from = PieceKey { disk: DiskNumber(0), ..key };
+        let to = PieceKey { disk: DiskNumber(u16::MAX), ..key };
+        let mut copies = self.by_piece.range(from..=to).filter(|(copy, _)| copy.disk != key.disk);
+        let ready = |read: &ReadId| self.by_read[read].state == State::Ready;
+        copies.find(|(_, read)| ready(read)).map(|(_, read)| (*read, State::Ready))
     }
 
     /// Takes back idle buffers, oldest first, until `len` bytes are free. Says whether they are;
@@ -205,8 +216,9 @@ impl Buffers {
 
     /// Drops everything of a title; nobody may be using it.
     pub(super) fn purge(&mut self, title: TitleKey, forgotten: &mut Vec<ReadId>) {
-        let from = PieceKey { title, track: 0, start: 0, len: 0 };
-        let to = PieceKey { title, track: TrackNumber::MAX, start: u64::MAX, len: u32::MAX };
+        let from = PieceKey { title, track: 0, start: 0, len: 0, disk: DiskNumber(0) };
+        let disk = DiskNumber(u16::MAX);
+        let to = PieceKey { title, track: TrackNumber::MAX, start: u64::MAX, len: u32::MAX, disk };
         let reads: Vec<ReadId> = self.by_piece.range(from..=to).map(|(_, read)| *read).collect();
         for read in reads {
             if self.by_read[&read].pins == 0 && self.by_read[&read].state == State::Ready {
@@ -246,8 +258,9 @@ mod tests {
 
     fn piece(piece: u32) -> (PieceKey, Place) {
         let offset = u64::from(piece) * 10;
-        let key = PieceKey { title: TitleKey(1), track: 0, start: offset, len: 10 };
-        (key, Place { disk: DiskNumber(0), offset, len: 10 })
+        let disk = DiskNumber(0);
+        let key = PieceKey { title: TitleKey(1), track: 0, start: offset, len: 10, disk };
+        (key, Place { disk, offset, len: 10 })
     }
 
     #[test]
@@ -272,6 +285,20 @@ mod tests {
         assert_eq!(buffers.find(piece(0).0, piece(0).1), Some((reads[0], State::Ready)));
         buffers.pin(reads[0]);
         assert_eq!((buffers.room(), buffers.used()), (10, 20));
+    }
+
+    #[test]
+    fn another_copy_will_do_once_it_is_in_memory() {
+        let mut buffers = Buffers::new(30);
+        let (key, place) = piece(0);
+        let read = buffers.start(key, place, false);
+        let (here, there) = (DiskNumber(1), Place { disk: DiskNumber(1), offset: 70, len: 10 });
+        let key = PieceKey { disk: here, ..key };
+        assert_eq!(buffers.find(key, there), None, "read on another disk's schedule");
+        buffers.ready(read);
+        assert_eq!(buffers.find(key, there), Some((read, State::Ready)));
+        let own = buffers.start(key, there, false);
+        assert_eq!(buffers.find(key, there), Some((own, State::Reading)));
     }
 
     #[test]

@@ -35,6 +35,7 @@ impl Engine {
             let plans = self.plans(disk);
             self.disks[disk].roll(slot, plans);
         }
+        self.standby.advance(slot);
         self.learn_facts();
         self.network.advance(slot);
         self.let_go_in_time(now);
@@ -144,6 +145,7 @@ impl Engine {
         let (_, first) = self.needed_next(&self.streams[&id]).expect("the late hold a buffer");
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
+        self.spare = stream.spare;
         let before = stream.summary;
         let slots = u32::try_from(self.slot.0 + 1 - first.release.0).unwrap_or(u32::MAX);
         let late = stream.overdue(now);
@@ -214,7 +216,8 @@ impl Engine {
             // What its sockets hold is all that it still takes.
             let spare = session.reserve.saturating_sub(session.unsent);
             session.reserve -= spare;
-            self.disks[usize::from(session.layout.disk.0)].books.unreserve(spare);
+            let seat = session.seat();
+            self.give_aside(seat, spare);
         }
         self.settle(now, stream);
     }
@@ -241,7 +244,7 @@ impl Engine {
         }
         let session = self.sessions.remove(&id).expect("live");
         let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
-        self.disks[disk].books.unreserve(session.reserve);
+        self.give_aside(session.seat(), session.reserve);
         for request in session.requests {
             self.orphan(request, disk, title);
         }

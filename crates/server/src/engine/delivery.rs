@@ -210,6 +210,12 @@ impl Engine {
         let Some(id) = self.stream_of(session, next.track) else { return Found::Elsewhere };
         let stream = &self.streams[&id];
         let piece = stream.piece_at(next.offset);
+        if let Some(read) = stream.read_of(piece) {
+            return match self.buffers.get(read).expect("held").state {
+                State::Ready => Found::Ready(read),
+                State::Reading => Found::Coming(Some(read)),
+            };
+        }
         match self.buffers.find(stream.key(piece), stream.place(piece)) {
             Some((read, State::Ready)) => Found::Ready(read),
             Some((read, State::Reading)) => Found::Coming(Some(read)),
@@ -284,8 +290,9 @@ impl Engine {
     /// A stream no longer needs a piece; whoever else does keeps it.
     pub(super) fn let_go(&mut self, id: StreamId, piece: u32) {
         let stream = self.streams.get_mut(&id).expect("live");
-        let Some((read, due)) = stream.let_go(piece) else { return };
+        let Some((read, due, safe)) = stream.let_go(piece) else { return };
         self.disks[usize::from(stream.layout.disk.0)].books.let_go(due);
+        self.standby.let_go(stream, due.piece, safe);
         self.network.unbook(due);
         self.buffers.unpin(read);
     }

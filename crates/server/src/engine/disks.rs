@@ -41,6 +41,9 @@ pub(super) struct Disk {
     pub(super) reads: u64,
     pub(super) bytes: u64,
     pub(super) failures: u64,
+    pub(super) failed_in_row: u32,
+    /// Nothing is read from it any more: see `loss`.
+    pub(super) lost: bool,
     pub(super) slot_reads: u32,
     pub(super) last_slot_reads: u32,
 }
@@ -68,6 +71,8 @@ impl Disk {
             reads: 0,
             bytes: 0,
             failures: 0,
+            failed_in_row: 0,
+            lost: false,
             slot_reads: 0,
             last_slot_reads: 0,
         }
@@ -141,6 +146,8 @@ impl Disk {
             failures: self.failures,
             last_slot_reads: self.last_slot_reads,
             in_flight: self.busy(),
+            sessions: 0,
+            lost: self.lost,
             promised_slack: self.sweeps.slack(),
             // With nothing due all of the next slot is slack.
             least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },

@@ -1,5 +1,5 @@
-//! The door: does this demand fit beside what is booked? If not: what is short, and when would it
-//! fit? New viewers are let in here; those who jump (`jump`) pass through the same test.
+//! The door. New viewers are let in here, if what they want fits (`decide`) somewhere (`copies`); those
+//! who jump (`jump`) pass through the same test.
 //!
 //! ```text
 //!   offers, best first ── one fits ──────────────▶ let in, now
@@ -8,19 +8,16 @@
 //!   who comes instead of a session (other part, other speed): that one's booking is off the books
 //!   while this is decided, and ends if it is let in; otherwise it is put back as it was
 //! ```
-//!
-//! Where memory stands in the way, what was read far ahead is given back first: it stays in the
-//! cache, and on the books as reads to come.
 
-use super::disks::Disk;
-use super::later::{MAX_SEARCHES, SEARCH_SLOTS};
+use super::copies::Seating;
+use super::later::SEARCH_SLOTS;
 use super::sessions::Session;
 use super::streams::{Stream, StreamId, unsound};
 use super::{
     AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary,
     TrackLayout, TrackNumber,
 };
-use scheduler::{PolicyKind, Shortage, Timing, Verdict, sending_reserve};
+use scheduler::{Shortage, sending_reserve};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Moment;
@@ -28,8 +25,16 @@ use units::Moment;
 // What one offer comes to: the streams it would have.
 pub(super) struct Booking {
     pub(super) layout: Arc<Layout>,
+    pub(super) spare: Option<usize>,
+    pub(super) copies: Arc<[Arc<Layout>]>,
     pub(super) streams: Vec<Stream>,
     pub(super) reserve: u64,
+}
+
+impl Booking {
+    pub(super) fn disk(&self) -> usize {
+        usize::from(self.layout.disk.0)
+    }
 }
 
 impl Engine {
@@ -73,28 +78,21 @@ impl Engine {
     // was decided on is at hand.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Chosen, Refusal> {
         let session = SessionId(self.next_session);
-        let from_ms = u32::try_from(request.from.as_millis()).unwrap_or(u32::MAX);
-        let mut misfits = Vec::new();
-        let mut reason = "nothing was offered".to_owned();
-        for (offer, tracks) in request.offers.iter().enumerate() {
-            match self.booking(now, session, &request.layout, tracks, from_ms) {
-                Ok(mut booking) => match self.decide(now, &mut booking) {
-                    Ok(()) => return Ok(Chosen { offer, booking, slots: 0 }),
-                    Err(shortage) => misfits.push((offer, booking, shortage)),
-                },
-                Err(detail) => reason = detail,
-            }
-        }
+        let misfits = match self.seat(now, request, session) {
+            Ok(chosen) => return Ok(chosen),
+            Err(misfits) => misfits?,
+        };
         let patience = request.patience.as_nanos() / self.config.slot.as_nanos();
         let patience = u32::try_from(patience).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         let mut last = None;
-        for (offer, mut booking, shortage) in misfits {
+        for Misfit { offer, mut booking, shortage, without } in misfits {
             if let Some(slots) = self.decide_later(&mut booking, patience) {
                 return Ok(Chosen { offer, booking, slots });
             }
-            last = Some((booking, shortage));
+            last = Some((booking, shortage, without));
         }
-        let Some((mut booking, shortage)) = last else { return Err(self.never(reason)) };
+        let (mut booking, shortage, without) = last.expect("nobody is refused for nothing");
+        self.without = without;
         Err(self.refusal(now, &mut booking, shortage))
     }
 
@@ -114,21 +112,21 @@ impl Engine {
     // Takes a session's booking off the books. What its sockets hold stays kept aside.
     fn set_aside(&mut self, id: SessionId) -> Aside {
         let session = self.sessions.get_mut(&id).expect("looked up");
-        let disk = usize::from(session.layout.disk.0);
+        let seat = session.seat();
         let ids = std::mem::take(&mut session.streams);
         let spare = session.reserve.saturating_sub(session.unsent);
         session.reserve -= spare;
-        self.disks[disk].books.unreserve(spare);
+        self.give_aside(seat, spare);
         let streams = ids.into_iter().map(|id| (id, self.remove_stream(id))).collect();
         Aside { session: id, streams, spare }
     }
 
     fn put_back(&mut self, aside: Aside) {
         let session = self.sessions.get_mut(&aside.session).expect("nothing has ended it");
-        let disk = usize::from(session.layout.disk.0);
+        let seat = session.seat();
         session.reserve += aside.spare;
         session.streams = aside.streams.iter().map(|(id, _)| *id).collect();
-        self.disks[disk].books.reserve(aside.spare);
+        self.keep_aside(seat, aside.spare);
         aside.streams.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
     }
 
@@ -147,6 +145,10 @@ impl Engine {
         }
         if self.disk_index(request.layout.disk).is_none() {
             return Some(self.never(format!("there is no disk {}", request.layout.disk.0)));
+        }
+        if !std::iter::once(&request.layout).chain(&request.copies).any(|l| self.is_live(l)) {
+            let what = "no disk that it lies on is there any more: see to them, and start again";
+            return Some(self.never(what.to_owned()));
         }
         if self.sessions.len() >= MAX_SESSIONS {
             let detail = format!("{MAX_SESSIONS} viewers are here");
@@ -168,19 +170,25 @@ impl Engine {
         }
     }
 
-    fn booking(
+    pub(super) fn booking(
         &self,
         now: Moment,
         session: SessionId,
-        layout: &Arc<Layout>,
+        seating: &Seating,
         tracks: &[TrackNumber],
         from_ms: u32,
     ) -> Result<Booking, String> {
-        let timing = self.timing(now, from_ms);
+        let Seating { layout, spare, copies } = seating;
+        let timing = self.timing(now, from_ms, *spare);
         let disk = usize::from(layout.disk.0);
         let read_size = self.disks[disk].guarantee.read_size.0;
         // All of them: a session may go on with another.
-        layout.tracks.iter().for_each(|track| self.time_track(disk, track));
+        for (number, track) in layout.tracks.iter().enumerate() {
+            match spare {
+                None => self.time_track(disk, track),
+                Some(_) => self.time_copies(copies, number),
+            }
+        }
         let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
         for number in tracks {
             let Some(track) = layout.tracks.get(usize::from(*number)) else {
@@ -191,89 +199,27 @@ impl Engine {
             }
             if streams.iter().all(|stream| stream.track != *number) {
                 let first = super::streams::curve(track).first_needed(from_ms);
-                streams.push(Stream::new(session, layout.clone(), *number, timing, first));
+                let mut stream = Stream::new(session, layout.clone(), *number, timing, first);
+                stream.spare = *spare;
+                streams.push(stream);
             }
         }
         if streams.is_empty() {
             return Err("an offer without tracks".to_owned());
         }
-        let reserve = reserve_for(layout, tracks);
-        Ok(Booking { layout: layout.clone(), streams, reserve })
+        let (layout, copies) = (layout.clone(), Arc::clone(copies));
+        let reserve = reserve_for(&layout, tracks);
+        Ok(Booking { layout, spare: *spare, copies, streams, reserve })
     }
 
     /// Makes sure that the times of a sound track's pieces are known, if its disk's are. Once for
     /// all: what is booked by them must be taken off by the same.
-    fn time_track(&self, disk: usize, track: &TrackLayout) {
-        let Disk { facts, guarantee, .. } = &self.disks[disk];
-        let Some(costs) = &facts.costs else { return };
-        if track.transfer.get().is_some() || unsound(track, guarantee.read_size.0).is_some() {
-            return;
+    pub(super) fn time_track(&self, disk: usize, track: &TrackLayout) {
+        if track.transfer.get().is_none()
+            && let Some(times) = self.transfers(disk, track)
+        {
+            track.transfer.get_or_init(|| times);
         }
-        track.transfer.get_or_init(|| {
-            let pieces = super::streams::curve(track).pieces();
-            let place = |piece| super::streams::place_of(track, piece);
-            let time = |(offset, len)| costs.transfer(offset, u64::from(len));
-            (0..pieces).map(|piece| u32::try_from(time(place(piece))).unwrap_or(u32::MAX)).collect()
-        });
-    }
-
-    pub(super) fn timing(&self, origin: Moment, from_ms: u32) -> Timing {
-        let (startup, slot) = (self.config.startup, self.config.slot);
-        Timing { origin, startup, from_ms, kept_from_ms: from_ms, slot, early: 0 }
-    }
-
-    // Fits? Fills in what the simpler policies want to know of each stream.
-    pub(super) fn decide(&mut self, now: Moment, booking: &mut Booking) -> Result<(), Shortage> {
-        self.demand_of(booking);
-        self.fits_with_giving_back(now, usize::from(booking.layout.disk.0))
-    }
-
-    // Makes a booking's demand the one at hand.
-    pub(super) fn demand_of(&mut self, booking: &mut Booking) {
-        self.demand.begin(self.slot);
-        self.demand.reserve = booking.reserve;
-        for stream in &mut booking.streams {
-            stream.summary = self.demand.add_track(stream.unread());
-        }
-    }
-
-    fn fits_with_giving_back(&mut self, now: Moment, disk: usize) -> Result<(), Shortage> {
-        let shortage = match self.fits(disk) {
-            Err(shortage) if shortage.resource == Resource::Memory => shortage,
-            answer => return answer,
-        };
-        if self.disks[disk].searches >= MAX_SEARCHES {
-            return Err(shortage);
-        }
-        self.disks[disk].searches += 1;
-        for keep in [KEEP_SLOTS, 1] {
-            let given = self.give_back_ahead(disk, self.slot + keep);
-            if given.is_empty() {
-                continue;
-            }
-            if self.fits(disk).is_ok() {
-                return Ok(());
-            }
-            self.take_back(now, &given);
-        }
-        Err(shortage)
-    }
-
-    /// Whether the demand at hand fits on `disk` and the network.
-    pub(super) fn fits(&mut self, disk: usize) -> Result<(), Shortage> {
-        if self.config.policy == PolicyKind::None {
-            return Ok(());
-        }
-        self.disks[disk].ruled_out = 1;
-        if let Verdict::Refuse(shortage) = self.verdict(disk) {
-            return Err(shortage);
-        }
-        let Some(rate) = self.config.network else { return Ok(()) };
-        let per_slot = rate.bytes_in(self.config.slot).0;
-        self.network
-            .verdict(&self.demand, per_slot)
-            .map(|_| ())
-            .map_err(|(slot, missing)| Shortage { resource: Resource::Network, slot, missing })
     }
 
     fn let_in(
@@ -284,16 +230,19 @@ impl Engine {
         booking: Booking,
         slots: u32,
     ) {
-        let Booking { layout, streams, reserve } = booking;
+        let seat = (booking.disk(), booking.spare);
+        let Booking { layout, spare, copies, streams, reserve } = booking;
         self.next_session += 1;
         self.counters.admitted += 1;
         self.titles.session_began(layout.title);
-        self.disks[usize::from(layout.disk.0)].books.reserve(reserve);
+        self.keep_aside(seat, reserve);
         let summary =
             SessionSummary { title: layout.title, admitted: now, ..SessionSummary::default() };
         let session = Session {
             tracks: streams.iter().map(|stream| stream.track).collect(),
             layout,
+            copies,
+            spare,
             offers,
             streams: Vec::new(),
             requests: Vec::new(),
@@ -321,6 +270,7 @@ impl Engine {
             let id = StreamId(self.next_stream);
             self.next_stream += 1;
             self.disks[disk].books.book_summary(stream.summary);
+            self.standby.book(&stream);
             if let Some(next) = stream.next_read() {
                 self.disks[disk].queue.insert(next.due, id);
             }
@@ -336,6 +286,7 @@ impl Engine {
         let slack = stream.promised.zip(disk.sweeps.slack()).map(|(a, b)| a.min(b));
         stream.promised = slack.or(stream.promised);
         disk.book(&stream);
+        self.standby.book(&stream);
         stream.unread().for_each(|piece| self.network.book(piece));
         stream.held().for_each(|(_, piece)| self.network.book(piece));
         if let Some(next) = stream.next_read() {
@@ -349,6 +300,7 @@ impl Engine {
         let stream = self.streams.remove(&id).expect("live");
         let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
         disk.unbook(&stream);
+        self.standby.unbook(&stream);
         stream.unread().for_each(|piece| self.network.unbook(piece));
         stream.held().for_each(|(_, piece)| self.network.unbook(piece));
         if let Some(next) = stream.next_read() {
@@ -356,33 +308,21 @@ impl Engine {
         }
         stream
     }
-
-    // Says what is short and finds out when it would not be.
-    pub(super) fn refusal(
-        &mut self,
-        now: Moment,
-        booking: &mut Booking,
-        shortage: Shortage,
-    ) -> Refusal {
-        let slot = self.config.slot;
-        let when = shortage.slot.next().start(slot).since(now).as_secs_f64();
-        let Shortage { resource, missing, .. } = shortage;
-        let what = match resource {
-            Resource::Disk => format!("{missing} reads too many for the disk"),
-            Resource::Memory => format!("{missing} too many (reads or bytes) for the buffers"),
-            Resource::Network => format!("{missing} bytes too many for the network"),
-        };
-        let detail = format!("{what}, {when:.1} s from now");
-        let (retry_after, exact) = self.earliest_start(booking);
-        Refusal { resource, retry_after, exact, detail }
-    }
 }
 
 // What is let in: an offer, its booking, and so many slots later than now.
-struct Chosen {
-    offer: usize,
-    booking: Booking,
-    slots: u32,
+pub(super) struct Chosen {
+    pub(super) offer: usize,
+    pub(super) booking: Booking,
+    pub(super) slots: u32,
+}
+
+// An offer that does not fit in one place: what is short, and without which disk where.
+pub(super) struct Misfit {
+    pub(super) offer: usize,
+    pub(super) booking: Booking,
+    pub(super) shortage: Shortage,
+    pub(super) without: Option<(usize, usize)>,
 }
 
 // A session off the books.
@@ -399,9 +339,6 @@ pub(super) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
 
 /// The most patience: five minutes of 500 ms slots; a search tries each.
 const MOST_PATIENCE_SLOTS: u32 = 600;
-
-/// Read-ahead that is kept first when memory is short: what is due within 4 s of 500 ms slots.
-const KEEP_SLOTS: u64 = 8;
 
 /// Viewers of one engine. Each costs a few kilobytes beside its buffers.
 const MAX_SESSIONS: usize = 100_000;

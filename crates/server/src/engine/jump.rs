@@ -79,22 +79,26 @@ impl Engine {
         tracks: &[Unserved],
     ) -> Result<(), Refusal> {
         let id = self.requests[&request].session;
-        let layout = self.sessions[&id].layout.clone();
+        let session = &self.sessions[&id];
+        let (layout, spare) = (session.layout.clone(), session.spare);
+        let copies = Arc::clone(&session.copies);
         for (track, _) in tracks {
             if let Some(reason) = self.cannot_serve(&layout, *track) {
                 return Err(self.never(reason));
             }
         }
         let streams = tracks.iter().map(|(track, bytes)| {
-            let timing = self.timing(now, 0);
-            stream_from(id, &layout, *track, bytes.start, timing)
+            let timing = self.timing(now, 0, spare);
+            let mut stream = stream_from(id, &layout, *track, bytes.start, timing);
+            stream.spare = spare;
+            stream
         });
         let streams = streams.collect();
         let all = tracks.iter().fold(self.sessions[&id].tracks.clone(), |all, (track, _)| {
             tracks_after(&self.sessions[&id], &all, *track)
         });
         let reserve = reserve_for(&layout, &all);
-        let booking = Booking { layout, streams, reserve };
+        let booking = Booking { layout, spare, copies, streams, reserve };
         let wait = self.exchange(now, id, all, booking)?;
         let number = self.requests[&request].number;
         let session = self.sessions.get_mut(&id).expect("live");
@@ -139,6 +143,7 @@ impl Engine {
     ) -> Result<Duration, Refusal> {
         let disk = usize::from(booking.layout.disk.0);
         let session = &self.sessions[&id];
+        let seat = session.seat();
         let gone = |stream: &StreamId| {
             let track = self.streams[stream].track;
             let replaced = booking.streams.iter().any(|new| new.track == track);
@@ -148,19 +153,19 @@ impl Engine {
         let (old_reserve, unsent) = (session.reserve, session.unsent);
         let aside: Vec<(StreamId, Stream)> =
             old.iter().map(|id| (*id, self.remove_stream(*id))).collect();
-        self.disks[disk].books.unreserve(old_reserve);
+        self.give_aside(seat, old_reserve);
         // What its sockets hold stays kept aside, whatever tracks it goes on with.
         booking.reserve = booking.reserve.max(unsent);
         let slots = match self.decide_now_or_soon(now, disk, &mut booking) {
             Ok(slots) => slots,
             Err(shortage) => {
                 let refusal = self.refusal(now, &mut booking, shortage);
-                self.disks[disk].books.reserve(old_reserve);
+                self.keep_aside(seat, old_reserve);
                 aside.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
                 return Err(refusal);
             }
         };
-        self.disks[disk].books.reserve(booking.reserve);
+        self.keep_aside(seat, booking.reserve);
         for (_, stream) in aside {
             if booking.streams.iter().all(|new| new.track != stream.track) {
                 let change = Change::GivenBack { track: stream.track };

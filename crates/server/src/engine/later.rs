@@ -46,7 +46,7 @@ impl Engine {
     // Whether the demand at hand fits so many slots later; if not, for how many slots it does not.
     fn fits_after(&mut self, disk: usize, slots: u64) -> Result<(), u64> {
         self.demand.shift(slots);
-        let fits = self.fits(disk).map_err(|_| self.disks[disk].ruled_out);
+        let fits = self.fits(disk).map(|_| ()).map_err(|_| self.disks[disk].ruled_out);
         self.demand.unshift(slots);
         fits
     }
@@ -60,7 +60,9 @@ impl Engine {
         self.disks[disk].searches += 1;
         self.demand_of(booking);
         let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| self.fits_after(disk, slots));
-        let found = booked.and_then(|slots| self.fits_then(disk, slots));
+        // What would be standby then is not followed.
+        let follows = !self.standby.is_wanted();
+        let found = booked.filter(|_| follows).and_then(|slots| self.fits_then(disk, slots));
         let slots = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
         let slots = u32::try_from(slots).unwrap_or(SEARCH_SLOTS);
         self.disks[disk].last_search = self.config.slot * slots;

@@ -6,6 +6,7 @@
 //! simulator drive the very same code.
 //!
 //! ```text
+//!   lose_disk,
 //!   admit, want, sent, cancel, close        Answer (at once)
 //!   read_done, tick                ┌────────┐
 //!   ──────────────────────────────▶│ Engine │──▶ Action: Read, Deliver, Forget, Refused, Failed,
@@ -19,15 +20,20 @@ mod best_effort;
 mod buffers;
 mod certificate;
 mod clock;
+mod copies;
+mod decide;
 mod delivery;
 mod disks;
 mod door;
 mod jump;
 mod later;
+mod loss;
 mod reading;
 mod sessions;
+mod standby;
 mod start;
 mod streams;
+mod survival;
 mod sweeps;
 mod titles;
 
@@ -38,6 +44,7 @@ use buffers::{Buffers, PieceKey};
 use disks::Disk;
 use scheduler::{Demand, Facts, NetworkBooks, shares};
 use sessions::{Request, Session};
+use standby::Standby;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +86,10 @@ pub struct Engine {
     to_serve: Vec<SessionId>,
     // What is being decided on; kept for its memory.
     demand: Demand,
+    // The spare of whom is being decided on, and what came of that: the loss, and the disk short then.
+    spare: Option<usize>,
+    without: Option<(usize, usize)>,
+    standby: Standby,
     actions: Vec<Action>,
 }
 
@@ -94,13 +105,17 @@ struct Counters {
     on_time: u64,
     cache_hits: u64,
     delivered: u64,
+    refused_for_loss: u64,
+    moved: u64,
+    ended_by_loss: u64,
 }
 
 impl Engine {
     /// An engine without sessions. A slot is at least a millisecond, `startup` at least two slots.
     pub fn new(mut config: EngineConfig) -> Self {
         config.slot = config.slot.max(SHORTEST_SLOT);
-        config.startup = config.startup.max(config.slot * 2);
+        let early = if config.survive_loss { standby::EARLY } else { 0 };
+        config.startup = config.startup.max(config.slot * (2 + early));
         let rate = |disk: &DiskGuarantee| u64::from(disk.min_read).saturating_mul(disk.read_size.0);
         let weights: Vec<u64> = config.disks.iter().map(rate).collect();
         let memory = shares(config.buffers.0, &weights);
@@ -126,6 +141,9 @@ impl Engine {
             next_number: 0,
             to_serve: Vec::new(),
             demand: Demand::default(),
+            spare: None,
+            without: None,
+            standby: Standby::new(config.disks.len(), config.survive_loss),
             actions: Vec::new(),
             config,
         }
@@ -201,10 +219,17 @@ impl Engine {
                 - self.disks.iter().map(|disk| disk.sweeps.unissued()).sum::<u64>(),
             buffers_total: self.buffers.total(),
             cache_hits: self.counters.cache_hits,
-            disks: (0..self.disks.len())
-                .map(|disk| self.disks[disk].status(now, self.plans(disk)))
-                .collect(),
+            refused_for_loss: self.counters.refused_for_loss,
+            moved: self.counters.moved,
+            ended_by_loss: self.counters.ended_by_loss,
+            disks: (0..self.disks.len()).map(|disk| self.disk_status(now, disk)).collect(),
         }
+    }
+
+    fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
+        let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
+        let sessions = self.sessions.values().filter(here).count() as u64;
+        DiskStatus { sessions, ..self.disks[disk].status(now, self.plans(disk)) }
     }
 
     /// The layout that a session plays; `None` for a session that has ended or never was.

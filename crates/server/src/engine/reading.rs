@@ -9,10 +9,11 @@
 //!   │                                                    if sure to end before the next slot
 //! ```
 
-use super::buffers::{Interest, Place, State};
-use super::streams::{Hold, Lateness, StreamId};
-use super::{Action, DiskNumber, Engine, ReadId, ReadOutcome, SessionId};
+use super::buffers::{Buffer, Interest, PieceKey, Place, State};
+use super::streams::{Hold, Lateness, StreamId, key, place};
+use super::{Action, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, SessionId};
 use scheduler::{Batch, HOLD_SLOTS, PieceDue, PolicyKind};
+use std::sync::Arc;
 use units::{Moment, SlotIndex};
 
 impl Engine {
@@ -73,8 +74,9 @@ impl Engine {
     }
 
     fn begin_one(&mut self, now: Moment, disk: usize) -> bool {
-        let work_first = self.disks[disk].work.next_turn;
-        self.disks[disk].work.next_turn = !work_first;
+        // Who must survive a loss relies on work ahead as far as it goes.
+        let work_first = self.disks[disk].work.next_turn && !self.standby.is_wanted();
+        self.disks[disk].work.next_turn ^= true;
         let granted = work_first && self.grant(disk).is_some();
         granted || self.read_ahead(now, disk) || self.grant(disk).is_some()
     }
@@ -218,6 +220,9 @@ impl Engine {
             self.tell(now, read, &told);
         } else {
             disk.failures += 1;
+        }
+        self.watch_disk(now, usize::from(place.disk.0), outcome);
+        if outcome != ReadOutcome::Good {
             self.failed_read(now, read, outcome);
         }
         self.title_use_ended(key.title);
@@ -245,6 +250,7 @@ impl Engine {
     /// Notes whether a piece that `id` holds is in memory in time. A late one is kept as long as
     /// one that came in time would have been.
     pub(super) fn count(&mut self, now: Moment, id: StreamId, piece: u32) {
+        self.secure(id, piece);
         let stream = self.streams.get_mut(&id).expect("live");
         let (session, disk) = (stream.session, usize::from(stream.layout.disk.0));
         let Some(Hold::Held { deadline, counted: counted @ None, piece, .. }) =
@@ -263,6 +269,13 @@ impl Engine {
         self.examine(now, id, due);
     }
 
+    // A piece that a stream holds is in memory.
+    fn secure(&mut self, id: StreamId, piece: u32) {
+        if self.streams.get_mut(&id).expect("live").make_safe(piece) {
+            self.standby.secured(&self.streams[&id], piece);
+        }
+    }
+
     /// Adds one piece to a session's account, in memory (or given up) `now`.
     pub(super) fn count_for(&mut self, now: Moment, session: SessionId, deadline: Moment) {
         let summary = &mut self.sessions.get_mut(&session).expect("streams have a session").summary;
@@ -276,7 +289,7 @@ impl Engine {
         }
     }
 
-    // Once more if anybody still wants it; then it cannot be had.
+    // Once more if anybody still wants it, from another copy if there is one; then it cannot be had.
     fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
         let buffer = self.buffers.remove(read);
         self.actions.push(Action::Forget { read });
@@ -291,7 +304,11 @@ impl Engine {
             .collect();
         let waiting = self.waiting_for(buffer.key);
         if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
-            let again = self.buffers.start(buffer.key, buffer.place, true);
+            let (key, place) = self.place_again(&buffer, &holders, &waiting);
+            let again = self.buffers.start(key, place, true);
+            for request in &waiting {
+                self.buffers.tell(again, Interest::Request(*request));
+            }
             for who in &buffer.told {
                 self.buffers.tell(again, *who);
             }
@@ -310,12 +327,37 @@ impl Engine {
         }
     }
 
+    // Where to try again what could not be read: another copy, or the same place.
+    fn place_again(
+        &self,
+        failed: &Buffer,
+        holders: &[(StreamId, u32)],
+        waiting: &[RequestId],
+    ) -> (PieceKey, Place) {
+        let holding = holders.iter().map(|(id, piece)| (self.streams[id].session, *piece));
+        let wanting = waiting.iter().filter_map(|request| {
+            let request = &self.requests[request];
+            let id = self.stream_of(request.session, failed.key.track)?;
+            Some((request.session, self.streams[&id].piece_at(request.next()?.offset)))
+        });
+        let track = failed.key.track;
+        let elsewhere = holding.chain(wanting).find_map(|(session, piece)| {
+            let mut copies = self.sessions.get(&session)?.copies.iter();
+            let other = |copy: &&Arc<Layout>| copy.disk != failed.place.disk && self.is_live(copy);
+            let copy = copies.find(other)?;
+            let (key, place) = (key(copy, track, piece), place(copy, track, piece));
+            (PieceKey { disk: failed.key.disk, ..key } == failed.key).then_some((key, place))
+        });
+        elsewhere.unwrap_or((failed.key, failed.place))
+    }
+
     // The stream goes on without the piece.
     fn lose(&mut self, now: Moment, id: StreamId, piece: u32) {
         let stream = self.streams.get_mut(&id).expect("live");
         let (session, deadline) = (stream.session, stream.deadline(piece));
-        let (_, due) = stream.let_go(piece).expect("held");
+        let (_, due, safe) = stream.let_go(piece).expect("held");
         self.disks[usize::from(stream.layout.disk.0)].books.let_go(due);
+        self.standby.let_go(stream, due.piece, safe);
         self.network.unbook(due);
         self.count_for(now.max(deadline + std::time::Duration::from_nanos(1)), session, deadline);
     }
@@ -324,7 +366,7 @@ impl Engine {
     /// buffers become cache (those still being read when they come, which is before the next slot),
     /// the reads are booked again. Says whose and how many.
     pub(super) fn give_back_ahead(&mut self, disk: usize, keep: SlotIndex) -> Vec<(StreamId, u32)> {
-        let mut given = Vec::new();
+        let (mut given, mut uncounted) = (Vec::new(), Vec::new());
         for (id, stream) in &mut self.streams {
             if usize::from(stream.layout.disk.0) != disk {
                 continue;
@@ -335,19 +377,9 @@ impl Engine {
                 if piece.due <= keep {
                     break;
                 }
-                let (_, _, counted) = stream.put_back_last().expect("held");
-                let summary = &mut self.sessions.get_mut(&stream.session).expect("live").summary;
-                match counted {
-                    Some(Lateness::OnTime) => {
-                        summary.on_time -= 1;
-                        self.counters.on_time -= 1;
-                    }
-                    Some(Lateness::Late) => {
-                        summary.glitches -= 1;
-                        self.counters.glitches -= 1;
-                    }
-                    None => {}
-                }
+                let back = stream.put_back_last().expect("held");
+                self.standby.put_back(stream, piece.piece, back.safe);
+                uncounted.push((stream.session, back.counted));
                 self.disks[disk].books.put_back(piece);
                 self.buffers.unpin(read);
                 count += 1;
@@ -360,6 +392,9 @@ impl Engine {
                 self.disks[disk].queue.insert(next.due, *id);
                 given.push((*id, count));
             }
+        }
+        for (session, counted) in uncounted {
+            self.uncount(session, counted);
         }
         given
     }

@@ -2,6 +2,7 @@
 //! Nothing here decides; see `delivery` and `door`.
 
 use super::buffers::PieceKey;
+use super::standby::Seat;
 use super::streams::StreamId;
 use super::{Layout, Part, ReadId, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +12,12 @@ use units::Moment;
 
 #[derive(Debug)]
 pub(super) struct Session {
+    /// As it lies on the disk that it is read from.
     pub(super) layout: Arc<Layout>,
+    /// All copies, that one too.
+    pub(super) copies: Arc<[Arc<Layout>]>,
+    /// The disk that is ready to go on.
+    pub(super) spare: Option<usize>,
     /// The sets of tracks it may be playing.
     pub(super) offers: Vec<Vec<TrackNumber>>,
     /// Those it has booked, or had when it gave its booking back.
@@ -29,6 +35,13 @@ pub(super) struct Session {
     /// Per track, the youngest request for which it was let in anew.
     pub(super) jumps: BTreeMap<TrackNumber, u64>,
     pub(super) summary: SessionSummary,
+}
+
+impl Session {
+    /// Where it is read from, and its spare.
+    pub(super) fn seat(&self) -> Seat {
+        (usize::from(self.layout.disk.0), self.spare)
+    }
 }
 
 /// A request in progress.

@@ -26,7 +26,9 @@ pub(super) struct StreamId(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     /// The stream holds the buffer; `counted` once it is known whether it came in time.
-    Held { read: ReadId, piece: PieceDue, deadline: Moment, counted: Option<Lateness> },
+    ///
+    /// `safe`: it is in memory, so that no loss of a disk takes it away.
+    Held { read: ReadId, piece: PieceDue, deadline: Moment, counted: Option<Lateness>, safe: bool },
     /// Delivered whole, let go, or it could not be read.
     Gone,
 }
@@ -67,8 +69,18 @@ pub(super) struct Stream {
     pub(super) promised: Option<Duration>,
     /// When the player last asked for, or took, something of this track.
     pub(super) last_sign: Moment,
+    /// The disk with another copy, where there is standby: see `standby`.
+    pub(super) spare: Option<usize>,
     holds: VecDeque<Hold>,
     base: u32,
+}
+
+/// The last piece taken up, unread again.
+pub(super) struct PutBack {
+    pub(super) read: ReadId,
+    pub(super) piece: PieceDue,
+    pub(super) counted: Option<Lateness>,
+    pub(super) safe: bool,
 }
 
 impl Stream {
@@ -96,6 +108,7 @@ impl Stream {
             opens: Some(timing.deadline(timing.from_ms)),
             summary: Summary::default(),
             promised: None,
+            spare: None,
             holds: VecDeque::new(),
             base: first,
             layout,
@@ -204,6 +217,17 @@ impl Stream {
         }
     }
 
+    /// Is read so many slots before it must be, from now on. Its place in the books must be changed
+    /// at the same time.
+    pub(super) fn be_early(&mut self, slots: u32) {
+        let before = u64::from(std::mem::replace(&mut self.timing.early, slots));
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.due = SlotIndex(piece.due.0 + before - u64::from(slots));
+            }
+        }
+    }
+
     /// Deadlines of what is unread, missed, and not counted as yet.
     pub(super) fn overdue(&mut self, now: Moment) -> Vec<Moment> {
         self.counted_to = self.counted_to.max(self.cursor);
@@ -266,20 +290,20 @@ impl Stream {
     pub(super) fn take_up(&mut self, piece: PieceDue, read: ReadId) {
         let deadline = self.deadline(piece.piece);
         let before = (piece.piece < self.counted_to).then_some(Lateness::Late);
-        self.holds.push_back(Hold::Held { read, piece, deadline, counted: before });
+        self.holds.push_back(Hold::Held { read, piece, deadline, counted: before, safe: false });
         self.cursor += 1;
     }
 
-    /// Lets go of `piece` if it is held.
-    pub(super) fn let_go(&mut self, piece: u32) -> Option<(ReadId, PieceDue)> {
+    /// Lets go of `piece` if it is held; says, too, whether it was safe.
+    pub(super) fn let_go(&mut self, piece: u32) -> Option<(ReadId, PieceDue, bool)> {
         let hold = self.hold_mut(piece)?;
-        let Hold::Held { read, piece, .. } = *hold else { return None };
+        let Hold::Held { read, piece, safe, .. } = *hold else { return None };
         *hold = Hold::Gone;
         while self.holds.front() == Some(&Hold::Gone) {
             self.holds.pop_front();
             self.base += 1;
         }
-        Some((read, piece))
+        Some((read, piece, safe))
     }
 
     /// The first piece held, and its buffer.
@@ -288,14 +312,60 @@ impl Stream {
     }
 
     /// Unreads the last piece taken up, if it is held.
-    pub(super) fn put_back_last(&mut self) -> Option<(ReadId, PieceDue, Option<Lateness>)> {
-        let Some(Hold::Held { read, piece, counted, .. }) = self.holds.back().copied() else {
+    pub(super) fn put_back_last(&mut self) -> Option<PutBack> {
+        let Some(Hold::Held { read, piece, counted, safe, .. }) = self.holds.back().copied() else {
             return None;
         };
         self.holds.pop_back();
         self.cursor -= 1;
         self.counted_to = self.counted_to.min(self.cursor);
-        Some((read, piece, counted))
+        Some(PutBack { read, piece, counted, safe })
+    }
+
+    /// Unreads everything from the first piece on that is still being read. Says what was held, and
+    /// as what it was counted.
+    pub(super) fn put_back_from(
+        &mut self,
+        is_reading: impl Fn(ReadId) -> bool,
+    ) -> Vec<(ReadId, Option<Lateness>)> {
+        let reading = |hold: &Hold| matches!(hold, Hold::Held { read, .. } if is_reading(*read));
+        let Some(first) = self.holds.iter().position(reading) else { return Vec::new() };
+        let back: Vec<Hold> = self.holds.drain(first..).collect();
+        self.cursor -= u32::try_from(back.len()).expect("fewer than pieces");
+        // What the viewer had already is read once more, and is not counted once more.
+        let gone = back.iter().rposition(|hold| *hold == Hold::Gone).map_or(0, |last| last + 1);
+        let gone = self.cursor + u32::try_from(gone).expect("fewer than pieces");
+        self.counted_to = self.counted_to.min(gone).max(if gone > self.cursor { gone } else { 0 });
+        let held = back.into_iter().filter_map(|hold| match hold {
+            Hold::Held { read, counted, .. } => Some((read, counted)),
+            Hold::Gone => None,
+        });
+        held.collect()
+    }
+
+    /// Everything held, and whether it is safe.
+    pub(super) fn held_and_safe(&self) -> impl Iterator<Item = (PieceDue, bool)> + '_ {
+        self.holds.iter().filter_map(|hold| match hold {
+            Hold::Held { piece, safe, .. } => Some((self.due(piece.piece), *safe)),
+            Hold::Gone => None,
+        })
+    }
+
+    /// `piece` is in memory. True the first time that a held one is.
+    pub(super) fn make_safe(&mut self, piece: u32) -> bool {
+        match self.hold_mut(piece) {
+            Some(Hold::Held { safe, .. }) => !std::mem::replace(safe, true),
+            _ => false,
+        }
+    }
+
+    /// The buffer in which `piece` is held.
+    pub(super) fn read_of(&self, piece: u32) -> Option<ReadId> {
+        let at = usize::try_from(piece.checked_sub(self.base)?).ok()?;
+        match self.holds.get(at)? {
+            Hold::Held { read, .. } => Some(*read),
+            Hold::Gone => None,
+        }
     }
 
     /// The last piece taken up, if it is held.
@@ -361,7 +431,7 @@ pub(super) fn place(layout: &Layout, track: TrackNumber, piece: u32) -> Place {
 pub(super) fn key(layout: &Layout, number: TrackNumber, piece: u32) -> PieceKey {
     let track = &layout.tracks[usize::from(number)];
     let (start, len) = (stored_at(track, piece), curve(track).len(piece));
-    PieceKey { title: layout.title, track: number, start, len }
+    PieceKey { title: layout.title, track: number, start, len, disk: layout.disk }
 }
 
 // At which byte of what is stored of a track a piece begins.

@@ -22,7 +22,9 @@ use super::disks::Disk;
 use super::streams::StreamId;
 use super::{Engine, ReadId};
 use scheduler::admission::Policy;
-use scheduler::{Demand, Next, PieceDue, Plan, PolicyKind, Slack, Sweep, TimeGuard, Verdict};
+use scheduler::{
+    Demand, Next, PieceDue, Plan, PolicyKind, Slack, Survival, Sweep, TimeGuard, Verdict,
+};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{Moment, SlotIndex};
@@ -31,12 +33,12 @@ use units::{Moment, SlotIndex};
 #[derive(Debug, Default)]
 pub(super) struct Sweeps {
     plan: Plan,
-    proposal: Plan,
+    pub(super) proposal: Plan,
     /// What each leaves to spare.
     slack: Option<Duration>,
-    proposed: Option<Duration>,
+    pub(super) proposed: Option<Duration>,
     /// The chosen reads that the proposal takes for unread.
-    back: BTreeSet<ReadId>,
+    pub(super) back: BTreeSet<ReadId>,
     /// Chosen and not in the device, in order of issue.
     chosen: VecDeque<Chosen>,
     /// Where the last read given to the device ends.
@@ -58,8 +60,8 @@ pub(super) struct Sweeps {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chosen {
     id: StreamId,
-    piece: PieceDue,
-    read: ReadId,
+    pub(super) piece: PieceDue,
+    pub(super) read: ReadId,
 }
 
 impl Sweeps {
@@ -231,7 +233,7 @@ impl Engine {
 
     // The chosen reads that can become unread again, in the order in which they can: the last
     // pieces of their streams, which nobody else waits for.
-    fn droppable(&self, disk: usize) -> Vec<Chosen> {
+    pub(super) fn droppable(&self, disk: usize) -> Vec<Chosen> {
         let mut of = BTreeMap::<StreamId, BTreeMap<ReadId, Chosen>>::new();
         for chosen in &self.disks[disk].sweeps.chosen {
             of.entry(chosen.id).or_default().insert(chosen.read, *chosen);
@@ -253,8 +255,10 @@ impl Engine {
     fn unchoose(&mut self, disk: usize, chosen: Chosen) {
         let stream = self.streams.get_mut(&chosen.id).expect("found there");
         let before = stream.next_read();
-        let (read, piece, _) = stream.put_back_last().expect("found there");
+        let back = stream.put_back_last().expect("found there");
+        let (read, piece) = (back.read, back.piece);
         assert_eq!(read, chosen.read, "the last piece of its stream");
+        self.standby.put_back(stream, piece.piece, back.safe);
         let next = stream.next_read().expect("unread again");
         let state = &mut self.disks[disk];
         if let Some(before) = before {
@@ -325,12 +329,25 @@ impl Engine {
         let mut demand = std::mem::take(&mut self.demand);
         demand.begin(self.slot);
         let policy = PolicyKind::TimeDomain.policy();
-        let verdict = self.verdict_after(disk, policy, &demand, work);
+        let admits = if self.standby.is_wanted() {
+            self.spare = None;
+            matches!(self.survival(disk, policy, &demand, work), Survival::Admit { .. })
+        } else {
+            self.verdict_after(disk, policy, &demand, work).is_admit()
+        };
         self.demand = demand;
-        if verdict.is_admit() {
+        if admits {
             self.adopt_plan(disk);
         }
-        verdict.is_admit()
+        admits
+    }
+
+    /// What the device of a lost disk was not given is not wanted any more.
+    pub(super) fn forget_chosen(&mut self, disk: usize) {
+        while let Some(chosen) = self.disks[disk].sweeps.chosen.pop_front() {
+            self.forget_unissued(chosen.read);
+        }
+        self.disks[disk].sweeps.to_end = 0;
     }
 
     fn choose(&mut self, now: Moment, disk: usize) {

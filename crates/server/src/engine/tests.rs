@@ -4,6 +4,7 @@
 //! that a viewer needs one read per slot, and six in the first three to start within 2 s.
 
 mod jumps;
+mod losses;
 mod views;
 
 use super::*;
@@ -33,6 +34,7 @@ fn config(min_read: u32, buffers: u64) -> EngineConfig {
         reservation_hold: Duration::from_secs(5),
         idle_after: Duration::from_secs(5),
         ended_after: Duration::from_secs(30),
+        survive_loss: false,
         disks: vec![DiskGuarantee {
             min_read,
             read_size: ByteCount(u64::from(PIECE)),
@@ -64,7 +66,7 @@ fn layout(title: u64) -> Arc<Layout> {
 
 fn request(layout: Arc<Layout>) -> AdmitRequest {
     let (from, patience) = (Duration::ZERO, Duration::ZERO);
-    AdmitRequest { layout, offers: vec![vec![0]], from, patience, instead_of: None }
+    AdmitRequest { layout, copies: vec![], offers: vec![vec![0]], from, patience, instead_of: None }
 }
 
 impl House {
@@ -148,6 +150,9 @@ impl House {
                         "ended {} {} on time {} late",
                         session.0, summary.on_time, summary.glitches
                     )
+                }
+                Action::DiskLost { disk, moved, ended } => {
+                    format!("lost {}: {moved} moved, {ended} ended", disk.0)
                 }
                 Action::Granted { ticket } => format!("granted {}", ticket.0),
                 Action::TitleIdle { title } => format!("idle {}", title.0),

@@ -195,7 +195,7 @@ fn progressive(
         Ok(showing) => showing,
         Err(answer) => return answer,
     };
-    if showing.layout(Shape::Progressive).is_none() {
+    if showing.layouts(Shape::Progressive).is_empty() {
         return Answer::Reply(whole_file_only());
     }
     if request.method == Method::Head {

@@ -485,6 +485,7 @@ impl Worker {
             let reply = match &why {
                 Undone::Refused(refusal) => Reply::refused(refusal),
                 Undone::Failed(_) => Reply::error(500, "bytes-lost", &why.to_string()),
+                Undone::Lost => Reply::busy("disk-lost", &why.to_string(), COME_BACK),
                 Undone::Ended => Reply::error(410, "session-ended", &why.to_string()),
             };
             self.reply(id, exchange, reply);
@@ -586,10 +587,16 @@ impl std::fmt::Display for Undone {
                 "the stored bytes are damaged; `tenuto check` says where"
             }
             Self::Failed(_) => "the disk did not give the bytes",
+            Self::Lost => {
+                "the disk with this title is lost, and no other has a copy and room for you"
+            }
             Self::Ended => "the session has ended; start again at the manifest",
         })
     }
 }
+
+/// Who lost its disk may ask at once whether there is another way.
+const COME_BACK: Duration = Duration::from_secs(1);
 
 /// Requests are numbered across all threads.
 fn next_request() -> RequestId {

@@ -11,6 +11,9 @@ pub struct Status {
     pub uptime: f64,
     /// Whether it lets nobody in because it is about to stop.
     pub stopping: bool,
+    /// Whether it lets in only whom the loss of any one disk makes late for nothing.
+    #[serde(default)]
+    pub survive_loss: bool,
     /// The admission policy.
     pub policy: String,
     /// The scheduling period.
@@ -28,6 +31,15 @@ pub struct Status {
     pub admitted_smaller: u64,
     /// Since the start, by resource.
     pub refused: Refused,
+    /// Of those, who would have come in if no disk could be lost.
+    #[serde(default)]
+    pub refused_for_loss: u64,
+    /// Sessions that went on with another copy when their disk was lost.
+    #[serde(default)]
+    pub moved: u64,
+    /// Sessions that ended when it was.
+    #[serde(default)]
+    pub ended_by_loss: u64,
     /// Pieces late for admitted streams.
     pub glitches: u64,
     /// Pieces on time.
@@ -85,6 +97,12 @@ pub struct DiskStatus {
     pub failures: u64,
     /// Reads in the device.
     pub in_flight: u32,
+    /// Sessions that are read from it.
+    #[serde(default)]
+    pub sessions: u64,
+    /// Nothing is read from it any more: see to it, and start the server again.
+    #[serde(default)]
+    pub lost: bool,
     /// The smallest slack of the admitted schedule ahead, in reads.
     pub least_slack: u64,
     /// Seconds that the last decision left to spare where the schedule is tightest; `null` where

@@ -48,6 +48,9 @@ impl World<'_> {
             Action::Rescheduled { session, change } => self.rescheduled(session, &change),
             Action::Ended { session, summary } => self.ended(session, &summary),
             Action::Granted { ticket } => self.granted(ticket),
+            Action::DiskLost { disk, moved, ended } => {
+                self.note("lost: disk, moved, ended", [disk.0.into(), moved, ended, 0]);
+            }
             Action::TitleIdle { title } => self.title_idle(title),
         }
     }
@@ -66,11 +69,12 @@ impl World<'_> {
             "read: id, title, track, piece",
             [read.0, piece.title.0, piece.track.into(), piece.piece.into()],
         );
-        let layout = &self.titles[usize::try_from(piece.title.0).expect("few titles")].layout;
+        let title = &self.titles[usize::try_from(piece.title.0).expect("few titles")];
+        let here = title.layout_on(disk);
+        let layout = here.unwrap_or(&title.layout);
         self.memory.read((read, piece, offset, len), layout, &mut self.findings);
-        let right_disk = usize::from(layout.disk.0) == disk;
         self.findings
-            .require(right_disk, "a read is of its piece's place", || format!("{piece:?}"));
+            .require(here.is_some(), "a read is of its piece's place", || format!("{piece:?}"));
         self.liveness.reads(piece.title, &mut self.findings);
         self.disks[disk].offer(Work::Read(read), offset, len);
         self.feed(disk);
@@ -151,6 +155,8 @@ impl World<'_> {
     fn ended(&mut self, session: SessionId, summary: &SessionSummary) {
         self.note_progress("ended: session", [session.0, summary.on_time, summary.glitches, 0]);
         self.liveness.ended(session, &mut self.findings);
+        let lost = summary.lost && self.scenario.promises();
+        self.findings.require(!lost, "no session ends with its disk", || format!("{session:?}"));
         let differ = self.deadlines.ended(session, summary);
         let kept = summary.broken == 0 || !self.scenario.promises();
         self.findings.require(kept, "every certificate is kept", || {

@@ -56,6 +56,7 @@ impl World<'_> {
         let offers = title.offers.clone();
         let request = AdmitRequest {
             layout: Arc::clone(&layout),
+            copies: title.copies.clone(),
             offers: offers.clone(),
             from,
             patience: Duration::ZERO,

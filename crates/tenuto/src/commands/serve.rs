@@ -52,6 +52,7 @@ fn config(args: &Args<'_>) -> ServerConfig {
         stores: args.all("STORE"),
         listen: args.get("listen"),
         policy: policy(&args.text("admission")),
+        survive_loss: args.has("survive-loss"),
         memory: args.get("memory"),
         network: args.maybe("network"),
         slot: args.get("slot"),

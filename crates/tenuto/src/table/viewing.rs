@@ -40,6 +40,17 @@ the store reach it through its control socket.",
                  instantaneous-maximum, time-domain-by-chance, chernoff, normal, overflow, \
                  observed, average, none",
             ),
+        Row::switch(
+            "survive-loss",
+            "Let in only whom the loss of any one disk makes late for nothing",
+        )
+        .long(
+            "Of titles in two of the stores: room for them is kept on the disk of the other copy. \
+                 Without it, when a disk is lost, those go on there who fit, and the others' \
+                 sessions end. Start-up is at least three slots.",
+        )
+        .example("serve film.store other.store --survive-loss")
+        .bad("serve film.store other.store --survive-loss=2", "--survive-loss takes no value"),
         Row::option("memory", Value::Size, "Memory for media in flight")
             .default("512MiB")
             .long("More memory lets the disk work further ahead and take larger reads.")

@@ -2,6 +2,8 @@
 
 use crate::program::Room;
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 #[test]
 fn a_title_goes_into_several_stores_and_out_of_them() {
@@ -48,4 +50,41 @@ fn a_store_without_room_is_named_and_the_others_keep_what_they_have() {
     assert_eq!(run.code, Some(1));
     assert_eq!(report["files"][0]["error"], Value::Null);
     assert_eq!(report["copies"][0]["files"][0]["error"]["code"], json!("store"));
+}
+
+#[test]
+fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
+    let room = Room::with_store();
+    room.ok("format b.store --size 64MiB");
+    room.film("one.mkv");
+    room.film("two.mkv");
+    room.ok("ingest a.store one.mkv two.mkv --also b.store");
+    room.fails("serve a.store --survive-loss", 1, "takes a second store");
+    let server = room.serve("b.store --survive-loss");
+    let plays = |title: &str| {
+        let report = room.json(&format!("play {}/t/{title}/master.m3u8", server.origin));
+        assert_eq!(report["complete"], json!(true), "{title}: {}", report["totals"]);
+    };
+    plays("one");
+    // An idle server always takes the same disk, so that the next is read from there, too.
+    let before = status(&server.origin);
+    let read = |disk: &Value| disk["reads"].as_u64() > Some(0);
+    let disk = before["disks"].as_array().unwrap().iter().position(read).expect("one was read");
+    let path = room.path(before["disks"][disk]["store"].as_str().unwrap());
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(64 << 10).unwrap();
+    plays("two");
+    let after = status(&server.origin);
+    assert_eq!(after["disks"][disk]["lost"], json!(true), "{after}");
+    assert_eq!((&after["survive_loss"], &after["ended_by_loss"]), (&json!(true), &json!(0)));
+    assert!(after["moved"].as_u64() > Some(0), "{after}");
+}
+
+fn status(origin: &str) -> Value {
+    let address = origin.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    serde_json::from_str(text.split_once("\r\n\r\n").expect("a head and a body").1).unwrap()
 }
