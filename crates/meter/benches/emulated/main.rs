@@ -2,38 +2,40 @@
 //! `docs/reference/figures.md` on the emulated ST39183W.
 //!
 //! ```text
-//! cargo bench -p device --bench emulated -- streams [--backing FILE] [ext4,xfs,...]
-//! cargo bench -p device --bench emulated -- capacity [--backing FILE]
+//! cargo bench -p meter --bench emulated -- streams [--backing FILE] [ext4,rounds-1MiB-4,...]
 //! ```
 //!
-//! `streams`: 60 readers of 30 MiB each at once, on Tenuto's rounds (direct reads in the order of
-//! place; `rounds-1MiB-4` are reads of 1 MiB, 4 in the disk at once), and on ext2, ext4, XFS and btrfs with a read-ahead of 128 KiB and with the kernel's own;
+//! 60 readers of 30 MiB each at once, on Tenuto's rounds (direct reads in the order of place;
+//! `rounds-1MiB-4` are reads of 1 MiB, 4 in the disk at once; `-halved`: the last of each stream in
+//! two), and on ext2, ext4, XFS and btrfs with a read-ahead of 128 KiB and with the kernel's own;
 //! all within the same first 2.7 GB of the disk, each on a disk filled anew, files one after the
-//! other. Takes about three minutes a line. `capacity`: the most streams of 1.5 Mb/s in rounds of
-//! 1 MB, by the arithmetic of the model and on the emulated disk; takes about half an hour.
+//! other. Takes about three minutes a line.
 //!
 //! Needs root, /dev/fuse, 9.1 GB of disk, and the file systems' programs (e2fsprogs, xfsprogs,
-//! btrfs-progs). It is not a test: nothing is judged, all is printed.
+//! btrfs-progs). It is not a test: nothing is judged, all is printed. How many streams are held, by
+//! arithmetic and emulated, is `tenuto reproduce alderman-table1 --emulated`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
-mod capacity;
-mod file_system;
-mod rounds;
-mod spread;
+mod readers;
 
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
 use disk::DiskModel;
-use file_system::FileSystem;
-use spread::Spread;
+use meter::emulated::FileSystem;
+use meter::rounds::{Spread, Stream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use units::ByteCount;
 
 /// The paper's, and the bytes that all systems may use of its front.
 const MODEL: &str = "st39183w";
-const RANGE: u64 = 2_700_000_000 / (1 << 20) * (1 << 20);
-const STREAMS: usize = 60;
-const FILE: u64 = 30 << 20;
+const RANGE: ByteCount = ByteCount(units::align_down(2_700_000_000, 1 << 20));
+const STREAMS: u32 = 60;
+const FILE: ByteCount = ByteCount::mib(30);
+
+/// In MiB, so many in the disk at once, and whether the last read of each stream is two.
+const ROUNDS: [(u64, u32, bool); 5] =
+    [(1, 2, false), (1, 4, false), (1, 4, true), (1, 8, false), (2, 8, false)];
 
 fn main() {
     // cargo adds --bench.
@@ -49,8 +51,7 @@ fn main() {
     }
     match rest.first().map(String::as_str) {
         Some("streams") => streams(&backing, rest.get(1).map(String::as_str)),
-        Some("capacity") => capacity::compare(&backing),
-        _ => println!("skipped; say `streams` or `capacity`, the head of the file says how"),
+        _ => println!("skipped; say `streams`, the head of the file says what that is"),
     }
 }
 
@@ -60,14 +61,14 @@ fn streams(backing: &Path, only: Option<&str>) {
         "| system | read-ahead | wall s | MB/s | mean s | sd | min | max | longest gap s | disk late p50, p99, max | load |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
-    for (mib, in_flight) in [(1, 2), (1, 4), (1, 8), (2, 8)] {
-        let name = format!("rounds-{mib}MiB-{in_flight}");
+    for (mib, at_once, halved) in ROUNDS {
+        let name = format!("rounds-{mib}MiB-{at_once}{}", if halved { "-halved" } else { "" });
         if wanted(&name) {
             let disk = start(backing);
             disk.set_fast(false);
             disk.reset_statistics();
-            let spread = rounds::read_all(&disk, STREAMS, FILE, mib << 20, in_flight);
-            say(&name, "none, direct", &spread, &disk.statistics());
+            let streams = readers::in_rounds(&disk, ByteCount::mib(mib), at_once, halved);
+            say(&name, "none, direct", &streams, &disk.statistics());
         }
     }
     for kind in FileSystem::ALL {
@@ -76,17 +77,18 @@ fn streams(backing: &Path, only: Option<&str>) {
         }
         for read_ahead in [Some(128), None] {
             let disk = start(backing);
-            let mut mounted = kind.make(disk.device().expect("attached"), RANGE);
-            mounted.fill(STREAMS, FILE);
-            let kib = mounted.mount_cold(read_ahead);
+            let device = disk.device().expect("attached");
+            let mut mounted = kind.make(device, RANGE.0).unwrap_or_else(|error| panic!("{error}"));
+            let files = readers::fill(&mounted);
+            let kib = mounted.mount_cold(read_ahead).unwrap_or_else(|error| panic!("{error}"));
             disk.set_fast(false);
             disk.reset_statistics();
-            let spread = mounted.read_all(STREAMS);
+            let streams = readers::of_files(&files);
             let statistics = disk.statistics();
             disk.set_fast(true);
             drop(mounted);
             let how = if read_ahead.is_some() { "" } else { ", the kernel's own" };
-            say(kind.name(), &format!("{kib} KiB{how}"), &spread, &statistics);
+            say(kind.name(), &format!("{kib} KiB{how}"), &streams, &statistics);
         }
     }
 }
@@ -106,17 +108,14 @@ fn start(backing: &Path) -> EmulatedDisk {
     disk
 }
 
-fn say(name: &str, read_ahead: &str, spread: &Spread, disk: &DiskStatistics) {
+fn say(name: &str, read_ahead: &str, streams: &[Stream], disk: &DiskStatistics) {
     let ms = |time: Duration| format!("{:.2}", time.as_secs_f64() * 1e3);
+    let Spread { mean, sd, min, max } = Spread::of(streams.iter().map(|stream| stream.last));
+    let gap = streams.iter().map(|stream| stream.longest_gap).max().unwrap_or_default();
     println!(
-        "| {name} | {read_ahead} | {:.1} | {:.2} | {:.1} | {:.2} | {:.1} | {:.1} | {:.2} | {}, {}, {} ms | {} |",
-        spread.wall(),
-        (STREAMS as u64 * FILE) as f64 / spread.wall() / 1e6,
-        spread.mean(),
-        spread.sd(),
-        spread.min(),
-        spread.wall(),
-        spread.longest_gap(),
+        "| {name} | {read_ahead} | {max:.1} | {:.2} | {mean:.1} | {sd:.2} | {min:.1} | {max:.1} | {:.2} | {}, {}, {} ms | {} |",
+        f64::from(STREAMS) * FILE.0 as f64 / max / 1e6,
+        gap.as_secs_f64(),
         ms(disk.late_p50),
         ms(disk.late_p99),
         ms(disk.late_max),
@@ -124,7 +123,8 @@ fn say(name: &str, read_ahead: &str, spread: &Spread, disk: &DiskStatistics) {
     );
 }
 
+/// Of the last minute: what else the machine did.
 fn load() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().unwrap_or_default().to_owned()
+    let all = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    all.split(' ').next().unwrap_or_default().to_owned()
 }
