@@ -226,19 +226,7 @@ impl OpenFile {
 
     /// Fills `into`, which is aligned if the file is direct.
     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let place = (offset, into.len());
-        let mut got = 0;
-        while got < into.len() {
-            match self.file.read_at(&mut into[got..], offset + got as u64) {
-                Ok(0) => {
-                    return Err(DeviceError::ends_early(Direction::Read, &self.path, place, got));
-                }
-                Ok(n) => got += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(self.failed(Direction::Read, place, e)),
-            }
-        }
-        Ok(())
+        read_whole(&self.file, &self.path, offset, into)
     }
 
     /// Where it ends now; it may have been cut short since it was opened.
@@ -261,6 +249,28 @@ impl OpenFile {
     ) -> DeviceError {
         DeviceError::io(direction.action(), &self.path, place, source)
     }
+}
+
+/// Fills `into` from `offset`, wholly or not at all.
+pub(crate) fn read_whole(
+    file: &File,
+    path: &Path,
+    offset: u64,
+    into: &mut [u8],
+) -> Result<(), DeviceError> {
+    let place = (offset, into.len());
+    let mut got = 0;
+    while got < into.len() {
+        match file.read_at(&mut into[got..], offset + got as u64) {
+            Ok(0) => return Err(DeviceError::ends_early(Direction::Read, path, place, got)),
+            Ok(more) => got += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(DeviceError::io(Direction::Read.action(), path, place, error));
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn kind_of(

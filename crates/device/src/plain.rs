@@ -2,12 +2,11 @@
 //! moving and closing take. Everybody else opens a [`FileDevice`](crate::FileDevice), which looks
 //! at a file before it uses it.
 
-use crate::file::forget;
+use crate::DeviceError;
+use crate::file::{forget, read_whole};
 use crate::refusal::cannot_open;
-use crate::{DeviceError, Direction};
 use rustix::fs::OFlags;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -55,19 +54,7 @@ impl PlainFile {
     /// Fills `into` from `offset`, wholly or not at all. Where it was opened direct, place, length
     /// and memory are whole blocks.
     pub fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let place = (offset, into.len());
-        let mut got = 0;
-        while got < into.len() {
-            match self.file.read_at(&mut into[got..], offset + got as u64) {
-                Ok(0) => {
-                    return Err(DeviceError::ends_early(Direction::Read, &self.path, place, got));
-                }
-                Ok(more) => got += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(DeviceError::io("reading", &self.path, place, error)),
-            }
-        }
-        Ok(())
+        read_whole(&self.file, &self.path, offset, into)
     }
 
     /// Writes all of `from` at `offset`; as for reading.
