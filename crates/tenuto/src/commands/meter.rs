@@ -3,7 +3,7 @@
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
-use crate::out::{self, Bar, facts};
+use crate::out::{self, Bar, Table, facts};
 use device::{BlockDevice, FileDevice, Method, OpenOptions, SimulatedDisk, describe};
 use disk::DiskModel;
 use meter::rounds::{Order, Outcome, Pace, Plan, Spread, run_together};
@@ -18,24 +18,34 @@ type Job = (Plan, Box<dyn Port + Send>);
 pub(crate) fn rounds(args: &Args<'_>) -> Result<(), Failure> {
     let targets: Vec<String> = args.all("TARGET");
     let stop = on_interrupt()?;
-    let origin = Instant::now();
-    let job = |target: &String| match target.strip_prefix(SIMULATED) {
-        Some(model) => simulated(args, model),
-        None => real(args, Path::new(target), origin),
-    };
-    let jobs = targets.iter().map(job).collect::<Result<Vec<Job>, Failure>>()?;
+    // All are looked at before the first is read.
+    let together = jobs(args, &targets)?;
     let bar = Bar::new();
-    let longest = jobs[0].0.round() * jobs[0].0.rounds;
-    bar.say(&format!("reading for {} if the disk keeps up", show_duration(longest)));
-    let parts = run_together(jobs, &stop)?;
+    let longest = together[0].0.round() * together[0].0.rounds;
+    let longest = show_duration(longest);
+    let mut alone = Vec::new();
+    if args.has("alone") {
+        for target in &targets {
+            bar.say(&format!("reading {target} for {longest} if it keeps up"));
+            let one = jobs(args, std::slice::from_ref(target))?;
+            alone.extend(run_together(one, &stop)?);
+        }
+    }
+    bar.say(&format!("reading for {longest} if the disk keeps up"));
+    // Opened anew: time counts from there.
+    let together = if alone.is_empty() { together } else { jobs(args, &targets)? };
+    let parts = run_together(together, &stop)?;
     drop(bar);
     let outcome = Outcome::joined(&parts);
     let asked: usize = args.count("rounds");
     let complete = outcome.rounds.len() == asked;
+    let each = Each { targets: &targets, together: &parts, alone: &alone };
     if args.has("json") {
-        out::print_json(&object(args, &targets, &outcome, complete));
+        let mut object = object(args, &targets, &outcome, complete);
+        object["each"] = each.json();
+        out::print_json(&object);
     } else {
-        out::print(&page(args, &targets, &outcome));
+        out::print(&(page(args, &targets, &outcome) + &each.table()));
     }
     if !complete {
         out::note("interrupted: these are the rounds until then");
@@ -47,6 +57,15 @@ pub(crate) fn rounds(args: &Args<'_>) -> Result<(), Failure> {
             .code(Code::Invalid));
     }
     Ok(())
+}
+
+fn jobs(args: &Args<'_>, targets: &[String]) -> Result<Vec<Job>, Failure> {
+    let origin = Instant::now();
+    let job = |target: &String| match target.strip_prefix(SIMULATED) {
+        Some(model) => simulated(args, model),
+        None => real(args, Path::new(target), origin),
+    };
+    targets.iter().map(job).collect()
 }
 
 /// What stands before a model's name.
@@ -182,6 +201,57 @@ fn object(args: &Args<'_>, targets: &[String], outcome: &Outcome, complete: bool
         "memory": outcome.memory.0,
         "rounds": list.collect::<Vec<_>>(),
     })
+}
+
+/// What each of several targets did, all together and, if that was asked for, by itself.
+struct Each<'a> {
+    targets: &'a [String],
+    together: &'a [Outcome],
+    alone: &'a [Outcome],
+}
+
+impl Each<'_> {
+    /// Nothing of a single target that was read once.
+    fn table(&self) -> String {
+        let when: &[(&'static str, &[Outcome])] = match (self.targets.len(), self.alone.len()) {
+            (1, 0) => return String::new(),
+            (_, 0) => &[("together", self.together)],
+            _ => &[("alone", self.alone), ("together", self.together)],
+        };
+        let columns = ["target", "read", ">late", ">mean s", ">sd", ">least", ">most"];
+        let mut table = Table::new(&columns);
+        for (number, target) in self.targets.iter().enumerate() {
+            for (how, outcomes) in when {
+                // None: interrupted before.
+                let Some(outcome) = outcomes.get(number) else { continue };
+                let Spread { mean, sd, min, max } = outcome.round_times();
+                let seconds = [mean, sd, min, max].map(|time| format!("{time:.3}"));
+                let late = outcome.late_rounds().to_string();
+                let mut row = vec![target.clone(), (*how).to_owned(), late];
+                row.extend(seconds);
+                table.row(row);
+            }
+        }
+        format!("\nrounds of each\n{}", table.show())
+    }
+
+    fn json(&self) -> Value {
+        let one = |outcome: &Outcome| {
+            json!({
+                "late_rounds": outcome.late_rounds(),
+                "round_time": spread(outcome.round_times()),
+                "stream_time": spread(outcome.stream_times()),
+            })
+        };
+        let each = self.targets.iter().enumerate().map(|(number, target)| {
+            json!({
+                "target": target,
+                "together": self.together.get(number).map(one),
+                "alone": self.alone.get(number).map(one),
+            })
+        });
+        each.collect()
+    }
 }
 
 fn spread(Spread { mean, sd, min, max }: Spread) -> Value {

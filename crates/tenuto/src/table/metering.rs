@@ -103,6 +103,10 @@ Several targets are read at the same time, each with as many streams. sim:MODEL 
             .long("As fast as it goes: for the rate, and for how evenly streams share it.")
             .example("meter rounds film.bin --free")
             .bad("meter rounds film.bin --free=yes", "--free takes no value"),
+        Row::switch("alone", "Read each of several targets by itself first, then all together")
+            .long("What they cost each other: the bus, the processor, the memory they share.")
+            .example("meter rounds /dev/sdb /dev/sdc --alone")
+            .bad("meter rounds film.bin --alone=yes", "--alone takes no value"),
         json("meter rounds film.bin --json", "meter rounds film.bin --json=x"),
     ],
 };

@@ -1,6 +1,7 @@
 //! `meter rounds` and `reproduce`: what they count in virtual time, and what they refuse.
 
 use crate::program::Room;
+use serde_json::Value;
 
 #[test]
 fn rounds_on_a_simulated_disk_are_always_the_same() {
@@ -15,6 +16,28 @@ fn rounds_on_a_simulated_disk_are_always_the_same() {
     assert_eq!((&many["holds"], &many["late_rounds"]), (&false.into(), &20.into()));
     let both = room.json(&format!("{line} 40 --order arrival").replace("w ", "w sim:hdd-20tb "));
     assert_eq!((&both["streams"], &both["holds"]), (&80.into(), &true.into()));
+}
+
+/// Simulated disks share nothing: together each does what it does alone, and memory adds up.
+#[test]
+fn several_disks_at_once_are_told_apart_beside_each_alone() {
+    let room = Room::new();
+    let line = "meter rounds sim:st39183w sim:hdd-20tb --streams 50 --block 1MB --rate 1.5Mbps \
+                --rounds 10 --at-once 4";
+    let plain = room.json(line);
+    assert_eq!((&plain["streams"], &plain["memory"]), (&100.into(), &200_000_000.into()));
+    let both = room.json(&format!("{line} --alone"));
+    for (number, target) in ["sim:st39183w", "sim:hdd-20tb"].iter().enumerate() {
+        let [plain, both] = [&plain, &both].map(|report| &report["each"][number]);
+        assert_eq!((&both["target"], &plain["alone"]), (&(*target).into(), &Value::Null));
+        assert_eq!((&both["alone"], &both["together"]), (&plain["together"], &plain["together"]));
+    }
+    let mean =
+        |number: usize| both["each"][number]["alone"]["round_time"]["mean"].as_f64().unwrap();
+    assert!(mean(1) < mean(0), "thirty years lie between them: {both}");
+    let page = room.ok(&format!("{line} --alone"));
+    let rows = page.lines().filter(|line| line.starts_with("sim:")).count();
+    assert_eq!(rows, 4, "{page}");
 }
 
 #[test]
