@@ -9,6 +9,7 @@ mod alderman;
 mod alderman_bounds;
 mod alderman_rounds;
 mod alderman_table1;
+mod ebu;
 mod lee;
 mod lee_rate_vs_unit;
 mod lee_streams;
@@ -70,6 +71,41 @@ pub const ALL: &[Reproduction] = &[
         name: "makaroff-figure2",
         about: "Scenarios admitted on the larger disk, by load",
         run: makaroff::figure2,
+    },
+    Reproduction {
+        name: "ebu-profile",
+        about: "Data length, random access, block size: figures 19 to 22",
+        run: ebu::profile,
+    },
+    Reproduction {
+        name: "ebu-cache",
+        about: "One file that is cached, or cold, and many: figures 23 to 28",
+        run: ebu::single,
+    },
+    Reproduction {
+        name: "ebu-fragments",
+        about: "Files after days of use: figures 35 and 36",
+        run: ebu::fragments,
+    },
+    Reproduction {
+        name: "ebu-link",
+        about: "1 and 10 GbE between node and switch: figures 47 to 50",
+        run: ebu::link,
+    },
+    Reproduction {
+        name: "ebu-disks",
+        about: "One file and many without a cache: figures 56 to 59",
+        run: ebu::multi,
+    },
+    Reproduction {
+        name: "ebu-writes",
+        about: "Reads, edit writes, complete files: figures 67 to 70",
+        run: ebu::writes,
+    },
+    Reproduction {
+        name: "ebu-nodes",
+        about: "One storage node and two: figures 71 to 74",
+        run: ebu::nodes,
     },
     Reproduction {
         name: "meter-capacity",
