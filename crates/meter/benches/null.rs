@@ -8,18 +8,26 @@
 //! - `parquet`: into the log as `meter run --out` has it, written behind by another thread into
 //!   memory (`/dev/shm`), with what it lost named.
 //!
-//! The best of several runs: on a shared machine the others measure the neighbours. fio's own null
-//! engine, without a log, beside it: `fio --name=n --thread --ioengine=null --size=8g --bs=4k
-//! --rw=randread --norandommap --time_based --runtime=5`.
+//! Operations a second by the clock on the wall, and for a second of processor time of the
+//! measuring thread: on a machine that others use the second is the meter, the first the
+//! neighbours. The best of several runs.
+//!
+//! `null --count N` makes N operations in virtual time: the same instructions every time.
+//! `benches/meter.sh` counts them. fio's own null engine, without a log, to compare with:
+//! `fio --name=n --thread --ioengine=null --size=8g --bs=4k --rw=randread --norandommap --time_based
+//! --runtime=5`.
 
 #![allow(clippy::print_stdout, reason = "it prints figures")]
 
+use device::DeviceError;
 use meter::log::{Keep, Record, Room, behind};
 use meter::profiles::Profile;
 use meter::streams::{Outcome, Plan, run};
-use meter::target::{NullPort, Shape};
+use meter::target::{Arrived, NullPort, Port, Request, Shape};
+use std::cell::Cell;
+use std::hint::black_box;
 use std::time::{Duration, Instant};
-use units::ByteCount;
+use units::{ByteCount, Moment};
 
 /// Overwrites its oldest record.
 struct Ring {
@@ -28,49 +36,136 @@ struct Ring {
 }
 
 impl Keep for Ring {
-    fn keep(&mut self, record: Record) {
-        self.records[self.next] = record;
+    fn keep(&mut self, record: &Record) {
+        self.records[self.next] = *record;
         self.next = (self.next + 1) % self.records.len();
     }
 }
 
+impl Ring {
+    fn new() -> Self {
+        Self { records: vec![Record::default(); RING], next: 0 }
+    }
+}
+
+/// A run, by both clocks.
+struct Ran {
+    outcome: Outcome,
+    /// Zero where the run was over before anybody looked.
+    on_processor: Duration,
+}
+
 fn main() {
-    let plan = plan();
-    let best = |what: &str, runs: Vec<(f64, String)>| {
-        let best = runs.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).expect("some runs");
-        println!("{what:8} {:.2} M operations/s{}", best.0 / 1e6, best.1);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [word, count] if word == "--count" => count_of(count.parse().expect("a number")),
+        _ => fastest(),
+    }
+}
+
+fn fastest() {
+    let plan = plan(Duration::from_millis(500));
+    let best = |what: &str, runs: Vec<(Ran, String)>| {
+        let most = |of: fn(&Ran) -> Duration| {
+            let times =
+                runs.iter().map(|(ran, _)| (ran, of(ran))).filter(|(_, took)| !took.is_zero());
+            times.map(|(ran, took)| rate(&ran.outcome, took)).fold(0.0, f64::max) / 1e6
+        };
+        let wall = most(|ran| ran.outcome.took);
+        let processor = most(|ran| ran.on_processor);
+        let last = runs.last().map_or("", |(_, note)| note);
+        println!(
+            "{what:8} {wall:6.2} M operations/s, {processor:6.2} M in a second of processor{last}"
+        );
     };
-    let ring = |_| {
-        let mut ring = Ring { records: vec![Record::default(); RING], next: 0 };
-        (rate(&ran(&plan, &mut ring)), String::new())
-    };
+    let ring = |_| (ran(&plan, &mut Ring::new()), String::new());
     best("ring", (0..RUNS).map(ring).collect());
     let logged = |number| {
         let path = format!("/dev/shm/tenuto-null-{}-{number}.parquet", std::process::id());
         let (mut sink, behind) = behind(path.as_ref(), BLOCKS, Room::Count).expect("a new file");
-        let outcome = ran(&plan, &mut sink);
+        let ran = ran(&plan, &mut sink);
         let written = behind.finish(sink, &[]).expect("room in memory");
         std::fs::remove_file(path).expect("it is there");
-        (rate(&outcome), format!(", {} written, {} lost", written.records, written.lost))
+        (ran, format!("; the last run: {} written, {} lost", written.records, written.lost))
     };
     best("parquet", (0..RUNS).map(logged).collect());
 }
 
-/// A thousand streams that ask for more than any machine does.
-fn plan() -> Plan {
-    let profile: Profile = PROFILE.parse().expect("a profile");
-    let shape = Shape::one(ByteCount(4096 * 64 * u64::from(STREAMS)));
-    Plan::new(&profile, STREAMS, 64, Duration::from_millis(500), shape).expect("it can be run")
+/// So many operations, in a time that only asking for it moves on.
+fn count_of(operations: u32) {
+    let mut ring = Ring::new();
+    let mut port = Ticking { now: Cell::new(0), over: Vec::new() };
+    let frames = operations / STREAMS;
+    let plan = plan(Duration::from_nanos(1_000_000_000 * u64::from(frames) / FPS));
+    let outcome = run(&plan, &mut port, &mut ring, &mut |_| true).expect("nothing can fail");
+    black_box(&ring.records);
+    println!("{} operations, {} late", outcome.reads.operations, outcome.late);
 }
 
-fn ran(plan: &Plan, log: &mut dyn Keep) -> Outcome {
+/// As [`NullPort`], but each look at the clock finds it a little later.
+struct Ticking {
+    now: Cell<u64>,
+    over: Vec<u64>,
+}
+
+impl Port for Ticking {
+    fn now(&self) -> Moment {
+        self.now.set(self.now.get() + TICK);
+        Moment(self.now.get())
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.over.push(request.tag);
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        if self.over.is_empty() {
+            self.now.set(self.now.get().max(until.0));
+        }
+        let at = self.now();
+        done.extend(self.over.drain(..).map(|tag| Arrived::new(tag, at, Ok(()))));
+        Ok(())
+    }
+
+    fn method(&self) -> String {
+        String::new()
+    }
+}
+
+/// A thousand streams that ask for more than any machine does.
+fn plan(duration: Duration) -> Plan {
+    let profile: Profile = PROFILE.parse().expect("a profile");
+    let shape = Shape::one(ByteCount(4096 * 64 * u64::from(STREAMS)));
+    Plan::new(&profile, STREAMS, 64, duration, shape).expect("it can be run")
+}
+
+/// Stops at the end of its time: what never came is not worth the waiting.
+fn ran(plan: &Plan, log: &mut dyn Keep) -> Ran {
     let mut port = NullPort::new(Instant::now());
-    run(plan, &mut port, log, &mut |_| true).expect("nothing can fail")
+    let began = processor_time();
+    let mut on_processor = Duration::ZERO;
+    let enough = plan.duration;
+    let outcome = run(plan, &mut port, log, &mut |progress| {
+        let go_on = progress.elapsed < enough;
+        if !go_on {
+            on_processor = processor_time() - began;
+        }
+        go_on
+    });
+    Ran { outcome: outcome.expect("nothing can fail"), on_processor }
+}
+
+/// That this thread has had, to a few milliseconds.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts it");
+    let nanos = text.split_whitespace().next().and_then(|field| field.parse().ok());
+    Duration::from_nanos(nanos.expect("nanoseconds come first"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn rate(outcome: &Outcome) -> f64 {
-    outcome.reads.operations as f64 / outcome.took.as_secs_f64()
+fn rate(outcome: &Outcome, took: Duration) -> f64 {
+    outcome.reads.operations as f64 / took.as_secs_f64()
 }
 
 const PROFILE: &str = "name = \"null\"\ntitle = \"Null\"\nbytes = 4096\nfps = \"40000\"\n\
@@ -85,3 +180,9 @@ const RING: usize = 1 << 18;
 const BLOCKS: usize = 512;
 
 const RUNS: u32 = 7;
+
+/// Of [`PROFILE`].
+const FPS: u64 = 40_000;
+
+/// A bit longer than a look at a real clock takes: the streams then ask for as much as there is.
+const TICK: u64 = 100;

@@ -115,11 +115,11 @@ impl Sink {
 }
 
 impl Keep for Sink {
-    fn keep(&mut self, record: Record) {
-        if self.block.len() == self.block.capacity() && !self.turn(&record) {
+    fn keep(&mut self, record: &Record) {
+        if self.block.len() == self.block.capacity() && !self.turn(record) {
             return;
         }
-        self.block.push(record);
+        self.block.push(*record);
     }
 }
 

@@ -99,13 +99,13 @@ pub const VERSION: u32 = 1;
 /// Where records go.
 pub trait Keep {
     /// One more.
-    fn keep(&mut self, record: Record);
+    fn keep(&mut self, record: &Record);
 }
 
 /// All in memory: for tests, and for short runs.
 impl Keep for Vec<Record> {
-    fn keep(&mut self, record: Record) {
-        self.push(record);
+    fn keep(&mut self, record: &Record) {
+        self.push(*record);
     }
 }
 
@@ -120,13 +120,13 @@ pub struct LogError {
 }
 
 /// What a record says of how an operation went.
-pub(crate) fn errno(result: &Result<(), DeviceError>) -> i32 {
-    match result {
-        Ok(()) => 0,
-        Err(DeviceError::Io { source, .. } | DeviceError::Open { source, .. }) => {
+pub(crate) fn errno(result: &Result<(), Box<DeviceError>>) -> i32 {
+    let Err(error) = result else { return 0 };
+    match &**error {
+        DeviceError::Io { source, .. } | DeviceError::Open { source, .. } => {
             source.raw_os_error().unwrap_or(NO_ERRNO)
         }
-        Err(_) => NO_ERRNO,
+        _ => NO_ERRNO,
     }
 }
 

@@ -56,7 +56,7 @@ fn what_is_put_is_what_is_read() {
     let dir = Dir::new("same");
     let put = records(40_000);
     let (mut sink, behind) = behind(&dir.file(), 2, Room::Wait).unwrap();
-    put.iter().for_each(|record| sink.keep(*record));
+    put.iter().for_each(|record| sink.keep(record));
     let written = behind.finish(sink, &[("target", "here".to_owned())]).unwrap();
     assert_eq!(written, Written { records: 40_000, lost: 0, first_lost: None });
     let log = read(&dir.0).unwrap();
@@ -71,7 +71,7 @@ fn what_finds_no_room_is_counted_and_named() {
     let dir = Dir::new("lost");
     let all = records(2_000_000);
     let (mut sink, behind) = behind(&dir.file(), 2, Room::Count).unwrap();
-    all.iter().for_each(|record| sink.keep(*record));
+    all.iter().for_each(|record| sink.keep(record));
     let written = behind.finish(sink, &[]).unwrap();
     assert_eq!(written.records + written.lost, 2_000_000, "{written:?}");
     assert_eq!(written.first_lost.is_some(), written.lost > 0);

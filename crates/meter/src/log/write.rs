@@ -107,12 +107,25 @@ fn group(file: &mut SerializedFileWriter<File>, records: &[Record]) -> Result<()
                 writer.typed::<BoolType>().write_batch(&values, None, None)?;
             }
             Holds::Word(of, _) => {
-                let values: Vec<ByteArray> =
-                    records.iter().map(|record| ByteArray::from(of(record))).collect();
+                let values = words(records, of);
                 writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
             }
         }
         writer.close()?;
     }
     group.close().map(drop)
+}
+
+/// A column of few words, which all rows share.
+fn words(records: &[Record], of: fn(&Record) -> &'static str) -> Vec<ByteArray> {
+    let mut known: Vec<(&str, ByteArray)> = Vec::new();
+    let shared = |record| {
+        let word = of(record);
+        let place = known.iter().position(|(one, _)| *one == word).unwrap_or_else(|| {
+            known.push((word, ByteArray::from(word)));
+            known.len() - 1
+        });
+        known[place].1.clone()
+    };
+    records.iter().map(shared).collect()
 }

@@ -28,6 +28,7 @@ pub(super) struct Desk<'a> {
     /// By tag.
     under_way: Vec<Option<Asked>>,
     free: Vec<usize>,
+    watch: Watch,
     /// Before this moment nothing could be asked for, for no fault of the meter.
     pub(super) unable_until: Moment,
 }
@@ -40,10 +41,10 @@ pub(super) struct Asked {
     pub(super) ask: Ask,
     pub(super) intended: Moment,
     pub(super) start: Moment,
-    /// How late the meter itself was with it.
-    pub(super) own: Duration,
+    /// How late the meter itself was with it, in nanoseconds.
+    pub(super) own: u64,
     /// That, and what the meter's lateness with frames before left this one.
-    pub(super) inherited: Duration,
+    pub(super) inherited: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,8 +56,18 @@ struct State {
     /// Frames that were asked for.
     asked: u64,
     under_way: u32,
-    /// What the meter's own lateness costs this stream until it has caught up.
-    inherited: Duration,
+    /// What the meter's own lateness costs this stream until it has caught up, in nanoseconds.
+    inherited: u64,
+}
+
+/// What time it is while much is asked for at once. Asking is short where it only fills a list for
+/// the kernel, and then reading the clock would be most of it: so a reading is good for up to
+/// [`MOST_A_READING`] operations, as long as so many took less than [`AT_ONCE`] the last time.
+struct Watch {
+    at: Moment,
+    /// Operations that a reading is good for, and for how many more it is.
+    good_for: u32,
+    left: u32,
 }
 
 impl<'a> Desk<'a> {
@@ -74,6 +85,7 @@ impl<'a> Desk<'a> {
             ready: VecDeque::new(),
             under_way: vec![None; index(plan.at_once)],
             free: (0..index(plan.at_once)).rev().collect(),
+            watch: Watch { at: origin, good_for: 1, left: 1 },
             unable_until: Moment::ZERO,
         }
     }
@@ -86,7 +98,7 @@ impl<'a> Desk<'a> {
 
     pub(super) fn next_due(&self) -> Option<Moment> {
         (self.round < self.plan.frames())
-            .then(|| self.round_begins + self.plan.phase(self.order[self.next]))
+            .then(|| Moment(self.round_begins.0 + self.plan.phase(self.order[self.next])))
     }
 
     /// The frame that was asked for and has not come, if it is one.
@@ -96,7 +108,7 @@ impl<'a> Desk<'a> {
 
     /// Asks for all that is due and has room.
     pub(super) fn ask(&mut self, port: &mut dyn Port) -> Result<(), DeviceError> {
-        let now = port.now();
+        let now = self.watch.look(port);
         while let Some(moment) = self.next_due()
             && moment <= now
         {
@@ -106,7 +118,7 @@ impl<'a> Desk<'a> {
             if self.next == self.order.len() {
                 self.next = 0;
                 self.round += 1;
-                self.round_begins = self.origin + self.plan.fps.moment(self.round);
+                self.round_begins = Moment(self.origin.0 + self.plan.begins(self.round));
             }
             self.make_ready(stream, moment);
         }
@@ -126,17 +138,11 @@ impl<'a> Desk<'a> {
     ) -> Result<(), DeviceError> {
         let state = &mut self.streams[index(stream)];
         let frame = state.asked;
-        // Most frames are asked for in the round in which they became due.
-        let begins = if frame == self.round {
-            self.round_begins
-        } else {
-            self.origin + self.plan.fps.moment(frame)
-        };
-        let intended = begins + self.plan.phase(stream);
+        let intended = self.plan.intended(self.origin, stream, frame);
         let ask = self.plan.ask(stream, frame);
         let slot = self.free.pop().expect("asked for with room only");
         let able = since.max(self.unable_until);
-        let start = port.now();
+        let start = self.watch.time(port);
         port.begin(Request {
             tag: slot as u64,
             kind: ask.kind,
@@ -145,7 +151,7 @@ impl<'a> Desk<'a> {
             len: self.plan.frame.0,
             handle: self.plan.handle(stream),
         })?;
-        let own = start.since(able);
+        let own = start.0.saturating_sub(able.0);
         let caught_up = able <= intended;
         state.inherited = if caught_up { own } else { state.inherited + own };
         state.asked += 1;
@@ -177,3 +183,30 @@ impl<'a> Desk<'a> {
         asked
     }
 }
+
+impl Watch {
+    /// Reads the clock.
+    fn look(&mut self, port: &dyn Port) -> Moment {
+        (self.at, self.left) = (port.now(), self.good_for);
+        self.at
+    }
+
+    /// The time, for one more operation.
+    fn time(&mut self, port: &dyn Port) -> Moment {
+        if self.left == 0 {
+            let before = self.at;
+            let quick = self.look(port).since(before) < AT_ONCE;
+            self.good_for = if quick { (self.good_for * 2).min(MOST_A_READING) } else { 1 };
+            self.left = self.good_for;
+        }
+        self.left -= 1;
+        self.at
+    }
+}
+
+/// So much too early may the start of an operation be in the log: it is then the storage's time, not
+/// the meter's, and a hundredth of what the fastest storage takes.
+const AT_ONCE: Duration = Duration::from_micros(1);
+
+/// Then the clock is a small part of what an operation costs.
+const MOST_A_READING: u32 = 16;

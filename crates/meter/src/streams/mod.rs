@@ -23,12 +23,16 @@
 //! that came when they come, those that never came at the end.
 
 mod desk;
+mod in_order;
 mod outcome;
 mod plan;
+mod seconds;
 mod tally;
+mod times;
 
-pub use outcome::{Moved, Outcome, Second, Stream, Times};
+pub use outcome::{Moved, Outcome, Second, Stream};
 pub use plan::{Ask, Plan, PlanError};
+pub use times::Times;
 
 use crate::log::Keep;
 use crate::target::Port;
@@ -77,7 +81,7 @@ pub fn run(
         // A blocking way of reading comes back when its read is done, which is not the meter's
         // doing. With nothing read it has only slept.
         let busy = plan.blocking && !done.is_empty();
-        let overslept = if busy { Duration::ZERO } else { back.since(until) };
+        let overslept = if busy { 0 } else { back.0.saturating_sub(until.0) };
         if busy {
             desk.unable_until = back;
         }
@@ -99,6 +103,10 @@ const HEARTBEAT: Duration = Duration::from_millis(5);
 
 fn index(number: u32) -> usize {
     usize::try_from(number).expect("a machine with 32 bits or more")
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What came of a run of streams.
 
-use hdrhistogram::Histogram;
+use super::Times;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -88,51 +88,6 @@ pub struct Moved {
     /// From start to end of each.
     pub service: Times,
 }
-
-/// Many times, to two digits and a half (one part in a thousand), in constant memory.
-#[derive(Clone, Debug)]
-pub struct Times(Histogram<u64>);
-
-impl Default for Times {
-    fn default() -> Self {
-        Self(Histogram::new_with_bounds(1_000, LONGEST, 3).expect("sound bounds"))
-    }
-}
-
-impl Times {
-    /// One more. Above an hour they count as an hour.
-    pub fn record(&mut self, time: Duration) {
-        self.0.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(LONGEST));
-    }
-
-    /// All of these, too.
-    pub fn add(&mut self, others: &Self) {
-        self.0.add(&others.0).expect("the same bounds");
-    }
-
-    /// How many.
-    pub fn count(&self) -> u64 {
-        self.0.len()
-    }
-
-    /// So much did this share (0 to 1) not exceed; zero where there are none.
-    pub fn quantile(&self, share: f64) -> Duration {
-        if self.0.is_empty() { Duration::ZERO } else { self.at(share) }
-    }
-
-    fn at(&self, share: f64) -> Duration {
-        // The histogram names the upper end of a bucket, which may lie above the longest.
-        Duration::from_nanos(self.0.value_at_quantile(share).min(self.0.max()))
-    }
-
-    /// The longest.
-    pub fn max(&self) -> Duration {
-        self.quantile(1.0)
-    }
-}
-
-/// An hour, in nanoseconds.
-const LONGEST: u64 = 3_600_000_000_000;
 
 impl Outcome {
     /// Misses that are the meter's own are at most one in a thousand frames.

@@ -1,5 +1,6 @@
 //! What is read and written, where, and by when it must be there.
 
+use super::nanos;
 use crate::log::Kind;
 use crate::profiles::{Fps, Profile};
 use crate::target::{Handle, Layout, Places, Shape, slot};
@@ -32,8 +33,10 @@ pub struct Plan {
     places: Places,
     frames: u64,
     allowed: Duration,
-    /// Where in the time of a frame each stream begins.
-    phases: Vec<Duration>,
+    /// From one frame to the next in nanoseconds, where that is a whole number.
+    period: Option<u64>,
+    /// Where in the time of a frame each stream begins, in nanoseconds.
+    phases: Vec<u64>,
 }
 
 /// What a frame asks for.
@@ -114,8 +117,9 @@ impl Plan {
         let room = u32::try_from(MEMORY / slot).unwrap_or(u32::MAX).max(1);
         let at_once = streams.saturating_mul(buffer).min(room).min(MOST_AT_ONCE);
         let mut chance = fastrand::Rng::with_seed(SEED);
-        let period = u64::try_from(fps.moment(1).as_nanos()).unwrap_or(u64::MAX);
-        let phases = (0..streams).map(|_| Duration::from_nanos(chance.u64(..period))).collect();
+        let period = nanos(fps.moment(1));
+        let phases = (0..streams).map(|_| chance.u64(..period)).collect();
+        let whole = fps.moment(fps.frames.into()) == fps.moment(1) * fps.frames;
         Ok(Self {
             streams,
             frame,
@@ -130,6 +134,7 @@ impl Plan {
             places: shape.places(streams, slot),
             frames: fps.frames_before(duration),
             allowed: fps.moment(buffer.into()),
+            period: whole.then_some(period),
             phases,
         })
     }
@@ -152,7 +157,15 @@ impl Plan {
 
     /// When this frame is to be asked for.
     pub fn intended(&self, origin: Moment, stream: u32, frame: u64) -> Moment {
-        origin + self.phases[super::index(stream)] + self.fps.moment(frame)
+        Moment(origin.0 + self.phase(stream) + self.begins(frame))
+    }
+
+    /// When the frames of this number begin to become due, in nanoseconds.
+    pub(super) fn begins(&self, frame: u64) -> u64 {
+        match self.period {
+            Some(period) => period.saturating_mul(frame),
+            None => nanos(self.fps.moment(frame)),
+        }
     }
 
     /// How long after that it must be there.
@@ -184,8 +197,8 @@ impl Plan {
         }
     }
 
-    /// Where in the time of a frame this stream begins.
-    pub(super) fn phase(&self, stream: u32) -> Duration {
+    /// Where in the time of a frame this stream begins, in nanoseconds.
+    pub(super) fn phase(&self, stream: u32) -> u64 {
         self.phases[super::index(stream)]
     }
 

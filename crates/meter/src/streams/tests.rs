@@ -50,6 +50,82 @@ fn a_disk_that_keeps_up_is_late_with_nothing() {
     assert_eq!(outcome.bytes(), ByteCount(250_000 * 30_000));
 }
 
+/// How far off the first frame of its stream, at the rate of its format, any frame was asked for.
+#[derive(Default)]
+struct Drift {
+    first: std::collections::BTreeMap<u32, u64>,
+    most: u64,
+    frames: u64,
+}
+
+impl Keep for Drift {
+    fn keep(&mut self, record: &Record) {
+        let first = *self.first.entry(record.stream).or_insert(record.start);
+        let ideal = first + record.frame * 1_001_000_000_000 / 30_000;
+        self.most = self.most.max(record.start.abs_diff(ideal));
+        self.frames += 1;
+    }
+}
+
+#[test]
+fn an_hour_has_no_drift() {
+    let mut profile = profile();
+    profile.fps = Some("30000/1001".parse().unwrap());
+    let shape = Shape::one(ByteCount(16 << 30));
+    let plan = Plan::new(&profile, 5, 8, Duration::from_secs(3600), shape).unwrap();
+    let mut drift = Drift::default();
+    run(&plan, &mut SimulatedPort::new(ssd()), &mut drift, &mut |_| true).unwrap();
+    assert_eq!((drift.frames, drift.most), (5 * 107_893, 0));
+}
+
+/// Time passes with every look at the clock; what is asked for is over when it is looked for.
+struct Ticking {
+    now: std::cell::Cell<u64>,
+    tick: u64,
+    over: Vec<u64>,
+}
+
+impl Port for Ticking {
+    fn now(&self) -> Moment {
+        self.now.set(self.now.get() + self.tick);
+        Moment(self.now.get())
+    }
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.over.push(request.tag);
+        Ok(())
+    }
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        if self.over.is_empty() {
+            self.now.set(self.now.get().max(until.0));
+        }
+        let at = self.now();
+        done.extend(self.over.drain(..).map(|tag| Arrived::new(tag, at, Ok(()))));
+        Ok(())
+    }
+    fn method(&self) -> String {
+        String::new()
+    }
+}
+
+#[test]
+fn starts_share_a_reading_of_the_clock_only_where_asking_takes_no_time() {
+    let most_alike = |tick: u64| {
+        let mut profile = profile();
+        profile.fps = Some("1000000".parse().unwrap());
+        let shape = Shape::one(ByteCount(16 << 30));
+        let plan = Plan::new(&profile, 100, 8, Duration::from_millis(1), shape).unwrap();
+        let (now, mut log) = (std::cell::Cell::new(0), Vec::new());
+        let mut port = Ticking { now, tick, over: Vec::new() };
+        run(&plan, &mut port, &mut log, &mut |_| true).unwrap();
+        let mut alike = std::collections::BTreeMap::new();
+        for record in log.iter().filter(|record| record.start != crate::log::NONE) {
+            *alike.entry(record.start).or_insert(0) += 1;
+        }
+        alike.into_values().max()
+    };
+    assert_eq!((most_alike(50), most_alike(2_000)), (Some(16), Some(1)));
+}
+
 #[test]
 fn a_freeze_is_counted_to_the_frame() {
     let disk = ssd();

@@ -83,7 +83,8 @@ impl Worker for Shared {
 
     fn perform(&self, request: &Request, memory: &mut Buffer) -> Arrived {
         let mut arrived = Arrived::new(request.tag, Moment::ZERO, Ok(()));
-        arrived.result = self.moved(request, memory, &mut arrived.open, &mut arrived.close);
+        let moved = self.moved(request, memory, &mut arrived.open, &mut arrived.close);
+        arrived.result = moved.map_err(Box::new);
         arrived.at = self.now();
         arrived
     }

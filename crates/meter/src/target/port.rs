@@ -63,8 +63,9 @@ pub struct Arrived {
     pub tag: u64,
     /// When, closing included.
     pub at: Moment,
-    /// How it went.
-    pub result: Result<(), DeviceError>,
+    /// How it went. The error lies elsewhere: there are thousands of these at a time, and next to
+    /// none fails.
+    pub result: Result<(), Box<DeviceError>>,
     /// When its first byte was there, where that can be told.
     pub first: Option<Moment>,
     /// What opening the file took.
@@ -83,6 +84,7 @@ impl Request {
 impl Arrived {
     /// Nothing was opened or closed, and nobody knows when the first byte was there.
     pub fn new(tag: u64, at: Moment, result: Result<(), DeviceError>) -> Self {
-        Self { tag, at, result, first: None, open: Duration::ZERO, close: Duration::ZERO }
+        let (open, close) = (Duration::ZERO, Duration::ZERO);
+        Self { tag, at, result: result.map_err(Box::new), first: None, open, close }
     }
 }

@@ -261,7 +261,7 @@ impl Run<'_> {
             random: moving.transfer.random,
             ..Record::default()
         };
-        self.log.keep(match arrived {
+        self.log.keep(&match arrived {
             None => record,
             Some(arrived) => Record {
                 first: arrived.first.map_or(NONE, nanos),

@@ -145,7 +145,7 @@ impl Tally<'_> {
             });
             let due = rendered.iter().find(|shown| shown.piece == fetched.piece);
             let due = due.filter(|shown| fetched.track == 0 && shown.piece > 0);
-            log.keep(Record {
+            log.keep(&Record {
                 stream: session.number,
                 file: u32::try_from(fetched.track).unwrap_or(u32::MAX),
                 frame: fetched.piece as u64,

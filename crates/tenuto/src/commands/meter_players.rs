@@ -60,7 +60,8 @@ pub(super) fn run(args: &Args<'_>) -> Result<(), Failure> {
         out::note("interrupted: this is what there was until then");
         return Err(Failure::reported(Code::Invalid));
     }
-    believable(&counted)
+    believable(&counted)?;
+    meter_record::all_written(written)
 }
 
 pub(super) fn capacity(args: &Args<'_>) -> Result<(), Failure> {

@@ -129,7 +129,10 @@ fn attempt(
         bar.say(&format!("{clients} clients: {}, {}", time(progress.elapsed), progress.bytes));
         !stop.load(Ordering::Relaxed)
     });
-    behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
+    let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
+    if let Some(sentence) = written.as_ref().and_then(meter_record::lacks) {
+        out::note(&format!("{clients} clients: {sentence}"));
+    }
     outcome
 }
 

@@ -13,7 +13,7 @@ use super::meter_blame::Blame;
 use super::meter_search::{self, Probe, purpose};
 use super::meter_streams::{self, late, moved, time};
 use crate::cli::Args;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::out;
 use meter::capacity::{Answer, Rule, Verdict};
 use meter::log::{Behind, FILE, LogError, Room, Sink, Written, behind};
@@ -62,18 +62,28 @@ pub(super) fn log(dir: Option<&Path>, simulated: bool) -> Result<(Sink, Option<B
     Ok((sink, Some(behind)))
 }
 
-/// Waits until it is written; says what is not in it.
+/// Waits until it is written.
 pub(super) fn end_log(behind: Behind, sink: Sink) -> Result<Written, Failure> {
-    let written = behind.finish(sink, &[])?;
-    if let Some(first) = written.first_lost {
-        out::note(&format!(
-            "{FILE} lacks {} operations, the first of them due after {}: they came faster than the \
-             log could be written. Put --out on faster storage that is not measured",
-            written.lost,
-            time(Duration::from_nanos(first)),
-        ));
-    }
-    Ok(written)
+    Ok(behind.finish(sink, &[])?)
+}
+
+/// What a log lacks.
+pub(super) fn lacks(written: &Written) -> Option<String> {
+    let first = time(Duration::from_nanos(written.first_lost?));
+    Some(format!(
+        "{FILE} lacks {} operations, the first of them due after {first}: they came faster than the \
+         log could be written",
+        written.lost,
+    ))
+}
+
+/// A run whose log lacks operations cannot be counted again, and is not valid.
+pub(super) fn all_written(written: Option<Written>) -> Result<(), Failure> {
+    written.as_ref().and_then(lacks).map_or(Ok(()), |sentence| {
+        Err(Failure::new(format!("not valid: {sentence}"))
+            .hint("put --out on faster storage that is not measured, or make the run shorter")
+            .code(Code::Invalid))
+    })
 }
 
 /// Of 16 Ki operations each: 200 MB of memory at most.

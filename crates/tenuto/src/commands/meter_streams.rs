@@ -20,6 +20,7 @@ use meter::profiles::{Pattern, Profile};
 use meter::streams::{self, Outcome, Plan, PlanError, Progress};
 use meter::target::{Layout, Shape};
 use serde_json::{Value, json};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -87,7 +88,8 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
         out::note("interrupted: this is what there was until then");
         return Err(Failure::reported(Code::Invalid));
     }
-    believable(&outcome, blame.as_ref())
+    believable(&outcome, blame.as_ref())?;
+    meter_record::all_written(written)
 }
 
 pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
@@ -279,6 +281,8 @@ fn attempt(
         opens: plan.shape.layout == Layout::FilePerFrame,
     };
     let mut port = target.port(&traffic)?;
+    // The kernel otherwise lets a thread sleep 50 us longer, to wake several at once.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     streams::run(plan, &mut *port, log, go_on)
 }
 

@@ -65,11 +65,15 @@ pub(super) struct Traffic {
 /// What stands before a model's name.
 pub(super) const SIMULATED: &str = "sim:";
 
+/// The name of the target that is nothing.
+const NULL: &str = "null:";
+
 impl Spot {
     pub(super) fn new(args: &Args<'_>, method: Method) -> Result<Self, Failure> {
         let Some(target) = args.maybe::<String>("target") else {
             return Err(Failure::usage("--target is missing").hint(
-                "a directory, a file, a block device, s3://BUCKET, a title's address, or sim:MODEL",
+                "a directory, a file, a block device, s3://BUCKET, a title's address, sim:MODEL, or \
+                 null:",
             ));
         };
         if target.contains("://") && !Address::is(&target) {
@@ -96,7 +100,7 @@ impl Spot {
             || spot.drop_caches
             || spot.destructive
             || spot.fill_level.is_some();
-        if local && (spot.is_simulated() || Address::is(&spot.target)) {
+        if local && (spot.is_simulated() || spot.is_null() || Address::is(&spot.target)) {
             return Err(Failure::usage(format!("{} is no file of this machine's", spot.target))
                 .hint(
                     "leave out --method, --buffered, --drop-caches, --destructive and --fill-level",
@@ -109,9 +113,16 @@ impl Spot {
         self.target.starts_with(SIMULATED)
     }
 
-    /// Whether it is there and is one file or device, or a simulated disk.
+    /// Whether nothing is measured but the meter.
+    pub(super) fn is_null(&self) -> bool {
+        self.target == NULL
+    }
+
+    /// Whether it is there and is one file or device, or a simulated disk, or nothing.
     pub(super) fn is_one(&self) -> bool {
-        self.is_simulated() || (Path::new(&self.target).exists() && !self.is_made())
+        self.is_simulated()
+            || self.is_null()
+            || (Path::new(&self.target).exists() && !self.is_made())
     }
 
     /// What `--size` makes, or what a simulated disk has.
@@ -143,6 +154,9 @@ impl Spot {
     ) -> Result<Target, Failure> {
         if let Some(model) = self.model()? {
             return Ok(Target::Simulated { model: Box::new(model), shape });
+        }
+        if self.is_null() {
+            return Ok(Target::Nothing { shape });
         }
         if Address::is(&self.target) {
             return self.bucket(shape, writes, stop, bar);
@@ -300,7 +314,7 @@ impl Target {
                 while done.is_empty() {
                     port.wait(Moment::MAX, &mut done)?;
                 }
-                done.drain(..).try_for_each(|arrived| arrived.result)?;
+                done.drain(..).try_for_each(|arrived| arrived.result.map_err(|error| *error))?;
                 if stop.load(Ordering::Relaxed) {
                     return Ok(());
                 }

@@ -82,7 +82,7 @@ fn object(crossing: &Crossing) -> Value {
 }
 
 impl<K: Keep> Keep for Watched<'_, K> {
-    fn keep(&mut self, record: Record) {
+    fn keep(&mut self, record: &Record) {
         if let Some((_, watch)) = &self.alarm.asked
             && record.end != NONE
             && record.errno == 0

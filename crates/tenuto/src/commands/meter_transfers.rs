@@ -52,7 +52,8 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     } else {
         out::print(&page::text(&asked, &outcome));
     }
-    believable(&outcome)
+    believable(&outcome)?;
+    meter_record::all_written(written)
 }
 
 /// Whether what a run says can be relied on.

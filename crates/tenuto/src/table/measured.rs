@@ -15,7 +15,8 @@ macro_rules! on_a_target {
                      afterwards. A file or a block device is only read, unless --destructive names \
                      it. http://... is a title, or a server with all its titles, which `meter run` \
                      and `meter capacity` play as viewers would. sim:MODEL is a simulated disk, in \
-                     virtual time.",
+                     virtual time; null: is nothing at all, by the clock on the wall: what is late \
+                     there is the meter or this machine.",
                 )
                 .example(concat!("meter ", $name, $with, " --target sim:hdd-20tb"))
                 .bad(concat!("meter ", $name, " --target"), "--target needs a value"),
@@ -245,6 +246,13 @@ itself is counted apart; a run with more than one such frame in a thousand is no
                 )
                 .example("meter run --profile xdcam422 --target /mnt/films --hosts edit1,edit2")
                 .bad("meter run --hosts", "--hosts needs a value"),
+            Row::option("program", Value::Path, "The program that --hosts get; this one unless named")
+                .long(
+                    "What `make agent` built runs on any Linux of its architecture and is copied \
+                     sooner. It must be of the same version as this one.",
+                )
+                .example("meter run --profile xdcam422 --target /mnt/films --hosts edit1 --program target/agent/tenuto")
+                .bad("meter run --program", "--program needs a value"),
             Row::option("token-file", Value::Path, "What these --agents know, too")
                 .example("meter run --profile xdcam422 --agents 10.0.0.1:7070 --token-file secret")
                 .bad("meter run --token-file", "--token-file needs a value"),

@@ -244,6 +244,20 @@ fn a_threshold_is_told_when_it_is_crossed_and_a_changed_log_is_noticed() {
     room.fails("meter report nowhere", 1, "name a run's directory");
 }
 
+/// How late this machine is says nothing here, either.
+#[test]
+fn without_any_storage_all_that_is_late_is_the_meters_or_the_machines() {
+    let room = Room::new();
+    let line = "meter run --profile xdcam422 --target null: --streams 50 --duration 1s --json";
+    let done = room.run(&format!("{line} --out null"));
+    let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    let log = (&report["log"]["records"], &report["log"]["lost"]);
+    assert_eq!((&report["frames"], &report["failed"]), (&1250.into(), &0.into()), "{report}");
+    assert_eq!(log, (&1250.into(), &0.into()), "{report}");
+    assert_eq!(report["bytes_read"].as_u64().unwrap() % 250_000, 0, "{report}");
+    room.fails(&format!("{line} --buffered"), 2, "no file of this machine's");
+}
+
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_is_written() {
     let room = Room::new();

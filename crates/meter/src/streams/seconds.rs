@@ -1,0 +1,68 @@
+//! What happened in each second of a run.
+//!
+//! Times are nanoseconds from the start of the run; [`Seconds::all`] has them as durations.
+
+use super::Second;
+use super::tally::Judged;
+use crate::log::Kind;
+use std::time::Duration;
+use units::ByteCount;
+
+/// See the head of this file.
+#[derive(Default)]
+pub(super) struct Seconds(Vec<Counts>);
+
+/// As [`Second`].
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    frames: u64,
+    late: u64,
+    late_by_meter: u64,
+    longest_own: u64,
+    longest_response: u64,
+    bytes_read: u64,
+    bytes_written: u64,
+}
+
+impl Seconds {
+    fn at(&mut self, nanos: u64) -> &mut Counts {
+        let number = usize::try_from(nanos / 1_000_000_000).unwrap_or(usize::MAX);
+        if self.0.len() <= number {
+            self.0.resize(number + 1, Counts::default());
+        }
+        &mut self.0[number]
+    }
+
+    /// So much was there.
+    pub(super) fn moved(&mut self, at: u64, kind: Kind, bytes: u64) {
+        let second = self.at(at);
+        match kind {
+            Kind::Read => second.bytes_read += bytes,
+            Kind::Write => second.bytes_written += bytes,
+        }
+    }
+
+    /// A frame with this deadline was late or not.
+    pub(super) fn judged(&mut self, deadline: u64, judged: &Judged) {
+        let second = self.at(deadline);
+        second.frames += 1;
+        second.late += u64::from(judged.late);
+        second.late_by_meter += u64::from(judged.by_meter);
+        second.longest_own = second.longest_own.max(judged.own);
+        second.longest_response = second.longest_response.max(judged.response);
+    }
+
+    /// Each, in order.
+    pub(super) fn all(&self) -> Vec<Second> {
+        let second = |counts: &Counts| Second {
+            frames: counts.frames,
+            late: counts.late,
+            late_by_meter: counts.late_by_meter,
+            longest_own: Duration::from_nanos(counts.longest_own),
+            longest_response: Duration::from_nanos(counts.longest_response),
+            bytes_read: ByteCount(counts.bytes_read),
+            bytes_written: ByteCount(counts.bytes_written),
+        };
+        self.0.iter().map(second).collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! Many times in constant memory: a histogram whose buckets are a thousandth wide.
+//!
+//! ```text
+//!   nanoseconds    0 .. 2047     2048 .. 4095    4096 .. 8191    ...    an hour
+//!   a bucket is         1               2               4         ...      2^31 wide
+//!   place               n      1024 + n / 2    2048 + n / 4      ...
+//! ```
+//!
+//! The buckets of an HDR histogram (G. Tene) with three digits. Where a time belongs is three
+//! operations on its bits: it is reckoned three times for every frame.
+
+use std::time::Duration;
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub struct Times {
+    counts: Vec<u64>,
+    longest: u64,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { counts: vec![0; place(LONGEST) + 1], longest: 0 }
+    }
+}
+
+impl Times {
+    /// One more. Above an hour they count as an hour.
+    pub fn record(&mut self, time: Duration) {
+        self.record_nanos(super::nanos(time));
+    }
+
+    pub(super) fn record_nanos(&mut self, nanos: u64) {
+        let nanos = nanos.min(LONGEST);
+        self.counts[place(nanos)] += 1;
+        self.longest = self.longest.max(nanos);
+    }
+
+    /// All of these, too.
+    pub fn add(&mut self, others: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&others.counts) {
+            *count += more;
+        }
+        self.longest = self.longest.max(others.longest);
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// So much did this share (0 to 1) not exceed; zero where there are none.
+    #[expect(clippy::cast_precision_loss, reason = "a share of a count")]
+    pub fn quantile(&self, share: f64) -> Duration {
+        let least = share.clamp(0.0, 1.0) * self.count() as f64;
+        let mut so_far = 0;
+        let reached = self.counts.iter().position(|count| {
+            so_far += count;
+            so_far > 0 && so_far as f64 >= least
+        });
+        // A bucket ends above the longest that is in it.
+        Duration::from_nanos(reached.map_or(0, end).min(self.longest))
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.longest)
+    }
+}
+
+/// In which bucket.
+fn place(nanos: u64) -> usize {
+    let octave = (nanos | (2 * HALF - 1)).ilog2() - HALF.ilog2();
+    usize::try_from(u64::from(octave) * HALF + (nanos >> octave)).expect("a few ten thousand")
+}
+
+/// The longest time in a bucket.
+fn end(place: usize) -> u64 {
+    let place = place as u64;
+    let octave = (place / HALF).saturating_sub(1);
+    ((place - octave * HALF + 1) << octave) - 1
+}
+
+/// Buckets of an octave: each is one part in 1,024 wide, or a nanosecond.
+const HALF: u64 = 1024;
+
+/// An hour, in nanoseconds.
+const LONGEST: u64 = 3_600_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_lies_in_its_bucket_which_is_a_thousandth_wide() {
+        for nanos in (0..5_000).chain((0..41).flat_map(|bit| [(1 << bit) - 1, 1 << bit, 3 << bit]))
+        {
+            let place = place(nanos);
+            let begins = if place == 0 { 0 } else { end(place - 1) + 1 };
+            assert!((begins..=end(place)).contains(&nanos), "{nanos} in {begins}..={}", end(place));
+            assert!((end(place) - begins) * 1000 <= nanos, "{nanos}");
+        }
+        let ends: Vec<u64> = (0..place(LONGEST)).map(end).collect();
+        assert!(ends.is_sorted_by(|one, next| one < next), "none is empty");
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_sorted_times() {
+        let mut chance = fastrand::Rng::with_seed(7);
+        let mut drawn = || chance.u64(..) >> chance.u32(24..64);
+        let mut all: Vec<u64> = (0..1001).map(|_| drawn()).collect();
+        let (mut times, mut half) = (Times::default(), Times::default());
+        let (ones, others) = all.split_at(300);
+        ones.iter().for_each(|nanos| times.record_nanos(*nanos));
+        others.iter().for_each(|nanos| half.record(Duration::from_nanos(*nanos)));
+        times.add(&half);
+        all.sort_unstable();
+        for percent in [1u16, 10, 50, 90, 99, 100] {
+            let exact = all[(usize::from(percent) * 1001).div_ceil(100) - 1];
+            let found = super::super::nanos(times.quantile(f64::from(percent) / 100.0));
+            assert!((exact..=exact + exact / 1000 + 1).contains(&found), "{percent} %: {found}");
+        }
+        assert_eq!((times.count(), times.max()), (1001, Duration::from_nanos(all[1000])));
+        assert_eq!(Times::default().quantile(0.5), Duration::ZERO);
+        times.record(Duration::from_secs(7200));
+        assert_eq!(times.max(), Duration::from_secs(3600));
+    }
+}
