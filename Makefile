@@ -28,15 +28,15 @@ build: ## build target/release/tenuto
 	@scripts/deps.sh build
 	$(CARGO) build --release --locked --package tenuto
 
-# Statically linked: copied to any Linux of this architecture, it runs.
+# Statically linked: copied to any Linux of this architecture, it runs. Small: `meter run --hosts`
+# copies it to every host.
 MUSL := $(shell uname -m)-unknown-linux-musl
 
-agent: ## build one static program for any Linux, target/agent/tenuto
+agent: ## build one small static program for any Linux, target/agent/tenuto
 	@scripts/deps.sh build agent
 	scripts/rust.sh rustup target add $(MUSL)
-	$(CARGO) build --release --locked --package tenuto --target $(MUSL)
-	install -D -m 755 target/$(MUSL)/release/tenuto target/agent/tenuto
-	strip target/agent/tenuto
+	$(CARGO) build --profile agent --locked --package tenuto --target $(MUSL)
+	install -D -m 755 target/$(MUSL)/agent/tenuto target/agent/tenuto
 	@ls -l target/agent/tenuto
 
 test: ## format, lints, the checks of the house, and every test

@@ -2,7 +2,8 @@
 # How long until a fleet is ready: agents over ssh, each in a network namespace of its own, on this
 # machine. Root, iproute2 and openssh-server.
 #
-#   benches/fleet.sh TENUTO [AGENTS]      TENUTO: what `make agent` built; AGENTS: 40
+#   benches/fleet.sh TENUTO [AGENTS [PROGRAM]]    AGENTS: 40; PROGRAM: what hosts get, as `make agent`
+#                                                 builds it; TENUTO itself unless named
 #
 # Prints `connected_in_ms`: from the start of the controller until every host has got the program by
 # ssh, started it, proven the token and had its clock read. Then 2 s of a stream on each, in virtual
@@ -11,6 +12,7 @@ set -eu
 
 tenuto=$(realpath "$1")
 agents=${2:-40}
+program=$(realpath "${3:-$1}")
 work=$(mktemp -d)
 bridge=tnt-fleet
 
@@ -64,7 +66,7 @@ SSH
 chmod 755 "$work/bin/ssh"
 
 PATH="$work/bin:$PATH" "$tenuto" meter run --profile dvcpro50 --streams "$agents" --duration 2s \
-    --size 8MiB --target "$work/films" --hosts "$hosts" --json >"$work/summary.json" || true
+    --size 8MiB --target "$work/films" --hosts "$hosts" --program "$program" --json >"$work/summary.json" || true
 grep -E '"(connected_in_ms|valid|frames)"' "$work/summary.json" | tail -3
 grep -c '"host"' "$work/summary.json" | sed 's/$/ agents/'
 left=$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'tenuto-agent.*' | wc -l)

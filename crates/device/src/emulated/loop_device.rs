@@ -6,7 +6,6 @@
 #![expect(unsafe_code, reason = "loop devices are set up by ioctl")]
 
 use crate::DeviceError;
-use std::ffi::c_ulong;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -175,8 +174,8 @@ impl Config {
 const _: () = assert!(size_of::<Info>() == 232 && size_of::<Config>() == 304);
 
 const CONTROL: &str = "/dev/loop-control";
-const LOOP_CTL_GET_FREE: c_ulong = 0x4C82;
-const LOOP_CONFIGURE: c_ulong = 0x4C0A;
+const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
+const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 

@@ -4,6 +4,7 @@
 //! milliseconds after it on a busy one; a disk's turn takes eight.
 #![expect(unsafe_code, reason = "the scheduling class has no safe interface")]
 
+use std::ffi::c_long;
 use std::io;
 
 /// The calling thread, and threads it starts, from here on: first in, first out, before everything
@@ -12,11 +13,13 @@ use std::io;
 /// # Errors
 /// Needs the right to (root, or `CAP_SYS_NICE`); without it the thread stays as it was.
 pub fn enter() -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: PRIORITY };
-    // SAFETY: 0 is the calling thread, and the structure lives across the call.
-    let refused = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
+    // The kernel's `sched_param` is this one number. musl's own function only refuses.
+    let (thread, class): (c_long, c_long) = (0, libc::SCHED_FIFO.into());
+    let call = libc::SYS_sched_setscheduler;
+    // SAFETY: 0 is the calling thread, and the number lives as long as the program.
+    let refused = unsafe { libc::syscall(call, thread, class, &raw const PRIORITY) };
     if refused == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// From 1 to 99. Above ordinary work, below the kernel's own threads (50).
-const PRIORITY: i32 = 20;
+static PRIORITY: i32 = 20;

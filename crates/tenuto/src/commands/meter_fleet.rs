@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -129,11 +130,13 @@ fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connecte
         );
     }
     let token = if agents.is_empty() { None } else { Some(meter_agent::token(args)?) };
-    let program = if hosts.is_empty() {
-        Vec::new()
-    } else {
-        std::fs::read("/proc/self/exe")
-            .map_err(|error| Failure::new(format!("cannot read this program: {error}")))?
+    let program = match (hosts.is_empty(), args.maybe::<PathBuf>("program")) {
+        (true, None) => Vec::new(),
+        (true, Some(_)) => {
+            return Err(Failure::usage("--program is for --hosts")
+                .hint("agents that run already have theirs"));
+        }
+        (false, named) => program(named.as_deref().unwrap_or(Path::new(THIS)))?,
     };
     let made: Vec<Result<(Connection, Option<Child>), Failure>> = std::thread::scope(|scope| {
         let dialled = agents.iter().map(|agent| {
@@ -161,6 +164,20 @@ fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connecte
         children.extend(child);
     }
     Ok((connections, children))
+}
+
+/// This program's own file, also when it was replaced meanwhile.
+const THIS: &str = "/proc/self/exe";
+
+/// What is to be copied.
+fn program(path: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err(Failure::usage(format!("{} is no program", path.display()))
+            .hint("`make agent` builds target/agent/tenuto"));
+    }
+    Ok(bytes)
 }
 
 fn dial(agent: &str, token: &Token, began: Instant) -> Result<Connection, Failure> {

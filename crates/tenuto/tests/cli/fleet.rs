@@ -109,6 +109,10 @@ fn a_fleet_with_one_missing_is_not_valid() {
 fn what_agents_do_not_do_is_refused() {
     let (room, agents, line) = three();
     room.fails(&format!("{line} --streams 2"), 2, "2 streams are too few for 3 workers");
+    room.fails(&format!("{line} --program secret --streams 3"), 2, "--program is for --hosts");
+    let host =
+        "meter run --profile dvcpro50 --target films --hosts nobody.invalid --program secret";
+    room.fails(host, 2, "secret is no program");
     room.write("other", "another sixteen bytes and more\n");
     let stranger = line.replace("--token-file secret", "--token-file other");
     room.fails(&format!("{stranger} --streams 3"), 1, "does not know the token");
