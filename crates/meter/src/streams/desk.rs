@@ -101,6 +101,11 @@ impl<'a> Desk<'a> {
             .then(|| Moment(self.round_begins.0 + self.plan.phase(self.order[self.next])))
     }
 
+    /// Whether one more may be under way.
+    pub(super) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// The frame that was asked for and has not come, if it is one.
     pub(super) fn waiting_for(&self) -> impl Iterator<Item = &Asked> {
         self.under_way.iter().flatten()

@@ -75,7 +75,9 @@ pub fn run(
         if desk.is_done() || now >= end {
             break;
         }
-        let until = desk.next_due().unwrap_or(end).min(end).min(now + HEARTBEAT);
+        // Without room for it, what becomes due is no reason to wake.
+        let due = if desk.has_room() { desk.next_due() } else { None };
+        let until = due.unwrap_or(end).min(end).min(now + HEARTBEAT);
         port.wait(until, &mut done)?;
         let back = port.now();
         // A blocking way of reading comes back when its read is done, which is not the meter's
