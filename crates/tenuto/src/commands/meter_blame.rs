@@ -1,6 +1,6 @@
 //! What the machine did while streams ran, for the outcome, the report and `--json`.
 
-use super::meter_record::{number, plot};
+use super::meter_plots::{number, plot};
 use crate::failure::{Code, Failure};
 use meter::blame::{Faults, First, Sample, Sampler, Watched, faults, first_full};
 use meter::report::{Block, Plot, Series, Shape};
@@ -125,6 +125,6 @@ pub(super) fn believable(outcome: &Outcome, blame: Option<&Blame>) -> Result<(),
 pub(super) fn whole(outcome: &Outcome) -> Result<(), Failure> {
     let Some(first) = &outcome.first_failure else { return Ok(()) };
     let count = outcome.failed;
-    Err(Failure::of(&format!("{count} frames could not be read or written; the first: {first}"))
+    Err(Failure::of(&format!("{count} frames could not be read or written, the first: {first}"))
         .code(Code::Invalid))
 }

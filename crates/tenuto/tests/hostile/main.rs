@@ -12,6 +12,7 @@ mod crowds;
 mod films;
 mod full_disk;
 mod killed;
+mod measured;
 mod names;
 mod rotten;
 mod stage;

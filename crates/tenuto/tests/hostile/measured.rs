@@ -1,0 +1,188 @@
+//! Storage that goes wrong under the meter: full, read-only, gone, cut short, broken, without direct
+//! I/O; and a meter that is interrupted. Each ends in a sentence that says what it was, keeps what
+//! was measured until then, and leaves the user's files and no others.
+
+#![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
+
+use crate::program::{Room, Run, program};
+use std::process::{Child, Command, Stdio};
+
+/// On mounts of its own: a line for the shell, the exit code, words that it says.
+const ON_MOUNTS: &[(&str, i32, &str)] = &[
+    // Full.
+    (
+        "mount -t tmpfs -o size=1m none full && $M --target full",
+        1,
+        "has 1 MiB free and 2 MiB more are needed",
+    ),
+    ("test -z \"$(ls -A full)\"", 0, ""),
+    // Read-only.
+    ("mount -t tmpfs -o ro none fixed && $M --target fixed", 1, "it is mounted read-only"),
+    // Without direct I/O: said, and measured through the page cache.
+    (
+        "mount -t ramfs none memory && $M --target memory --json; test -z \"$(ls -A memory)\"",
+        0,
+        "is used through the page cache",
+    ),
+];
+
+/// By root only: a loop device that has lost what it stands on answers with EIO.
+const BROKEN_DISK: &str = "\
+    head -c 8M /dev/zero > image && L=$(losetup -f --show image) || exit 77; \
+    truncate -s 1M image; \
+    $M --target $L --streams 4 --out broken --buffered --drop-caches; C=$?; losetup -d $L; \
+    test -s broken/summary.json && exit $C";
+
+const METER: &str = "meter run --profile audio-16ch --duration 1s --size 2MiB";
+
+/// In a mount namespace that goes with the shell; `None` where this machine allows none.
+fn shell(room: &Room, script: &str, root: bool) -> Option<Run> {
+    let mut command = Command::new("unshare");
+    if !root {
+        command.args(["--user", "--map-root-user"]);
+    }
+    let output = command
+        .args(["--mount", "sh", "-c", script])
+        .current_dir(room.path("."))
+        .env("M", format!("{} {METER}", env!("CARGO_BIN_EXE_tenuto")))
+        .env("XDG_RUNTIME_DIR", room.path("."))
+        .output()
+        .expect("unshare runs (apt-get install util-linux)");
+    let run = Run::from(output);
+    // 77: the script's own; 1 with these words: no namespace.
+    let refused = run.code == Some(77) || run.err.starts_with("unshare: ");
+    (!refused).then_some(run)
+}
+
+#[test]
+fn file_systems_that_cannot_are_named() {
+    let room = Room::new();
+    for name in ["full", "fixed", "memory"] {
+        std::fs::create_dir(room.path(name)).unwrap();
+    }
+    let mut script = "mount -t tmpfs none memory && umount memory || exit 77\n".to_owned();
+    for (line, ..) in ON_MOUNTS {
+        script += &format!("{{ {line}; }} 2>&1; printf '\\0%d\\0' $?\n");
+    }
+    let Some(run) = shell(&room, &script, false) else {
+        eprintln!("skipped: this machine allows no mounts");
+        return;
+    };
+    let fields: Vec<&str> = run.out.split('\0').collect();
+    for ((line, code, words), said) in ON_MOUNTS.iter().zip(fields.chunks(2)) {
+        assert_eq!(said[1], code.to_string(), "{line}: {}", said[0]);
+        assert!(said[0].contains(words), "{line}: {}", said[0]);
+    }
+}
+
+#[test]
+fn a_disk_that_answers_with_errors_is_named_and_what_was_measured_is_kept() {
+    let room = Room::new();
+    let Some(run) = shell(&room, BROKEN_DISK, true) else {
+        eprintln!("skipped: a loop device wants root");
+        return;
+    };
+    assert_eq!(run.code, Some(5), "{}", run.err);
+    assert!(run.err.contains("frames could not be read or written, the first: "), "{}", run.err);
+    assert!(run.err.contains("Input/output error"), "{}", run.err);
+    assert!(room.json("meter report broken")["failed"].as_u64().unwrap() > 0);
+}
+
+/// A run of a minute that has begun, if nothing ends it.
+fn begun(room: &Room, words: &str) -> Child {
+    let line = format!("{METER} --duration 60s --out run {words}").replace("--duration 1s ", "");
+    let child = program(&room.path("."))
+        .args(line.split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tenuto runs");
+    // Its log is made when the files are filled and the streams begin.
+    while !room.path("run/operations.parquet").exists() {
+        std::thread::yield_now();
+    }
+    child
+}
+
+fn interrupted(mut child: Child, signal: &str) -> Run {
+    let id = child.id().to_string();
+    // Some frames, which come every 40 ms; with a failed one it would have been over by itself.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it runs until it is told to end");
+    assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    Run::from(child.wait_with_output().unwrap())
+}
+
+fn kept(room: &Room) -> serde_json::Value {
+    let summary: serde_json::Value =
+        serde_json::from_slice(&room.read("run/summary.json")).unwrap();
+    assert_eq!(summary["complete"], false, "{summary}");
+    assert_eq!(room.json("meter report run")["summary_agrees"], true);
+    summary
+}
+
+#[test]
+fn who_is_interrupted_leaves_a_run_that_can_be_read_and_no_files() {
+    for (layout, signal) in [("one-file", "-INT"), ("file-per-stream", "-TERM")] {
+        let room = Room::new();
+        std::fs::create_dir(room.path("films")).unwrap();
+        room.write("films/mine.mkv", "mine");
+        let child = begun(&room, &format!("--target films --layout {layout}"));
+        let run = interrupted(child, signal);
+        assert_eq!(run.code, Some(5), "{layout}: {}", run.err);
+        assert!(run.err.contains("interrupted: this is what there was until then"), "{}", run.err);
+        assert!(kept(&room)["frames"].as_u64().unwrap() > 0, "{layout}");
+        let left = std::fs::read_dir(room.path("films")).unwrap().count();
+        assert_eq!((left, room.read("films/mine.mkv")), (1, b"mine".to_vec()), "{layout}");
+    }
+}
+
+/// What happens to the storage of a room.
+type Spoil<'a> = &'a dyn Fn(&Room);
+
+#[test]
+fn files_that_vanish_or_are_cut_short_under_the_streams_are_named() {
+    let cut = |room: &Room| {
+        let file = std::fs::File::options().write(true).open(room.path("film.bin")).unwrap();
+        file.set_len(4096).unwrap();
+    };
+    let vanish = |room: &Room| {
+        let made = std::fs::read_dir(room.path("films")).unwrap().next().unwrap().unwrap();
+        std::fs::remove_dir_all(made.path()).unwrap();
+    };
+    let cases: [(&str, Spoil<'_>, &str); 2] = [
+        ("--target film.bin --streams 2", &cut, "film.bin"),
+        ("--target films --layout file-per-frame", &vanish, "cannot open"),
+    ];
+    for (words, spoil, said) in cases {
+        let room = Room::new();
+        std::fs::create_dir(room.path("films")).unwrap();
+        room.write("film.bin", vec![7; 4 << 20]);
+        let child = begun(&room, words);
+        spoil(&room);
+        // Until the streams have come to where it is no more.
+        let run = interrupted(child, "-INT");
+        assert_eq!(run.code, Some(5), "{words}: {}", run.err);
+        assert!(run.err.contains(said), "{words}: {}", run.err);
+        assert!(kept(&room)["failed"].as_u64().unwrap() > 0, "{words}");
+        assert!(room.path("film.bin").exists());
+        assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0, "{words}");
+    }
+}
+
+#[test]
+fn a_rate_that_cannot_be_is_refused_before_anything_is_written() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    let text = room.ok("meter profiles v210-uhd --toml");
+    for (from, to, words) in [
+        ("\"25\"", "\"100000\"", "Gb/s a stream\nhint: take"),
+        ("22_118_400", "0", "bytes = 0\nhint: take 1 to"),
+        ("22_118_400", "9_000_000_000", "take 1 to"),
+    ] {
+        room.write("own.toml", text.replace(from, to));
+        let line = "meter run --target films --size 64MiB --profile own.toml";
+        room.fails(line, 1, words);
+        assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
+    }
+}
