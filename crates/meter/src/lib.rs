@@ -16,6 +16,7 @@ pub mod capacity;
 pub mod compare;
 pub mod emulated;
 pub mod fleet;
+pub mod live;
 pub mod log;
 pub mod network;
 pub mod profiles;

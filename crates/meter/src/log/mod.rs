@@ -136,6 +136,12 @@ impl Record {
     pub fn is_late(&self) -> bool {
         self.errno != 0 || self.end == NONE || self.end > self.deadline
     }
+
+    /// Whether it came, and was late by no more than the meter itself was.
+    pub fn is_late_by_meter(&self) -> bool {
+        let came = self.errno == 0 && self.end != NONE;
+        came && self.is_late() && self.end - self.deadline <= self.meter
+    }
 }
 
 impl Default for Record {

@@ -59,8 +59,7 @@ impl Recount {
             self.late += 1;
             let second = record.deadline / 1_000_000_000;
             *self.late_by_second.entry(second).or_default() += 1;
-            let by = if failed { NONE } else { record.end.saturating_sub(record.deadline) };
-            self.late_by_meter += u64::from(by <= record.meter);
+            self.late_by_meter += u64::from(record.is_late_by_meter());
         }
     }
 }

@@ -55,6 +55,8 @@ pub struct Draw {
     pub at: Option<Duration>,
     /// Whether it writes.
     pub write: bool,
+    /// Whether it begins where the one before of its kind ended.
+    pub sequential: bool,
     /// Where.
     pub offset: u64,
     /// How many bytes.
@@ -81,10 +83,15 @@ impl Drawn {
         })
     }
 
-    /// How many different ones.
-    pub fn sizes(&self) -> usize {
+    /// How many bytes an operation may have.
+    pub fn sizes(&self) -> BTreeSet<u64> {
         let all = [&self.reads, &self.writes].into_iter().flatten().flat_map(|mix| &mix.sizes);
-        all.map(|(bytes, _)| bytes).collect::<BTreeSet<_>>().len()
+        all.map(|(bytes, _)| *bytes).collect()
+    }
+
+    /// Whether any operation writes.
+    pub fn writes(&self) -> bool {
+        self.reads_per_million < MILLION
     }
 
     /// Bytes of an operation, in the mean.
@@ -97,9 +104,9 @@ impl Drawn {
     }
 
     /// Operations one after another, in an area of so many bytes; the same seed draws the same.
-    pub fn draws(&self, area: u64, seed: u64) -> Draws<'_> {
+    pub fn draws(&self, area: u64, seed: u64) -> Draws {
         Draws {
-            of: self,
+            of: self.clone(),
             area,
             chance: fastrand::Rng::with_seed(seed),
             count: 0,
@@ -129,8 +136,8 @@ impl Mix {
 
 /// See [`Drawn::draws`].
 #[derive(Clone, Debug)]
-pub struct Draws<'a> {
-    of: &'a Drawn,
+pub struct Draws {
+    of: Drawn,
     area: u64,
     chance: fastrand::Rng,
     count: u64,
@@ -138,7 +145,7 @@ pub struct Draws<'a> {
     ends: [u64; 2],
 }
 
-impl Iterator for Draws<'_> {
+impl Iterator for Draws {
     type Item = Draw;
 
     fn next(&mut self) -> Option<Draw> {
@@ -155,7 +162,8 @@ impl Iterator for Draws<'_> {
         let bytes = size.or(mix.sizes.last())?.0;
         let end = &mut self.ends[usize::from(write)];
         let room = self.area.checked_sub(bytes)?;
-        let offset = if sequential && *end <= room {
+        let sequential = sequential && *end <= room;
+        let offset = if sequential {
             *end
         } else {
             // Whole multiples of its own size, as programs do.
@@ -167,6 +175,6 @@ impl Iterator for Draws<'_> {
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         });
         self.count += 1;
-        Some(Draw { at, write, offset, bytes })
+        Some(Draw { at, write, sequential, offset, bytes })
     }
 }

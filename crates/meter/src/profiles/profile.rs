@@ -212,7 +212,7 @@ impl Profile {
     /// Why streams of it cannot be run, and what can be done; `None` if they can.
     pub fn cannot_run(&self) -> Option<&'static str> {
         match self {
-            Self { drawn: Some(drawn), .. } if drawn.sizes() > 1 => {
+            Self { drawn: Some(drawn), .. } if drawn.sizes().len() > 1 => {
                 Some("its operations are drawn of many sizes, and a stream's frames have one")
             }
             Self { fps: None, .. } => Some(

@@ -7,7 +7,8 @@
 //!   files = "own"                 or "one": each client has a file of its own, or all share one
 //!   clients = { from = 4, to = 40, by = 4 }
 //!   step_s = 3600                 of each number of clients
-//!   whole_files = false           true: each transfer writes over all of its file
+//!   whole_files = false           true: each transfer writes over all of its file ...
+//!   replace = false               ... true: as a new file, which then takes the old one's name
 //!   source = "..."
 //! ```
 //!
@@ -37,6 +38,9 @@ pub struct Script {
     /// Each transfer writes over all of its file.
     #[serde(default)]
     pub whole_files: bool,
+    /// Of whole files: each is a new one, which takes the old one's place.
+    #[serde(default)]
+    pub replace: bool,
     /// Who says so.
     pub source: String,
 }
@@ -92,6 +96,9 @@ impl Script {
                 "clients = {{ from = {from}, to = {to}, by = {by} }}; take from 1 up, by 1 or more, to \
                  {MOST_CLIENTS} at most"
             ));
+        }
+        if script.replace && !script.whole_files {
+            return Err("replace = true; only whole_files = true are replaced".to_owned());
         }
         if script.step_s == 0 {
             return Err("step_s = 0; a step takes a second at least".to_owned());
@@ -166,6 +173,7 @@ mod tests {
         let wrong = |from: &str, to: &str| Script::read(&good.replace(from, to)).unwrap_err();
         assert!(wrong("from = 4", "from = 0").contains("take from 1 up"));
         assert!(wrong("to = 40", "to = 4000").contains("to 1000 at most"));
+        assert!(wrong("step_s = 3600", "step_s = 9\nreplace = true").contains("only whole_files"));
         assert!(wrong("step_s", "steps").contains("line 6: unknown field `steps`"));
         assert!(wrong("= 3600", "= 0").contains("a second at least"));
         assert_eq!(text("ebu"), None);

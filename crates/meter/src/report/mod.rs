@@ -4,11 +4,13 @@
 //! It knows nothing of what the numbers mean; whoever makes a page writes the words.
 
 mod findings;
+mod heat;
 mod page;
 mod plot;
 mod rounds;
 
 pub use findings::{Cell, Figure, Report, Table};
+pub use heat::{HeatMap, Square};
 pub use page::{Block, Page};
 pub use plot::{Plot, PlotError, Series, Shape, shares};
 pub use rounds::{rounds_chart, spread_chart};

@@ -54,6 +54,12 @@ pub struct PlotError {
     reason: String,
 }
 
+impl PlotError {
+    pub(super) fn new(title: &str, reason: &dyn std::error::Error) -> Self {
+        Self { title: title.to_owned(), reason: reason.to_string() }
+    }
+}
+
 impl Plot {
     /// From `<svg` to `</svg>`. The same plot always gives the same text.
     pub fn svg(&self) -> Result<String, PlotError> {
@@ -63,7 +69,7 @@ impl Plot {
         drop(area);
         match drawn {
             Ok(()) => Ok(text),
-            Err(reason) => Err(PlotError { title: self.title.clone(), reason: reason.to_string() }),
+            Err(reason) => Err(PlotError::new(&self.title, &*reason)),
         }
     }
 
@@ -175,19 +181,19 @@ pub fn shares(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
 
 /// A label on an axis, without a fraction where there is none.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what plotters calls")]
-fn number(value: &f64) -> String {
+pub(super) fn number(value: &f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Pixels; the page scales it to its width.
-const SIZE: (u32, u32) = (900, 400);
+pub(super) const SIZE: (u32, u32) = (900, 400);
 
 /// Of which so many are for the legend: about 25 letters.
 const LEGEND_WIDTH: u32 = 200;
 
 /// Whatever the reader's machine has.
-const FONT: &str = "sans-serif";
+pub(super) const FONT: &str = "sans-serif";
 
 /// Okabe and Ito's palette, told apart by people who see colours differently.
 const COLOURS: [RGBColor; 7] = [

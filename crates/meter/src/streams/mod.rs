@@ -23,6 +23,7 @@
 //! that came when they come, those that never came at the end.
 
 mod desk;
+mod heat;
 mod in_order;
 mod outcome;
 mod plan;
@@ -30,6 +31,7 @@ mod seconds;
 mod tally;
 mod times;
 
+pub use heat::{Heat, Warm};
 pub use outcome::{Moved, Outcome, Second, Stream};
 pub use plan::{Ask, Plan, PlanError};
 pub use times::Times;

@@ -1,6 +1,6 @@
 //! What came of a run of streams.
 
-use super::Times;
+use super::{Heat, Times};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -23,6 +23,10 @@ pub struct Outcome {
     pub rounds: u64,
     /// Rounds in which some frame was late, and not by the meter.
     pub late_rounds: u64,
+    /// Of each, the longest response of any frame that came.
+    pub round_times: Vec<Duration>,
+    /// Responses by second of their end.
+    pub heat: Heat,
     /// The reads that came.
     pub reads: Moved,
     /// The writes that were done.

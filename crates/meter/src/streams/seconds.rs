@@ -2,15 +2,19 @@
 //!
 //! Times are nanoseconds from the start of the run; [`Seconds::all`] has them as durations.
 
-use super::Second;
 use super::tally::Judged;
+use super::{Heat, Second};
 use crate::log::Kind;
 use std::time::Duration;
 use units::ByteCount;
 
 /// See the head of this file.
 #[derive(Default)]
-pub(super) struct Seconds(Vec<Counts>);
+pub(super) struct Seconds {
+    counts: Vec<Counts>,
+    /// Responses of what came in each.
+    pub(super) heat: Heat,
+}
 
 /// As [`Second`].
 #[derive(Clone, Copy, Default)]
@@ -27,14 +31,15 @@ struct Counts {
 impl Seconds {
     fn at(&mut self, nanos: u64) -> &mut Counts {
         let number = usize::try_from(nanos / 1_000_000_000).unwrap_or(usize::MAX);
-        if self.0.len() <= number {
-            self.0.resize(number + 1, Counts::default());
+        if self.counts.len() <= number {
+            self.counts.resize(number + 1, Counts::default());
         }
-        &mut self.0[number]
+        &mut self.counts[number]
     }
 
-    /// So much was there.
-    pub(super) fn moved(&mut self, at: u64, kind: Kind, bytes: u64) {
+    /// So much was there, so long after it was to be asked for.
+    pub(super) fn moved(&mut self, at: u64, kind: Kind, bytes: u64, response: u64) {
+        self.heat.count(at / 1_000_000_000, response);
         let second = self.at(at);
         match kind {
             Kind::Read => second.bytes_read += bytes,
@@ -63,6 +68,6 @@ impl Seconds {
             bytes_read: ByteCount(counts.bytes_read),
             bytes_written: ByteCount(counts.bytes_written),
         };
-        self.0.iter().map(second).collect()
+        self.counts.iter().map(second).collect()
     }
 }

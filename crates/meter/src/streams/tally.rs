@@ -10,6 +10,7 @@ use super::{Outcome, Plan, Progress, index, nanos};
 use crate::log::{Keep, Kind, NONE, Record, errno};
 use crate::target::Arrived;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use units::Moment;
 
 pub(super) struct Tally<'a> {
@@ -68,7 +69,7 @@ impl<'a> Tally<'a> {
             moved.bytes += bytes;
             moved.service.record_nanos(at.0.saturating_sub(asked.start.0));
             self.outcome.response.record_nanos(response);
-            self.seconds.moved(end, kind, bytes.0);
+            self.seconds.moved(end, kind, bytes.0, response);
         } else {
             self.outcome.failed += 1;
         }
@@ -140,7 +141,10 @@ impl<'a> Tally<'a> {
         let round = usize::try_from(frame).unwrap_or(usize::MAX);
         if self.late_rounds.len() <= round {
             self.late_rounds.resize(round + 1, false);
+            self.outcome.round_times.resize(round + 1, Duration::ZERO);
         }
+        let longest = &mut self.outcome.round_times[round];
+        *longest = Duration::from_nanos(judged.response).max(*longest);
         if judged.late && !judged.by_meter && !self.late_rounds[round] {
             self.late_rounds[round] = true;
             self.outcome.late_rounds += 1;
@@ -191,6 +195,7 @@ impl<'a> Tally<'a> {
             rounds: self.late_rounds.len() as u64,
             streams: viewers.iter().map(Viewer::so_far).collect(),
             seconds: self.seconds.all(),
+            heat: self.seconds.heat,
             took: now.since(self.origin),
             complete,
             method,

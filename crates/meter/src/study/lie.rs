@@ -5,7 +5,9 @@
 //! ```
 
 use super::{Cache, Ground, Lie, Setting, StudyError};
-use crate::target::{Arrived, Ballast, MadeFiles, Port, Request, SimulatedPort, Use, files_port};
+use crate::target::{
+    Anew, Arrived, Ballast, MadeFiles, Port, Request, SimulatedPort, Use, files_port,
+};
 use device::{DeviceError, Opening, PlainFile, Pool, SimulatedDisk};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -69,7 +71,7 @@ impl<'a> Files<'a> {
             direct: setting.cache == Cache::Passed,
             write: setting.mix.writes(),
             keep: false,
-            anew: false,
+            anew: Anew::No,
             at_once: self.clients,
             largest: ByteCount(setting.mix.largest_block().into()),
         };

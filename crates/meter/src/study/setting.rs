@@ -76,6 +76,8 @@ impl Scale {
             files,
             own_file: false,
             each: ByteCount(each),
+            replace: false,
+            drawn: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Arrived, Crew, Handle, Port, Request, Worker};
 use crate::log::Kind;
 use device::{BlockDevice, Buffer, DeviceError, FileDevice, OpenOptions, Opening, PlainFile, Pool};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
@@ -24,12 +24,25 @@ pub struct Use {
     pub write: bool,
     /// Whether they are opened before the run ([`Handle::Kept`]).
     pub keep: bool,
-    /// Whether an operation that opens a file to write makes it anew, as a camera does.
-    pub anew: bool,
+    /// What an operation that opens a file to write makes of it.
+    pub anew: Anew,
     /// Operations under way at most.
     pub at_once: u32,
     /// Bytes of an operation at most.
     pub largest: ByteCount,
+}
+
+/// What becomes of a file that is opened to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Anew {
+    /// It is written over in places.
+    #[default]
+    No,
+    /// It is made anew under its name, as a camera does.
+    InPlace,
+    /// A new one is written beside it, and takes its name when it is whole and closed, as an
+    /// editor does: who reads sees the old one or the new one.
+    Replaced,
 }
 
 struct Shared {
@@ -115,10 +128,10 @@ impl Shared {
         let file = if opens {
             let opening = match request.kind {
                 Kind::Read => Opening::Read,
-                Kind::Write if self.files.anew => Opening::Create,
+                Kind::Write if self.files.anew != Anew::No => Opening::Create,
                 Kind::Write => Opening::Update,
             };
-            PlainFile::open(&self.files.paths[number], opening, self.direct)?
+            PlainFile::open(&self.written(request, client), opening, self.direct)?
         } else {
             let kept = self.clients().remove(&client);
             kept.expect("a client opens a file before it goes on with it")
@@ -130,11 +143,35 @@ impl Shared {
         if closes {
             let began = Instant::now();
             drop(file);
+            let replaced = self.put_in_place(request, client, moved.is_ok());
             *close = began.elapsed();
-        } else {
-            self.clients().insert(client, file);
+            return moved.and(replaced);
         }
+        self.clients().insert(client, file);
         moved
+    }
+
+    /// Where the client writes, or what it reads.
+    fn written(&self, request: &Request, client: u32) -> PathBuf {
+        let path = &self.files.paths[usize::try_from(request.file).expect("32 bits fit")];
+        let beside = request.kind == Kind::Write && self.files.anew == Anew::Replaced;
+        if beside { beside_of(path, client) } else { path.clone() }
+    }
+
+    /// The new file takes the old one's name, if it is whole.
+    fn put_in_place(&self, request: &Request, client: u32, whole: bool) -> Result<(), DeviceError> {
+        let path = &self.files.paths[usize::try_from(request.file).expect("32 bits fit")];
+        let new = self.written(request, client);
+        if !whole || new == *path {
+            return Ok(());
+        }
+        std::fs::rename(&new, path).map_err(|source| DeviceError::Io {
+            action: "renaming",
+            path: new,
+            offset: 0,
+            length: 0,
+            source,
+        })
     }
 
     fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, PlainFile>> {
@@ -159,3 +196,11 @@ impl Shared {
         }
     }
 }
+
+/// The new file that a client writes. [`MadeFiles`](super::MadeFiles) removes it, too.
+fn beside_of(path: &Path, client: u32) -> PathBuf {
+    path.with_extension(format!("{BESIDE}{client}"))
+}
+
+/// What the extension of such a file begins with.
+pub(super) const BESIDE: &str = "new-";

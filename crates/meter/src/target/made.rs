@@ -12,6 +12,7 @@
 //! are removed when the value is dropped, which is at the end of the run however it ends - but not
 //! if the program is killed outright: then the next run says what to remove.
 
+use super::files::BESIDE;
 use super::place::{PlaceError, fill};
 use device::{FileDevice, OpenOptions, fragments, preallocate, preallocate_part};
 use std::fs::File;
@@ -124,6 +125,15 @@ impl Drop for MadeFiles {
         // Whatever cannot be removed stays: there is nobody left to tell.
         for number in 0..self.files {
             let _ = std::fs::remove_file(self.path(number));
+        }
+        // What was to take the place of one of them and did not.
+        let inside = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let beside = |path: &PathBuf| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            extension.is_some_and(|extension| extension.starts_with(BESIDE))
+        };
+        for path in inside.map(|entry| entry.path()).filter(beside) {
+            let _ = std::fs::remove_file(path);
         }
         let _ = std::fs::remove_dir(&self.dir);
     }

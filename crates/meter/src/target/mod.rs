@@ -28,7 +28,7 @@ mod simulated;
 
 pub use ballast::Ballast;
 pub(crate) use crew::{Crew, Worker};
-pub use files::{Use, files_port};
+pub use files::{Anew, Use, files_port};
 pub(crate) use layout::slot;
 pub use layout::{Layout, Places, Shape};
 pub use made::MadeFiles;

@@ -90,7 +90,7 @@ fn files_are_made_used_and_gone() {
         direct: true,
         write: true,
         keep: true,
-        anew: false,
+        anew: Anew::No,
         at_once: 3,
         largest: ByteCount(5000),
     };
@@ -134,7 +134,7 @@ fn a_frame_that_is_written_anew_is_a_new_file() {
         direct: false,
         write: true,
         keep: false,
-        anew: true,
+        anew: Anew::InPlace,
         at_once: 1,
         largest: ByteCount(1000),
     };
@@ -148,6 +148,42 @@ fn a_frame_that_is_written_anew_is_a_new_file() {
     }
     assert!(done[0].result.is_ok(), "{done:?}");
     assert_eq!(std::fs::metadata(files.path(3)).unwrap().len(), 1000);
+}
+
+#[test]
+fn a_file_is_replaced_when_the_new_one_is_whole_and_not_before() {
+    let dir = Dir::new("replaced");
+    let want = wanted(Layout::FilePerStream, Writing::OwnFiles);
+    let Place::Many { files, .. } = Place::at(&dir.0, &want, &mut |_| true).unwrap() else {
+        panic!("many files")
+    };
+    let how = Use {
+        paths: (0..files.files()).map(|number| files.path(number)).collect(),
+        direct: false,
+        write: true,
+        keep: false,
+        anew: Anew::Replaced,
+        at_once: 2,
+        largest: ByteCount(4096),
+    };
+    let mut port = files_port(how, Instant::now()).unwrap();
+    let mut done = Vec::new();
+    let mut write = |client, offset, open, close| {
+        let handle = Handle::Own { client, open, close };
+        let tag = done.len() as u64;
+        port.begin(Request { tag, kind: Kind::Write, file: 1, offset, len: 4096, handle }).unwrap();
+        while done.len() as u64 <= tag {
+            port.wait(Moment::MAX, &mut done).unwrap();
+        }
+        assert!(done.iter().all(|arrived: &Arrived| arrived.result.is_ok()), "{done:?}");
+        std::fs::metadata(files.path(1)).unwrap().len()
+    };
+    assert_eq!(write(5, 0, true, false), want.shape.each.0, "the old one, as long as it was");
+    assert_eq!(write(5, 4096, false, true), 8192, "the new one");
+    assert_eq!(write(6, 0, true, false), 8192);
+    drop(port);
+    drop(files);
+    assert_eq!(dir.holds(), 0, "what was not finished is gone, too");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::cells::Cells;
 use super::mix::{PAGE, SMALLEST_BLOCK};
 use super::{Dice, Length, Mix};
 use crate::log::Kind;
+use crate::profiles::{self, Draws};
 use std::time::Duration;
 
 /// What is drawn for a client.
@@ -48,31 +49,40 @@ pub struct Draw {
     dice: Vec<Dice>,
     /// Of each file, where nothing is repeated.
     cells: Vec<Cells>,
+    /// Of each client, where operations are drawn from a trace's.
+    drawn: Vec<Draws>,
 }
 
 impl Draw {
     /// For so many clients. The mix has been checked for them.
     pub fn new(mix: &Mix, clients: u32, seed: u64) -> Self {
+        let seed_of = |client: u32| seed.wrapping_mul(SPREAD).wrapping_add(client.into());
         let dice = |client: u32| {
-            let seed = seed.wrapping_mul(SPREAD).wrapping_add(client.into());
+            let seed = seed_of(client);
             if mix.ms_meter { Dice::ms_meter(seed) } else { Dice::honest(seed) }
         };
         let longest = mix.length.most().max(mix.largest_block().into());
         let cell = units::align_up(longest, PAGE);
         let of_file = |file: u32| Cells::new(mix.each.0, cell, seed ^ u64::from(file) << 32);
         let cells = if mix.unrepeated { (0..mix.files).map(of_file).collect() } else { Vec::new() };
-        Self { mix: mix.clone(), dice: (0..clients).map(dice).collect(), cells }
+        let of = |client| Some(mix.drawn.as_ref()?.draws(mix.each.0, seed_of(client)));
+        let drawn = (0..clients).filter_map(of).collect();
+        Self { mix: mix.clone(), dice: (0..clients).map(dice).collect(), cells, drawn }
     }
 
     /// The client's next transfer.
     pub fn next(&mut self, client: u32) -> Transfer {
-        let Self { mix, dice, cells } = self;
+        let Self { mix, dice, cells, drawn } = self;
         let dice = &mut dice[index(client)];
         let delay = Duration::from_millis(dice.below(millis(mix.delay)));
         let file = match mix.own_file {
             true => client,
             false => u32::try_from(dice.below(mix.files.into())).expect("below the files"),
         };
+        if let Some(draws) = drawn.get_mut(index(client)) {
+            let draw = draws.next().expect("the mix has been checked: all sizes fit");
+            return of_trace(draw, file, delay);
+        }
         let kind = if dice.percent(mix.write_percent) { Kind::Write } else { Kind::Read };
         let random = dice.percent(mix.random_percent);
         let smallest = u64::from(SMALLEST_BLOCK);
@@ -104,10 +114,27 @@ impl Draw {
 
     /// Where a block of a random transfer is.
     pub fn place(&mut self, client: u32, transfer: &Transfer) -> u64 {
+        if self.mix.drawn.is_some() {
+            return transfer.start;
+        }
         match self.cells.get_mut(index(transfer.file)) {
             Some(cells) => cells.next(),
             None => place(&mut self.dice[index(client)], &self.mix, transfer.block.into()),
         }
+    }
+}
+
+/// An operation of a trace as a transfer of one block.
+fn of_trace(draw: profiles::Draw, file: u32, delay: Duration) -> Transfer {
+    let profiles::Draw { write, sequential, offset: start, bytes: length, .. } = draw;
+    Transfer {
+        delay,
+        file,
+        kind: if write { Kind::Write } else { Kind::Read },
+        random: !sequential,
+        start,
+        length,
+        block: u32::try_from(length).expect("the mix has been checked: no block is larger"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is drawn.
 
-use crate::profiles::{Profile, Rolled};
+use crate::profiles::{Drawn, Profile, Rolled};
 use std::time::Duration;
 use units::ByteCount;
 
@@ -27,6 +27,11 @@ pub struct Mix {
     pub own_file: bool,
     /// Bytes of each file.
     pub each: ByteCount,
+    /// A write makes a new file, which takes the old one's place when it is whole.
+    pub replace: bool,
+    /// What a trace's operations are drawn from: each is a transfer of one block, and as fast as it
+    /// goes. Percentages, `length` and `blocks` only sum it up then.
+    pub drawn: Option<Drawn>,
 }
 
 /// How long a transfer is.
@@ -69,16 +74,22 @@ impl Mix {
     /// at a time.
     pub fn of(profile: &Profile, files: u32, each: ByteCount) -> Self {
         let transfers = profile.transfers.as_ref();
+        let drawn = profile.drawn.as_ref();
         Self {
             write_percent: 100 - profile.read_percent,
             random_percent: profile.random_percent,
-            length: match transfers {
-                Some(transfers) => Length::UpTo(transfers.length),
-                None => Length::Frames(profile.bytes, 1),
+            length: match (drawn, transfers) {
+                (Some(drawn), _) => Length::UpTo(drawn.sizes().last().copied().unwrap_or(0)),
+                (None, Some(transfers)) => Length::UpTo(transfers.length),
+                (None, None) => Length::Frames(profile.bytes, 1),
             },
-            blocks: match transfers {
-                Some(transfers) => transfers.blocks.clone(),
-                None => vec![u32::try_from(profile.bytes).unwrap_or(u32::MAX)],
+            blocks: match (drawn, transfers) {
+                (Some(drawn), _) => {
+                    let block = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
+                    drawn.sizes().into_iter().map(block).collect()
+                }
+                (None, Some(transfers)) => transfers.blocks.clone(),
+                (None, None) => vec![u32::try_from(profile.bytes).unwrap_or(u32::MAX)],
             },
             delay: Duration::ZERO,
             unrepeated: false,
@@ -86,12 +97,15 @@ impl Mix {
             files,
             own_file: false,
             each,
+            replace: false,
+            drawn: profile.drawn.clone(),
         }
     }
 
     /// Whether there can be so many clients of it.
     pub fn check(&self, clients: u32) -> Result<(), MixError> {
-        let wrong = |block: &&u32| **block < SMALLEST_BLOCK || **block > LARGEST_BLOCK;
+        let smallest = if self.drawn.is_some() { 1 } else { SMALLEST_BLOCK };
+        let wrong = |block: &&u32| **block < smallest || **block > LARGEST_BLOCK;
         if let Some(block) = self.blocks.iter().find(wrong) {
             return Err(MixError::Block(ByteCount(u64::from(*block))));
         }
@@ -112,7 +126,7 @@ impl Mix {
 
     /// Whether anything is written.
     pub fn writes(&self) -> bool {
-        self.write_percent > 0
+        self.drawn.as_ref().map_or(self.write_percent > 0, Drawn::writes)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What came of a run of transfers.
 
 use crate::log::Kind;
-use crate::streams::Times;
+use crate::streams::{Heat, Times};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -15,6 +15,8 @@ pub struct Outcome {
     pub clients: Vec<PerClient>,
     /// What was moved in each.
     pub seconds: Vec<PerSecond>,
+    /// What blocks took, by second of their end.
+    pub heat: Heat,
     /// Transfers that ended with an error.
     pub failed: u64,
     /// Of the failed ones, the first error, in words.

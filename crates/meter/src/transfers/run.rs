@@ -240,6 +240,8 @@ impl Run<'_> {
         }
         second.blocks += 1;
         second.longest = second.longest.max(took);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.outcome.heat.count(at.since(self.origin).as_secs(), nanos);
     }
 
     /// The block under way; `None`: it had not come when the run was over.

@@ -181,3 +181,27 @@ fn what_cannot_be_drawn_is_refused() {
     own.blocks = vec![512];
     assert!(own.check(1).unwrap_err().to_string().contains("no block"));
 }
+
+#[test]
+fn operations_of_a_trace_are_drawn_as_the_trace_had_them() {
+    let text = "name = 'd'\ntitle = 'd'\nbytes = 1\npattern = 'mixed'\n\
+                definition = { kind = 'table' }\nsource = ''\nstatus = 'house'\n\
+                [drawn]\nreads_per_million = 750_000\n\
+                [drawn.reads]\nsequential_per_million = 900_000\n\
+                sizes = [[512, 250_000], [65536, 750_000]]\n\
+                [drawn.writes]\nsequential_per_million = 0\nsizes = [[1048576, 1_000_000]]\n";
+    let profile: profiles::Profile = toml::from_str(text).unwrap();
+    let mix = Mix::of(&profile, 2, ByteCount::mib(64));
+    mix.check(3).unwrap();
+    assert!(mix.writes());
+    let all = drawn(&mix, 40_000);
+    let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1.0, "{found} {wanted}");
+    near(percent(&all, |t| t.kind == Kind::Read), 75.0);
+    near(percent(&all, |t| t.kind == Kind::Read && t.length == 512), 75.0 * 0.25);
+    near(percent(&all, |t| t.kind == Kind::Read && !t.random), 75.0 * 0.9);
+    assert!(all.iter().all(|t| t.blocks() == 1 && (t.kind == Kind::Read || t.length == 1 << 20)));
+    let plan = Plan { mix, ..plan("ebu3362-edit", 3, 50) };
+    let (outcome, log) = ran(&plan, &disk());
+    assert_eq!((outcome.failed, log.len()), (0, 150));
+    assert!(log.iter().all(|block| block.offset + u64::from(block.bytes) <= 64 << 20));
+}

@@ -254,7 +254,7 @@ impl Each<'_> {
     }
 }
 
-fn spread(Spread { mean, sd, min, max }: Spread) -> Value {
+pub(super) fn spread(Spread { mean, sd, min, max }: Spread) -> Value {
     json!({ "mean": mean, "sd": sd, "min": min, "max": max })
 }
 

@@ -4,7 +4,8 @@
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
-use crate::commands::meter_record::{self, number, plot, save_all};
+use crate::commands::meter_plots::{number, plot};
+use crate::commands::meter_record::{self, save_all};
 use crate::commands::meter_search::{self, Climbed, Probe};
 use crate::commands::meter_streams::{Asked, late, probe, time};
 use crate::commands::meter_target::Target;

@@ -2,8 +2,10 @@
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
+use crate::commands::meter_metrics::Metrics;
+use crate::commands::meter_plots::{number, plot};
 use crate::commands::meter_profiles;
-use crate::commands::meter_record::{self, number, plot, save_all};
+use crate::commands::meter_record::{self, save_all};
 use crate::commands::meter_streams::time;
 use crate::commands::meter_target::{Spot, Target};
 use crate::commands::meter_transfers as transfers;
@@ -28,6 +30,7 @@ struct Asked {
     spot: Spot,
     length: Option<Duration>,
     seed: u64,
+    metrics: Metrics,
 }
 
 /// What a step gave.
@@ -50,6 +53,7 @@ pub(crate) fn ramp(args: &Args<'_>) -> Result<(), Failure> {
         spot: Spot::new(args, Method::Best)?,
         length: args.maybe("step"),
         seed: args.count("seed"),
+        metrics: Metrics::serve(args)?,
     };
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
@@ -58,7 +62,7 @@ pub(crate) fn ramp(args: &Args<'_>) -> Result<(), Failure> {
     let target = transfers::open(&asked.spot, &mix, &stop, &bar)?;
     let mut done = Vec::new();
     for step in asked.script.steps(asked.length, asked.seed) {
-        let outcome = attempt(&target, &mix, step, dir.as_deref(), &asked.spot, &stop, &bar)?;
+        let outcome = attempt(&asked, &target, &mix, step, dir.as_deref(), &stop, &bar)?;
         let complete = outcome.complete;
         done.push(Done { step, outcome });
         if !complete {
@@ -102,17 +106,18 @@ impl Asked {
         mix.own_file = self.script.files == Files::Own;
         if self.script.whole_files {
             mix.length = Length::Whole;
+            mix.replace = self.script.replace;
         }
         Ok(mix)
     }
 }
 
 fn attempt(
+    asked: &Asked,
     target: &Target,
     mix: &Mix,
     step: Step,
     dir: Option<&Path>,
-    spot: &Spot,
     stop: &AtomicBool,
     bar: &Bar,
 ) -> Result<Outcome, Failure> {
@@ -124,8 +129,9 @@ fn attempt(
         let failed = |error| Failure::new(format!("cannot make {}: {error}", log.display()));
         std::fs::create_dir(log).map_err(failed)?;
     }
-    let (mut sink, behind) = meter_record::log(log.as_deref(), spot.is_simulated())?;
-    let outcome = transfers::attempt(target, &plan, &mut sink, &mut |progress| {
+    let (mut sink, behind) = meter_record::log(log.as_deref(), asked.spot.is_simulated())?;
+    let live = asked.metrics.live();
+    let outcome = transfers::attempt(target, &plan, &mut sink, live, &mut |progress| {
         bar.say(&format!("{clients} clients: {}, {}", time(progress.elapsed), progress.bytes));
         !stop.load(Ordering::Relaxed)
     });

@@ -9,7 +9,9 @@
 //!   DIR/report.html        all that for people; needs nothing beside it
 //! ```
 
+use super::meter::spread;
 use super::meter_blame::Blame;
+use super::meter_plots::{first_failing, number, plot, plots, round_spread};
 use super::meter_search::{self, Probe, purpose};
 use super::meter_streams::{self, late, moved, time};
 use crate::cli::Args;
@@ -17,7 +19,7 @@ use crate::failure::{Code, Failure};
 use crate::out;
 use meter::capacity::{Answer, Rule, Verdict};
 use meter::log::{Behind, FILE, LogError, Room, Sink, Written, behind};
-use meter::report::{Block, Page, Plot, PlotError, Series, Shape};
+use meter::report::{Block, Page, Plot, Series, Shape};
 use meter::streams::{Outcome, Times};
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
@@ -149,6 +151,7 @@ fn short(outcome: &Outcome) -> Value {
         "never_came": outcome.never,
         "rounds": outcome.rounds,
         "late_rounds": outcome.late_rounds,
+        "round_time": spread(round_spread(outcome)),
         "longest_outage": outcome.longest_outage().as_secs_f64(),
         "bytes": outcome.bytes().0,
         "bytes_read": outcome.reads.bytes.0,
@@ -293,6 +296,7 @@ pub(super) fn write_capacity(
             "Each dot is a run. Where the dots no longer rise, the storage is at its end.",
         )?,
     ];
+    blocks.extend(first_failing(probes)?);
     if let Some(probe) = confirming {
         blocks.push(Block::Heading("The confirming run".into()));
         blocks.extend(plots(&probe.outcome, None)?);
@@ -343,49 +347,6 @@ fn run_blocks(
     ];
     blocks.extend(plots(outcome, demand)?);
     Ok(blocks)
-}
-
-fn plots(outcome: &Outcome, demand: Option<Demand>) -> Result<Vec<Block>, Failure> {
-    let seconds = || (0u32..).map(f64::from).zip(&outcome.seconds);
-    let longest = seconds().map(|(at, s)| (at, s.longest_response.as_secs_f64() * 1e3)).collect();
-    let mut series =
-        vec![Series { name: "longest response".into(), shape: Shape::Step, points: longest }];
-    if let Some(demand) = demand {
-        let points = vec![(0.0, demand.allowed.as_secs_f64() * 1e3)];
-        series.push(Series { name: "in time".into(), shape: Shape::Limit, points });
-    }
-    let response = Plot {
-        title: "The longest response of each second".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "milliseconds".into(),
-        series,
-    };
-    let count = |of: fn(&meter::streams::Second) -> u64| {
-        seconds().map(|(at, second)| (at, number(of(second)))).collect()
-    };
-    let frames = Plot {
-        title: "Frames due in each second".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "frames".into(),
-        series: vec![
-            Series { name: "due".into(), shape: Shape::Area, points: count(|s| s.frames) },
-            Series { name: "late".into(), shape: Shape::Area, points: count(|s| s.late) },
-        ],
-    };
-    Ok(vec![
-        plot(&response, "A peak is a moment when the storage, or this machine, stood still.")?,
-        plot(&frames, "Late frames are pictures that were not there when they were to be shown.")?,
-    ])
-}
-
-pub(super) fn plot(plot: &Plot, explanation: &str) -> Result<Block, Failure> {
-    let failed = |error: PlotError| Failure::new(error.to_string());
-    Ok(Block::Plot { svg: plot.svg().map_err(failed)?, explanation: explanation.to_owned() })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for a plot")]
-pub(super) fn number(count: u64) -> f64 {
-    count as f64
 }
 
 pub(super) fn save_all(

@@ -1,7 +1,7 @@
 //! `meter report`: what a run's log says, whatever was said while it ran.
 
 use crate::cli::Args;
-use crate::commands::meter_record::{number, plot};
+use crate::commands::meter_plots::{number, plot};
 use crate::commands::meter_streams::time;
 use crate::failure::{Code, Failure};
 use crate::out::{self, facts};

@@ -3,6 +3,7 @@
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable, whole};
+use crate::commands::meter_metrics::Metrics;
 use crate::commands::meter_record::{Demand, Subject};
 use crate::commands::meter_search;
 use crate::commands::meter_search::{LONG, Probe};
@@ -15,6 +16,7 @@ use crate::show;
 use device::{DeviceError, Method};
 use meter::blame::Sampler;
 use meter::capacity::{Rule, Step};
+use meter::live::Metered;
 use meter::log::{Keep, Sink};
 use meter::profiles::{Pattern, Profile};
 use meter::streams::{self, Outcome, Plan, PlanError, Progress};
@@ -34,15 +36,19 @@ pub(super) struct Asked {
     pub(super) layout: Layout,
     pub(super) buffer: u32,
     pub(super) duration: Duration,
+    /// Told while it runs.
+    pub(super) metrics: Metrics,
     /// Of a file that is larger only so much is used.
     pub(super) within: Option<ByteCount>,
 }
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     if meter_fleet::is_wanted(args) {
+        Metrics::refuse(args, "agents")?;
         return meter_fleet::run(args);
     }
     if meter_players::are_meant(args) {
+        Metrics::refuse(args, "players")?;
         return meter_players::run(args);
     }
     let asked = Asked::new(args)?;
@@ -63,7 +69,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let sampler = asked.watch()?;
     let (mut sink, behind) = meter_record::log(dir.as_deref(), asked.spot.is_simulated())?;
     let mut log = Watched { log: &mut sink, alarm: &alarm };
-    let outcome = attempt(&target, &plan, &mut log, &mut show);
+    let outcome = asked.attempt(&target, &plan, &mut log, &mut show);
     let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
     let outcome = outcome?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
@@ -86,6 +92,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     }
     if !outcome.complete {
         out::note("interrupted: this is what there was until then");
+        whole(&outcome)?;
         return Err(Failure::reported(Code::Invalid));
     }
     believable(&outcome, blame.as_ref())?;
@@ -94,6 +101,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
 
 pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     if meter_players::are_meant(args) {
+        Metrics::refuse(args, "players")?;
         return meter_players::capacity(args);
     }
     let asked = Asked::new(args)?;
@@ -146,7 +154,7 @@ pub(super) fn probe(
         !over && !stop.load(Ordering::Relaxed)
     };
     let sampler = asked.watch()?;
-    let outcome = attempt(target, &plan, &mut Sink::none(), &mut go_on)?;
+    let outcome = asked.attempt(target, &plan, &mut Sink::none(), &mut go_on)?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     let held = match decided {
         Some(held) if !outcome.complete => held,
@@ -176,7 +184,8 @@ impl Asked {
                 .hint("many files are read and written by threads"));
         }
         let (buffer, duration) = (args.count("buffer"), args.get("duration"));
-        Ok(Self { profile, spot, layout, buffer, duration, within: None })
+        let metrics = Metrics::serve(args)?;
+        Ok(Self { profile, spot, layout, buffer, duration, metrics, within: None })
     }
 
     /// What is said of it wherever it is told.
@@ -243,6 +252,28 @@ impl Asked {
         self.spot.open(shape, self.profile.read_percent < 100, stop, bar)
     }
 
+    /// One run of streams.
+    fn attempt(
+        &self,
+        target: &Target,
+        plan: &Plan,
+        log: &mut dyn Keep,
+        go_on: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Outcome, DeviceError> {
+        let mut port = target.port(&Traffic {
+            at_once: plan.at_once,
+            largest: plan.frame,
+            writes: plan.writes(),
+            opens: plan.shape.layout == Layout::FilePerFrame,
+            replaces: false,
+        })?;
+        // The kernel otherwise lets a thread sleep 50 us longer, to wake several at once.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let live = self.metrics.live();
+        live.into_iter().for_each(|live| live.begin(plan.streams));
+        streams::run(plan, &mut *port, &mut Metered { log, live }, go_on)
+    }
+
     /// What is used of the target.
     pub(super) fn within(&self, target: &Target) -> Shape {
         let shape = target.shape();
@@ -265,25 +296,6 @@ impl Asked {
         }
         Ok(shape)
     }
-}
-
-/// One run of streams.
-fn attempt(
-    target: &Target,
-    plan: &Plan,
-    log: &mut dyn Keep,
-    go_on: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Outcome, DeviceError> {
-    let traffic = Traffic {
-        at_once: plan.at_once,
-        largest: plan.frame,
-        writes: plan.writes(),
-        opens: plan.shape.layout == Layout::FilePerFrame,
-    };
-    let mut port = target.port(&traffic)?;
-    // The kernel otherwise lets a thread sleep 50 us longer, to wake several at once.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    streams::run(plan, &mut *port, log, go_on)
 }
 
 fn page(subject: &Subject, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>) -> String {

@@ -1,6 +1,6 @@
 //! What a study says, for people: on the terminal and in the report.
 
-use super::meter_record::plot;
+use super::meter_plots::plot;
 use super::meter_study::{Asked, of};
 use crate::failure::Failure;
 use crate::out::Table;

@@ -7,7 +7,7 @@ use device::{DeviceError, FileDevice, Method, SimulatedDisk};
 use disk::DiskModel;
 use meter::s3::{Access, Address, MadeObjects, S3Error, bucket_port};
 use meter::target::{
-    Arrived, Ballast, Layout, NullPort, Place, PlaceError, Port, QueuedPort, Request, Shape,
+    Anew, Arrived, Ballast, Layout, NullPort, Place, PlaceError, Port, QueuedPort, Request, Shape,
     SimulatedPort, Use, Wanted, Writing, files_port,
 };
 use std::path::{Path, PathBuf};
@@ -60,6 +60,8 @@ pub(super) struct Traffic {
     pub(super) writes: bool,
     /// Files are opened and closed as they are used, rather than before and after.
     pub(super) opens: bool,
+    /// What is written is a new file that takes the old one's place when it is whole.
+    pub(super) replaces: bool,
 }
 
 /// What stands before a model's name.
@@ -304,7 +306,7 @@ impl Target {
     /// Reads all of it once, so that whoever keeps things in memory has it there.
     pub(super) fn read_all(&self, shape: Shape, stop: &AtomicBool) -> Result<(), Failure> {
         let largest = ByteCount(shape.each.0.min(PIECE));
-        let traffic = Traffic { at_once: 1, largest, writes: false, opens: false };
+        let traffic = Traffic { at_once: 1, largest, writes: false, opens: false, replaces: false };
         let mut port = self.port(&traffic)?;
         let mut done: Vec<Arrived> = Vec::new();
         for file in 0..shape.files {
@@ -347,7 +349,12 @@ fn many(
     anew: bool,
     traffic: &Traffic,
 ) -> Result<Box<dyn Port>, DeviceError> {
-    let Traffic { at_once, largest, writes, opens } = *traffic;
+    let Traffic { at_once, largest, writes, opens, replaces } = *traffic;
+    let anew = match (replaces, anew) {
+        (true, _) => Anew::Replaced,
+        (false, true) => Anew::InPlace,
+        (false, false) => Anew::No,
+    };
     let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest };
     Ok(Box::new(files_port(how, Instant::now())?))
 }

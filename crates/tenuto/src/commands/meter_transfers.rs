@@ -2,12 +2,15 @@
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
+use crate::commands::meter_metrics::Metrics;
 use crate::commands::meter_record::{self, save_all, times};
 use crate::commands::meter_target::{Spot, Target, Traffic};
+use crate::commands::meter_threshold::{Alarm, Watched};
 use crate::commands::{meter_profiles, meter_transfers_page as page};
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use device::Method;
+use meter::live::{Live, Metered};
 use meter::log::Keep;
 use meter::profiles::Profile;
 use meter::target::{Layout, Shape};
@@ -15,6 +18,7 @@ use meter::transfers::{self, Length, Mix, MixError, Outcome, Plan, Progress, Row
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// What is asked.
@@ -22,6 +26,7 @@ pub(super) struct Asked {
     pub(super) profile: Profile,
     pub(super) spot: Spot,
     pub(super) plan: Plan,
+    metrics: Metrics,
 }
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
@@ -32,7 +37,10 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let target = open(&asked.spot, &asked.plan.mix, &stop, &bar)?;
     let plan = on(&target, &asked.plan)?;
     let (mut sink, behind) = meter_record::log(dir.as_deref(), asked.spot.is_simulated())?;
-    let outcome = attempt(&target, &plan, &mut sink, &mut |progress| {
+    let alarm = Alarm::new(args, SECOND)?;
+    let mut log = Watched { log: &mut sink, alarm: &alarm };
+    let outcome = attempt(&target, &plan, &mut log, asked.metrics.live(), &mut |progress| {
+        alarm.look(progress.elapsed);
         bar.say(&format!("{} transfers, {}", progress.transfers, progress.bytes));
         !stop.load(Ordering::Relaxed)
     });
@@ -40,6 +48,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let outcome = outcome?;
     drop(bar);
     let mut summary = summary(&asked, &outcome);
+    summary["threshold"] = alarm.json();
     if let Some(written) = written {
         summary["log"] = json!({ "records": written.records, "lost": written.lost });
     }
@@ -55,6 +64,9 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     believable(&outcome)?;
     meter_record::all_written(written)
 }
+
+/// What `--threshold` takes the mean of, unless told: transfers have no buffer that says.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Whether what a run says can be relied on.
 pub(super) fn believable(outcome: &Outcome) -> Result<(), Failure> {
@@ -78,10 +90,6 @@ impl Asked {
                 .hint("ebu3362-edit, ebu3362-read and ebu3362-write are those of EBU TECH 3362"));
         };
         let profile = meter_profiles::named(&profile)?;
-        if profile.drawn.is_some() {
-            return Err(Failure::usage(format!("profile {} is drawn from a trace", profile.name))
-                .hint("transfers take a profile with frames, or with transfers = { ... }"));
-        }
         let spot = Spot::new(args, Method::Best)?;
         let clients: u32 = args.count("clients");
         let own_file = args.has("own-files");
@@ -90,6 +98,18 @@ impl Asked {
         mix.own_file = own_file;
         mix.unrepeated = args.has("unrepeated");
         mix.delay = args.maybe("think").unwrap_or_default();
+        let shaped = ["length", "block"].map(|name| args.maybe::<ByteCount>(name).is_some());
+        if mix.drawn.is_some() && (shaped.contains(&true) || mix.unrepeated) {
+            return Err(Failure::usage(format!("profile {} says all sizes itself", profile.name))
+                .hint("leave out --length, --block and --unrepeated"));
+        }
+        if args.has("replace") {
+            if mix.drawn.is_some() {
+                return Err(Failure::usage(format!("profile {} writes parts", profile.name))
+                    .hint("--replace is for profiles with frames or transfers"));
+            }
+            (mix.replace, mix.length) = (true, Length::Whole);
+        }
         if let Some(length) = args.maybe::<ByteCount>("length") {
             mix.length = Length::UpTo(length.0);
         }
@@ -111,7 +131,7 @@ impl Asked {
             most: args.maybe("transfers"),
             seed: args.count("seed"),
         };
-        Ok(Self { profile, spot, plan })
+        Ok(Self { profile, spot, plan, metrics: Metrics::serve(args)? })
     }
 }
 
@@ -128,6 +148,10 @@ pub(super) fn open(
     bar: &Bar,
 ) -> Result<Target, Failure> {
     let mut shape = Shape { layout: Layout::FilePerStream, files: mix.files, each: mix.each };
+    if mix.replace && !Path::new(&spot.target).is_dir() {
+        return Err(Failure::usage("a file is replaced only where files are made")
+            .hint("name a directory as --target"));
+    }
     if spot.is_one() && mix.files == 1 {
         shape.layout = Layout::SharedFile;
     } else if spot.is_one() || Path::new(&spot.target).is_dir() {
@@ -150,6 +174,7 @@ pub(super) fn attempt(
     target: &Target,
     plan: &Plan,
     log: &mut dyn Keep,
+    live: Option<&Live>,
     go_on: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Outcome, Failure> {
     let mut port = target.port(&Traffic {
@@ -157,8 +182,10 @@ pub(super) fn attempt(
         largest: ByteCount(plan.mix.largest_block().into()),
         writes: plan.mix.writes(),
         opens: true,
+        replaces: plan.mix.replace,
     })?;
-    Ok(transfers::run(plan, &mut *port, log, go_on)?)
+    live.into_iter().for_each(|live| live.begin(plan.clients));
+    Ok(transfers::run(plan, &mut *port, &mut Metered { log, live }, go_on)?)
 }
 
 /// What `--json` prints.
@@ -242,6 +269,7 @@ fn scenario(asked: &Asked) -> Value {
         "blocks": mix.blocks,
         "think": mix.delay.as_secs_f64(),
         "unrepeated": mix.unrepeated,
+        "replace": mix.replace,
         "fill_level": asked.spot.fill_level,
         "buffered": asked.spot.buffered,
         "destructive": asked.spot.destructive,

@@ -1,6 +1,6 @@
 //! What transfers gave, for people: on the terminal and in the report.
 
-use super::meter_record::{number, plot};
+use super::meter_plots::{heat, number, plot};
 use super::meter_streams::time;
 use super::meter_transfers::{Asked, words};
 use crate::failure::Failure;
@@ -138,6 +138,7 @@ pub(super) fn report(asked: &Asked, outcome: &Outcome) -> Result<Page, Failure> 
     };
     blocks
         .push(plot(&each, "All clients together. A cache that fills or warms shows as a slope.")?);
+    blocks.push(heat(&outcome.heat, "Blocks over time", None)?);
     Ok(Page {
         title: format!("{} on {}", asked.profile.name, asked.spot.target),
         summary: format!(

@@ -64,6 +64,17 @@ macro_rules! on_a_target {
                 .long("What is in it is lost. Without it nothing is written but files made for the run.")
                 .example(concat!("meter ", $name, $with, " --target /dev/sdx --destructive /dev/sdx"))
                 .bad(concat!("meter ", $name, " --destructive"), "--destructive needs a value"),
+            Row::option("metrics", Value::Address, "Serve counts of the run here while it is on: ADDR:PORT")
+                .long(
+                    "OpenMetrics text at http://ADDR:PORT/metrics, each explained in \
+                     docs/reference/metrics.md. Port 0 is any that is free; which one is said on \
+                     stderr. Not of players and agents.",
+                )
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --metrics 127.0.0.1:9101"))
+                .bad(
+                    concat!("meter ", $name, " --metrics here"),
+                    "--metrics: 'here' is not an address such as 127.0.0.1:8080 or [::]:8080",
+                ),
             Row::option("out", Value::Path, "A new directory for the report and all figures")
                 .long("docs/guide/measure-storage.md says what is in it.")
                 .example(concat!("meter ", $name, $with, " --target /mnt/films --out monday"))
@@ -83,6 +94,37 @@ macro_rules! profile {
             .long("`tenuto meter profiles` lists those that come along.")
             .example(concat!("meter ", $name, " --profile ", $named, " --target /mnt/films"))
             .bad(concat!("meter ", $name, " --profile"), "--profile needs a value")
+    };
+}
+
+/// The row of a threshold. `$with`: what else the command needs.
+macro_rules! threshold {
+    ($name:literal, $with:literal) => {
+        Row::option("threshold", Value::Rate, "Tell at once when the mean rate falls below this")
+            .long("Of all together, in the mean of --window; and when it has come back.")
+            .example(concat!("meter ", $name, $with, " --target /mnt/films --threshold 40Mbps"))
+            .bad(
+                concat!("meter ", $name, " --threshold 40MB"),
+                "--threshold: '40MB' is not a bit rate such as 800kbps, 8.5Mbps or 10Gbps",
+            )
+    };
+}
+
+/// The row of its window. `$without`: what it is where it is not given.
+macro_rules! window {
+    ($name:literal, $with:literal, $without:literal) => {
+        Row::option("window", Value::Time, "What --threshold takes the mean of")
+            .long($without)
+            .example(concat!(
+                "meter ",
+                $name,
+                $with,
+                " --target /mnt/films --threshold 9Mbps --window 2s"
+            ))
+            .bad(
+                concat!("meter ", $name, " --window 2"),
+                "--window: '2' is not a time such as 500ms, 2s or 1h",
+            )
     };
 }
 
@@ -211,19 +253,12 @@ itself is counted apart; a run with more than one such frame in a thousand is no
                     "meter run --streams 0",
                     "--streams: '0' is not a whole number from 1 to 100000",
                 ),
-            Row::option("threshold", Value::Rate, "Tell at once when the mean rate falls below this")
-                .long("Of all streams together, in the mean of --window; and when it has come back.")
-                .example("meter run --profile xdcam422 --target /mnt/films --threshold 40Mbps")
-                .bad(
-                    "meter run --threshold 40MB",
-                    "--threshold: '40MB' is not a bit rate such as 800kbps, 8.5Mbps or 10Gbps",
-                ),
-            Row::option("window", Value::Time, "What --threshold takes the mean of")
-                .long("The time that a client's buffer lasts, unless you say otherwise.")
-                .example(
-                    "meter run --profile xdcam422 --target /mnt/films --threshold 9Mbps --window 2s",
-                )
-                .bad("meter run --window 2", "--window: '2' is not a time such as 500ms, 2s or 1h"),
+            threshold!("run", " --profile xdcam422"),
+            window!(
+                "run",
+                " --profile xdcam422",
+                "The time that a client's buffer lasts, unless you say otherwise."
+            ),
             Row::option("duration", Value::Time, "For so long")
                 .default("60s")
                 .long("Longer runs are surer; the report says how sure.")
@@ -291,6 +326,22 @@ files made for it.",
         " --profile ebu3362-edit",
         [
             profile!("transfers", "ebu3362-edit"),
+            threshold!("transfers", " --profile ebu3362-edit"),
+            window!(
+                "transfers",
+                " --profile ebu3362-edit",
+                "A second, unless you say otherwise: transfers have no buffer."
+            ),
+            Row::switch(
+                "replace",
+                "Each transfer is a whole file; one that is written is a new one"
+            )
+            .long(
+                "It is written beside the old one and takes its name when it is closed. In a \
+                     directory, with room for one more file a client.",
+            )
+            .example("meter transfers --profile ebu3362-write --target /mnt/films --replace")
+            .bad("meter transfers --replace=yes", "--replace takes no value"),
             Row::option("clients", Value::Count(1, 1000), "How many work at the same time")
                 .default("1")
                 .example("meter transfers --profile ebu3362-read --target /mnt/films --clients 4")
@@ -380,7 +431,7 @@ pub(super) const RAMP: Command = Command {
     about: "The same transfers with more and more clients, as the EBU's test scripts have it",
     long: "\
 ebu-single-read, -write and -edit: 1 to 10 clients on a single file; ebu-multi-read, -write, -edit and \
--file-write: 4 to 40 clients with a file each; an hour for each number, unless --step says otherwise. \
+-file-write, -file-replace: 4 to 40 clients with a file each; an hour for each number, unless --step says otherwise. \
 The report has rate and latency against the number of clients.",
     inner: &[],
     rows: on_a_target!(

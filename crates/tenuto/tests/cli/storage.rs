@@ -1,7 +1,10 @@
 //! `meter run`, `meter capacity` and `meter profiles`: what they find, leave behind and refuse.
 
-use crate::program::Room;
+use crate::program::{Room, program};
 use meter::log::{read, recount};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
 const SIMULATED: &str = "--profile xdcam422 --target sim:ssd-sata --duration 4s";
 
@@ -69,6 +72,94 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     assert_eq!((&few["streams"], &few["at_limit"]), (&2.into(), &true.into()));
 }
 
+#[test]
+fn transfers_are_told_of_and_watched_while_they_run() {
+    let room = Room::new();
+    let line = "meter transfers --profile ebu3362-read --target sim:ssd-sata --transfers 40";
+    // A SATA disk moves some 4 Gb/s and not 100.
+    let below = room.json(&format!("{line} --threshold 100Gbps --window 100ms --out slow"));
+    let said = &below["threshold"];
+    assert_eq!(said["crossings"][0]["below"], true, "{said}");
+    assert!(
+        room.json(&format!("{line} --threshold 1kbps"))["threshold"]["crossings"]
+            .as_array()
+            .is_some_and(Vec::is_empty)
+    );
+    let page = String::from_utf8(room.read("slow/report.html")).unwrap();
+    assert!(page.contains("Blocks over time") && page.contains("Rate by block size"));
+    room.write(
+        "day.log",
+        "fio version 3 iolog\n1 /a add\n2 /a open\n3 /a read 0 65536\n9 /a write 65536 512\n",
+    );
+    room.write("day.toml", room.ok("meter profile-from day.log --name day"));
+    let drawn = room.json(&line.replace("ebu3362-read", "day.toml"));
+    let sizes: Vec<u64> = drawn["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["block"].as_u64().unwrap())
+        .collect();
+    assert!(sizes.iter().all(|size| [512, 65536].contains(size)), "{drawn}");
+    assert_eq!(drawn["all"]["transfers"], 40);
+    let block = format!("{} --block 4KiB", line.replace("ebu3362-read", "day.toml"));
+    room.fails(&block, 2, "profile day says all sizes itself");
+}
+
+#[test]
+fn whole_files_are_written_anew_and_take_the_place_of_the_old_ones() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    let line = "meter transfers --profile ebu3362-write --block 64KiB --replace --own-files \
+                --clients 2 --transfers 3 --size 24MiB --target";
+    let done = room.json(&format!("{line} films"));
+    assert_eq!(done["all"]["transfers"], 6, "{done}");
+    assert_eq!(done["all"]["bytes"], 6 * (12 << 20), "each writes all of its file");
+    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
+    room.write("one.bin", vec![7; 1 << 20]);
+    room.fails(&format!("{line} one.bin --destructive one.bin"), 2, "only where files are made");
+}
+
+#[test]
+fn counts_can_be_scraped_while_streams_run() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    let line = "meter run --profile audio-16ch --target films --size 4MiB --duration 60s --json \
+                --metrics 127.0.0.1:0";
+    let mut child = program(&room.path("."))
+        .args(line.split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut note = String::new();
+    said.read_line(&mut note).unwrap();
+    let address = note.trim().strip_prefix("note: metrics at http://").expect(&note);
+    let address = address.strip_suffix("/metrics").expect(&note);
+    // The files are filled first: asked until some frame is over.
+    let text = loop {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        if !text.contains("tenuto_meter_frames_total 0") {
+            break text;
+        }
+    };
+    assert!(text.contains("tenuto_meter_clients 1") && text.contains("tenuto_meter_runs_total 1"));
+    let documented = include_str!("../../../../docs/reference/metrics.md");
+    for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = line.split(' ').next().unwrap();
+        assert!(documented.contains(name), "{name} is not in docs/reference/metrics.md");
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let title = "meter run --target http://127.0.0.1:1/a.m3u8 --metrics 127.0.0.1:0";
+    room.fails(title, 2, "--metrics has nothing of players");
+}
+
 /// With two streams at most no rung is at its end; how late this machine is says nothing here.
 #[test]
 fn the_ladder_goes_from_the_meter_alone_to_the_storage() {
@@ -114,6 +205,11 @@ fn a_directory_is_left_as_it_was_and_a_file_is_only_read() {
     assert!(room.read("films/mine.mkv") == vec![7; 3 << 20]);
 }
 
+/// Frames that came: a disk that is busy with others may stand still for longer than the run.
+fn came(report: &serde_json::Value) -> u64 {
+    report["frames"].as_u64().unwrap() - report["never_came"].as_u64().unwrap()
+}
+
 #[test]
 fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_by_name() {
     let room = Room::new();
@@ -123,8 +219,8 @@ fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_by_name() {
     for layout in ["one-file", "shared-file", "file-per-stream", "file-per-frame"] {
         let done = room.run(&format!("{line} --streams 2 --target films --layout {layout}"));
         let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-        let bytes = (&report["bytes_read"], &report["bytes_written"]);
-        assert_eq!(bytes, (&0.into(), &(10 * 1_500_000).into()), "{report}");
+        assert_eq!((&report["frames"], &report["bytes_read"]), (&10.into(), &0.into()), "{report}");
+        assert_eq!(report["bytes_written"], came(&report) * 1_500_000, "{report}");
     }
     room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be written over");
     let other = format!("{line} --target films/mine.mkv --destructive films/other.mkv");
@@ -132,7 +228,8 @@ fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_by_name() {
     assert!(room.read("films/mine.mkv") == vec![7; 16 << 20]);
     let named = format!("{line} --target films/mine.mkv --destructive films/mine.mkv");
     let report: serde_json::Value = serde_json::from_str(&room.run(&named).out).unwrap();
-    assert_eq!(report["bytes_written"], 5 * 1_500_000, "{report}");
+    assert_eq!(report["frames"], 5);
+    assert_eq!(report["bytes_written"], came(&report) * 1_500_000, "{report}");
     assert!(room.read("films/mine.mkv") != vec![7; 16 << 20]);
     let inside: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
     assert_eq!(inside.len(), 1, "{inside:?}");

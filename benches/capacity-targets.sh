@@ -1,0 +1,89 @@
+#!/bin/sh
+# `meter capacity` on three kinds of storage: a directory, the same through FUSE (bindfs), and a file
+# system on a loop device that the kernel slows down. Root, bindfs, e2fsprogs, python3.
+#
+#   benches/capacity-targets.sh TENUTO DIR [OUT] [PROFILE] [SIZE]
+#
+# DIR: on the storage that is measured; what is made in it is gone afterwards, and SIZE (8GiB)
+# and 1 GiB more must be free. OUT: where reports go (./capacity). PROFILE: xdcam422. Each search may take up to 15
+# minutes; on a quiet machine it takes three to eight. The loop device gives 200 MB/s at most: 32 streams
+# of 6.25 MB/s, which is known before (cgroup v1 blkio or v2 io).
+#
+# Prints for each: streams, whether confirmed, how sure, what broke first, runs and how many of them the
+# machine spoilt, seconds.
+set -eu
+
+tenuto=$(realpath "$1")
+dir=$(mktemp -d "$(realpath "$2")/tenuto-capacity-XXXXXX")
+out=${3:-capacity}
+profile=${4:-xdcam422}
+size=${5:-8GiB}
+limit=200000000
+group=tenuto-capacity-$$
+loop=
+
+cleanup() {
+    umount "$dir/fuse" 2>/dev/null || true
+    umount "$dir/slow" 2>/dev/null || true
+    [ -z "$loop" ] || losetup -d "$loop" 2>/dev/null || true
+    rmdir "/sys/fs/cgroup/blkio/$group" "/sys/fs/cgroup/$group" 2>/dev/null || true
+    rm -f "$dir/image"
+    rmdir "$dir/plain" "$dir/fuse" "$dir/slow" "$dir" 2>/dev/null || true
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+mkdir -p "$out" "$dir/plain" "$dir/fuse" "$dir/slow"
+
+# The program runs in the group, so that all it reads is slowed down.
+slowed() {
+    numbers=$(lsblk -ndo MAJ:MIN "$loop" | tr -d ' ')
+    if [ -d /sys/fs/cgroup/blkio ]; then
+        mkdir "/sys/fs/cgroup/blkio/$group"
+        echo "$numbers $limit" >"/sys/fs/cgroup/blkio/$group/blkio.throttle.read_bps_device"
+        procs="/sys/fs/cgroup/blkio/$group/cgroup.procs"
+    else
+        echo +io >/sys/fs/cgroup/cgroup.subtree_control
+        mkdir "/sys/fs/cgroup/$group"
+        echo "$numbers rbps=$limit" >"/sys/fs/cgroup/$group/io.max"
+        procs="/sys/fs/cgroup/$group/cgroup.procs"
+    fi
+    sh -c 'echo $$ >"$0"; exec "$@"' "$procs" "$@"
+}
+
+search() {
+    name=$1
+    target=$2
+    shift 2
+    begun=$(date +%s)
+    "$@" timeout 900 "$tenuto" meter capacity --profile "$profile" --target "$target" --size "$size" \
+        --out "$out/$name" --json >"$out/$name.json" 2>"$out/$name.notes" || true
+    python3 - "$name" "$out/$name.json" "$out/$name.notes" $(($(date +%s) - begun)) <<'EOF'
+import json, sys
+name, said, notes, took = sys.argv[1:]
+try:
+    found = json.load(open(said))
+except ValueError:
+    sys.exit(f"{name}: no answer in {took} s: {open(notes).read().strip()}")
+sure = found["late_share_at_most"]
+held = ("at least " if found["at_limit"] or found["by_meter"] else "") + str(found["streams"])
+print(f"{name}: {held} streams, {'confirmed' if found['confirmed'] else 'not confirmed'}, "
+      f"late at most {'-' if sure is None else f'{sure:.2e}'} of frames; "
+      f"{len(found['runs'])} runs, {found['spoilt']} spoilt, {took} s")
+print(f"    {(found['broke_first'] or {}).get('sentence')}")
+print(f"    {open(notes).read().strip().replace(chr(10), '; ')}")
+EOF
+}
+
+search plain "$dir/plain"
+
+bindfs "$dir/plain" "$dir/fuse"
+search fuse "$dir/fuse"
+umount "$dir/fuse"
+
+# The image is written whole, so that reading it is reading the storage.
+fallocate -l "$(numfmt --from=iec-i --suffix=B "$size" | tr -d B)" "$dir/image"
+truncate -s +1G "$dir/image"
+loop=$(losetup -f --show --direct-io=on "$dir/image")
+mkfs.ext4 -q "$loop"
+mount "$loop" "$dir/slow"
+search slow "$dir/slow" slowed

@@ -1,0 +1,273 @@
+//! What a run comes to while it is on: counts as OpenMetrics text, over HTTP.
+//!
+//! ```text
+//!   streams, transfers ── Record ──▶ Metered ──▶ log
+//!                                       │ counts
+//!   GET /metrics ──▶ Endpoint ───────▶ Live
+//! ```
+//!
+//! Counters go up over all runs of a program (a search makes many); what is of the run that is on is a
+//! gauge. One scrape at a time. It has no TLS and asks for no password: it says nothing but counts, at
+//! the address that the user names. What players of titles see is not in it.
+
+use crate::log::{Keep, Kind, NONE, Record};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The counts.
+#[derive(Debug)]
+pub struct Live {
+    registry: Registry,
+    runs: Counter,
+    clients: Gauge,
+    /// By kind.
+    operations: [Counter; 2],
+    bytes: [Counter; 2],
+    failed: Counter,
+    frames: Counter,
+    late_by_storage: Counter,
+    late_by_meter: Counter,
+    response: Histogram,
+}
+
+type Labels = [(&'static str, &'static str); 1];
+
+impl Default for Live {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("tenuto_meter");
+        let (runs, clients) = (Counter::default(), Gauge::default());
+        registry.register("runs", "Runs that have begun", runs.clone());
+        registry.register("clients", "Streams or clients of the run that is on", clients.clone());
+        let operations = Family::<Labels, Counter>::default();
+        registry.register("operations", "Reads and writes that are over", operations.clone());
+        let bytes = Family::<Labels, Counter>::default();
+        registry.register_with_unit("moved", "Read and written", Unit::Bytes, bytes.clone());
+        let failed = Counter::default();
+        registry.register("failed", "Reads and writes that failed", failed.clone());
+        let frames = Counter::default();
+        registry.register("frames", "Frames known to be late or not", frames.clone());
+        let late = Family::<Labels, Counter>::default();
+        registry.register("late_frames", "Of these, late, by whose fault it is", late.clone());
+        // From half a millisecond to 16 seconds.
+        let response = Histogram::new(exponential_buckets(0.0005, 2.0, 16));
+        registry.register_with_unit(
+            "response",
+            "From when an operation was to be asked for until it was over",
+            Unit::Seconds,
+            response.clone(),
+        );
+        let of = |family: &Family<Labels, Counter>, kind: Kind| {
+            family.get_or_create(&[("kind", kind.word())]).clone()
+        };
+        let by = |whose| late.get_or_create(&[("by", whose)]).clone();
+        Self {
+            runs,
+            clients,
+            operations: [of(&operations, Kind::Read), of(&operations, Kind::Write)],
+            bytes: [of(&bytes, Kind::Read), of(&bytes, Kind::Write)],
+            failed,
+            frames,
+            late_by_storage: by("storage"),
+            late_by_meter: by("meter"),
+            response,
+            registry,
+        }
+    }
+}
+
+impl Live {
+    /// One more run begins, of so many streams or clients.
+    pub fn begin(&self, clients: u32) {
+        self.runs.inc();
+        self.clients.set(clients.into());
+    }
+
+    /// One more operation is over, or never will be.
+    pub fn count(&self, record: &Record) {
+        let kind = usize::from(record.kind == Kind::Write);
+        let came = record.end != NONE && record.errno == 0;
+        self.operations[kind].inc();
+        self.failed.inc_by(u64::from(record.errno != 0));
+        if came {
+            self.bytes[kind].inc_by(record.bytes.into());
+            let response = record.end.saturating_sub(record.intended);
+            self.response.observe(Duration::from_nanos(response).as_secs_f64());
+        }
+        if record.deadline == NONE {
+            return;
+        }
+        self.frames.inc();
+        if record.is_late() {
+            let by =
+                if record.is_late_by_meter() { &self.late_by_meter } else { &self.late_by_storage };
+            by.inc();
+        }
+    }
+
+    /// All of it, as it is now.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// A log whose records are counted, if anybody wants to know.
+pub struct Metered<'a> {
+    /// Where they go.
+    pub log: &'a mut dyn Keep,
+    /// Who counts.
+    pub live: Option<&'a Live>,
+}
+
+impl Keep for Metered<'_> {
+    fn keep(&mut self, record: &Record) {
+        if let Some(live) = self.live {
+            live.count(record);
+        }
+        self.log.keep(record);
+    }
+}
+
+/// Answers until it is dropped.
+#[derive(Debug)]
+pub struct Endpoint {
+    address: SocketAddr,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Endpoint {
+    /// Listens at `listen`; port 0 is any that is free.
+    pub fn open(listen: SocketAddr, live: Arc<Live>) -> io::Result<Self> {
+        let listener = TcpListener::bind(listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&over);
+        let work = move || serve(&listener, &live, &until);
+        let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(work)?;
+        Ok(Self { address, over, thread: Some(thread) })
+    }
+
+    /// Where.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn serve(listener: &TcpListener, live: &Live, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        match listener.accept() {
+            // Whoever is gone before the answer is not to be told.
+            Ok((stream, _)) => drop(answer(stream, live)),
+            Err(_) => std::thread::sleep(NAP),
+        }
+    }
+}
+
+/// One request, then it is closed.
+fn answer(mut stream: TcpStream, live: &Live) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut head = Vec::new();
+    let mut piece = [0; 512];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut piece)?;
+        head.extend_from_slice(&piece[..read]);
+        if read == 0 || head.len() > LONGEST_HEAD {
+            return Ok(());
+        }
+    }
+    let line = String::from_utf8_lossy(&head);
+    let path = line.split(' ').nth(1).unwrap_or_default();
+    let (status, body) = match path.split('?').next() {
+        Some("/metrics") if line.starts_with("GET ") => {
+            ("200 OK", live.text().map_err(io::Error::other)?)
+        }
+        _ => ("404 Not Found", "there is only /metrics\n".to_owned()),
+    };
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Until somebody looks for whoever connects: the scrape is late by this, the run by nothing.
+const NAP: Duration = Duration::from_millis(50);
+
+/// A scraper that is slower holds up the next one.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const LONGEST_HEAD: usize = 8 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scraped(endpoint: &Endpoint, path: &str) -> String {
+        let mut stream = TcpStream::connect(endpoint.address()).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: meter\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_and_can_be_scraped() {
+        let live = Arc::new(Live::default());
+        let endpoint = Endpoint::open("127.0.0.1:0".parse().unwrap(), Arc::clone(&live)).unwrap();
+        live.begin(3);
+        let (mut log, ms) = (Vec::new(), 1_000_000);
+        let good = Record { bytes: 500, end: 40 * ms, deadline: 50 * ms, ..Record::default() };
+        let late = Record { end: 60 * ms, ..good };
+        let by_meter = Record { meter: 20 * ms, kind: Kind::Write, ..late };
+        let failed = Record { errno: 5, ..good };
+        let never = Record { end: NONE, ..good };
+        let transfer = Record { deadline: NONE, ..good };
+        let mut metered = Metered { log: &mut log, live: Some(&live) };
+        for record in [good, late, by_meter, failed, never, transfer] {
+            metered.keep(&record);
+        }
+        assert_eq!(log.len(), 6);
+        let text = scraped(&endpoint, "/metrics");
+        assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
+        for line in [
+            "tenuto_meter_runs_total 1",
+            "tenuto_meter_clients 3",
+            "tenuto_meter_operations_total{kind=\"read\"} 5",
+            "tenuto_meter_operations_total{kind=\"write\"} 1",
+            "tenuto_meter_moved_bytes_total{kind=\"read\"} 1500",
+            "tenuto_meter_moved_bytes_total{kind=\"write\"} 500",
+            "tenuto_meter_failed_total 1",
+            "tenuto_meter_frames_total 5",
+            "tenuto_meter_late_frames_total{by=\"storage\"} 3",
+            "tenuto_meter_late_frames_total{by=\"meter\"} 1",
+            "tenuto_meter_response_seconds_count 4",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+        }
+        assert!(scraped(&endpoint, "/").starts_with("HTTP/1.1 404"));
+    }
+}

@@ -1,0 +1,123 @@
+//! A heat map as SVG text: how often what was seen when.
+
+use super::plot::{FONT, PlotError, SIZE, number};
+use plotters::prelude::*;
+
+/// Squares over time; the scale of heights is logarithmic.
+#[derive(Clone, Debug, Default)]
+pub struct HeatMap {
+    /// Above the plot.
+    pub title: String,
+    /// Below, with its unit.
+    pub x_label: String,
+    /// Beside, with its unit.
+    pub y_label: String,
+    /// What is drawn. Those that reach down to zero begin at the lower edge.
+    pub cells: Vec<Square>,
+    /// Heights that are marked by a line from side to side.
+    pub limit: Option<f64>,
+}
+
+/// One square.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Square {
+    /// From left to right.
+    pub x: (f64, f64),
+    /// From below.
+    pub y: (f64, f64),
+    /// More than zero: how often.
+    pub weight: f64,
+}
+
+impl HeatMap {
+    /// From `<svg` to `</svg>`. The same map always gives the same text.
+    pub fn svg(&self) -> Result<String, PlotError> {
+        let mut text = String::new();
+        let drawn = self.draw(&mut text);
+        match drawn {
+            Ok(()) => Ok(text),
+            Err(reason) => Err(PlotError::new(&self.title, &*reason)),
+        }
+    }
+
+    fn draw(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+        let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
+        area.fill(&WHITE)?;
+        let (right, low, high) = self.extent();
+        let mut chart = ChartBuilder::on(&area)
+            .caption(&self.title, (FONT, 20))
+            .margin(12)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(0.0..right, (low..high).log_scale())?;
+        chart
+            .configure_mesh()
+            .disable_mesh()
+            .x_label_formatter(&number)
+            .y_label_formatter(&number)
+            .x_desc(&self.x_label)
+            .y_desc(&self.y_label)
+            .label_style((FONT, 13))
+            .axis_desc_style((FONT, 14))
+            .draw()?;
+        let most = self.cells.iter().map(|cell| cell.weight).fold(1.0, f64::max);
+        let square = |cell: &Square| {
+            let ends = [(cell.x.0, cell.y.0.max(low)), (cell.x.1, cell.y.1)];
+            Rectangle::new(ends, shade(cell.weight, most).filled())
+        };
+        chart.draw_series(self.cells.iter().map(square))?;
+        if let Some(limit) = self.limit {
+            let line = RED.stroke_width(2);
+            chart.draw_series(DashedLineSeries::new([(0.0, limit), (right, limit)], 8, 5, line))?;
+        }
+        area.present()?;
+        Ok(())
+    }
+
+    /// The right end, and the lowest and the highest value that is shown.
+    fn extent(&self) -> (f64, f64, f64) {
+        let right = self.cells.iter().map(|cell| cell.x.1).fold(1.0, f64::max);
+        let ends = || self.cells.iter().flat_map(|cell| [cell.y.0, cell.y.1]).chain(self.limit);
+        let low = ends().filter(|end| *end > 0.0).fold(f64::INFINITY, f64::min);
+        let high = ends().fold(0.0, f64::max);
+        if low.is_finite() && high > low {
+            (right, low / 1.5, high * 1.2)
+        } else {
+            (right, 1.0, 10.0)
+        }
+    }
+}
+
+/// From pale to dark blue; by the logarithm, so that one among thousands is seen.
+fn shade(weight: f64, most: f64) -> RGBColor {
+    let share = (1.0 + weight).ln() / (1.0 + most).ln();
+    let mix = |pale: f64, dark: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
+        let mixed = (pale + (dark - pale) * share.clamp(0.0, 1.0)).round() as u8;
+        mixed
+    };
+    RGBColor(mix(214.0, 3.0), mix(230.0, 45.0), mix(244.0, 94.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_often_is_dark_and_a_map_of_nothing_is_drawn() {
+        assert_eq!(shade(1000.0, 1000.0), RGBColor(3, 45, 94));
+        assert!(shade(1.0, 1000.0).2 > shade(100.0, 1000.0).2);
+        let cell = |at: f64, weight| Square { x: (at, at + 1.0), y: (0.0, 2.0), weight };
+        let map = HeatMap {
+            title: "Responses".into(),
+            cells: vec![cell(0.0, 1.0), cell(1.0, 50.0)],
+            limit: Some(40.0),
+            ..HeatMap::default()
+        };
+        let svg = map.svg().unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("Responses"), "{svg}");
+        // The paper, and a square for each cell.
+        assert_eq!(svg.matches("<rect").count(), 3, "{svg}");
+        assert!(!svg.contains("NaN") && HeatMap::default().svg().unwrap().contains("</svg>"));
+    }
+}

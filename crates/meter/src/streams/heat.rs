@@ -1,0 +1,112 @@
+//! How often times of each length were seen in each second: a heat map in little memory.
+//!
+//! ```text
+//!   band 0: below 11.6 µs,  then two bands to an octave,  last: 97 s and more
+//! ```
+
+use std::time::Duration;
+
+/// See the head of this file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heat {
+    seconds: Vec<[u32; BANDS]>,
+}
+
+/// So many times between these lengths were seen from second `from` until second `until`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warm {
+    /// Seconds since the start.
+    pub from: usize,
+    /// The first that is no longer meant.
+    pub until: usize,
+    /// This long at least.
+    pub least: Duration,
+    /// Shorter than this.
+    pub below: Duration,
+    /// How often.
+    pub count: u64,
+}
+
+/// Two to an octave, from 8 µs to 137 s.
+const BANDS: usize = 48;
+
+/// Powers of two of nanoseconds below the first band's end.
+const FIRST: u32 = 13;
+
+impl Heat {
+    /// One more, of so many nanoseconds.
+    pub fn count(&mut self, second: u64, nanos: u64) {
+        let second = usize::try_from(second).unwrap_or(usize::MAX);
+        if self.seconds.len() <= second {
+            self.seconds.resize(second + 1, [0; BANDS]);
+        }
+        let seen = &mut self.seconds[second][band(nanos)];
+        *seen = seen.saturating_add(1);
+    }
+
+    /// What was seen, in at most `columns` columns of whole seconds.
+    pub fn warm(&self, columns: usize) -> Vec<Warm> {
+        let wide = self.seconds.len().div_ceil(columns.max(1)).max(1);
+        let mut all = Vec::new();
+        for (column, seconds) in self.seconds.chunks(wide).enumerate() {
+            let from = column * wide;
+            for band in 0..BANDS {
+                let count: u64 = seconds.iter().map(|second| u64::from(second[band])).sum();
+                if count > 0 {
+                    let (least, below) = (begins(band), begins(band + 1));
+                    let until = from + seconds.len();
+                    all.push(Warm { from, until, least, below, count });
+                }
+            }
+        }
+        all
+    }
+}
+
+fn band(nanos: u64) -> usize {
+    let power = nanos.max(1).ilog2();
+    if power < FIRST {
+        return 0;
+    }
+    // Whether it lies in the upper half of its octave, by the bit after the highest.
+    let upper = usize::from(nanos >> (power - 1) & 1 == 1);
+    (usize::try_from(power - FIRST).expect("below 64") * 2 + upper).min(BANDS - 1)
+}
+
+/// Zero for the first, which has all that is shorter.
+fn begins(band: usize) -> Duration {
+    if band == 0 {
+        return Duration::ZERO;
+    }
+    let octave = 1u64 << (FIRST + u32::try_from(band / 2).expect("fewer than 50"));
+    Duration::from_nanos(if band.is_multiple_of(2) { octave } else { octave + octave / 2 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_time_lies_in_its_band() {
+        for nanos in [1, 8_191, 8_192, 12_287, 12_288, 1 << 20, 3 << 19, 40_000_000, 90_000_000_000]
+        {
+            let mut heat = Heat::default();
+            let time = Duration::from_nanos(nanos);
+            heat.count(3, nanos);
+            let warm = heat.warm(100);
+            assert_eq!(warm.len(), 1);
+            let Warm { from, until, least, below, count } = warm[0];
+            assert_eq!((from, until, count), (3, 4, 1));
+            assert!(least <= time && time < below, "{least:?} <= {time:?} < {below:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_run_has_as_many_columns_as_there_is_room_for() {
+        let mut heat = Heat::default();
+        (0..1000).for_each(|second| heat.count(second, 5_000_000));
+        let warm = heat.warm(100);
+        assert_eq!((warm.len(), warm[0].count, warm[99].until), (100, 10, 1000));
+        assert!(Heat::default().warm(10).is_empty());
+    }
+}
