@@ -14,8 +14,8 @@ use super::buffers::{Interest, PieceKey, State};
 use super::sessions::{Next, Orphan, Request};
 use super::streams::{StreamId, key};
 use super::{
-    Action, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, Resource, SessionId, TitleKey,
-    TrackNumber, Want,
+    Action, DiskNumber, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, Resource, SessionId,
+    TitleKey, TrackNumber, Want,
 };
 use scheduler::SEND_WINDOW;
 use units::Moment;
@@ -341,9 +341,17 @@ impl Engine {
         }
     }
 
-    /// Requests that wait for a piece, whoever reads it.
+    /// Whether nothing brings a request what it waits for.
+    pub(super) fn is_stuck(&self, request: RequestId) -> bool {
+        let state = &self.requests[&request];
+        state.next().is_some_and(|next| self.is_lost(state.session, next.track, next.offset))
+    }
+
+    /// Requests that wait for a piece, whoever reads it, from whichever copy.
     pub(super) fn waiting_for(&self, key: PieceKey) -> Vec<RequestId> {
-        let all = (key, RequestId(0))..=(key, RequestId(u64::MAX));
+        let first = PieceKey { disk: DiskNumber(0), ..key };
+        let last = PieceKey { disk: DiskNumber(u16::MAX), ..key };
+        let all = (first, RequestId(0))..=(last, RequestId(u64::MAX));
         self.awaited.range(all).map(|(_, request)| *request).collect()
     }
 }

@@ -165,7 +165,7 @@ impl Engine {
             .map(|(_, stream)| (Arc::clone(&stream.layout), stream.timing, stream.spare))
             .collect();
         for (_, stream) in streams.iter_mut() {
-            stream.layout = Arc::clone(layout);
+            stream.lies_at(Arc::clone(layout));
             stream.be_early(0);
             stream.spare = None;
         }
@@ -196,7 +196,8 @@ impl Engine {
         }
         for ((_, stream), (layout, timing, spare)) in streams.iter_mut().zip(before) {
             stream.slide_back(slots);
-            (stream.layout, stream.spare) = (layout, spare);
+            stream.lies_at(layout);
+            stream.spare = spare;
             stream.be_early(timing.early);
         }
         None

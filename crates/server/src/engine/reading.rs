@@ -305,25 +305,33 @@ impl Engine {
         let waiting = self.waiting_for(buffer.key);
         if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
             let (key, place) = self.place_again(&buffer, &holders, &waiting);
-            let again = self.buffers.start(key, place, true);
-            for request in &waiting {
-                self.buffers.tell(again, Interest::Request(*request));
-            }
-            for who in &buffer.told {
-                self.buffers.tell(again, *who);
-            }
+            // Another viewer may have it, or be about to.
+            let found = self.buffers.find(key, place);
+            let again =
+                found.map_or_else(|| self.buffers.start(key, place, true), |(read, _)| read);
+            let waiting = waiting.into_iter().map(Interest::Request);
+            let told: Vec<Interest> = waiting.chain(buffer.told).collect();
             for (id, piece) in holders {
                 self.streams.get_mut(&id).expect("checked").now_reads(piece, again);
                 self.buffers.pin(again);
             }
-            self.emit_read(now, again);
+            if matches!(found, Some((_, State::Ready))) {
+                self.tell(now, again, &told);
+                return;
+            }
+            told.into_iter().for_each(|who| self.buffers.tell(again, who));
+            if found.is_none() {
+                self.emit_read(now, again);
+            }
             return;
         }
         for (id, piece) in holders {
             self.lose(now, id, piece);
         }
         for request in waiting {
-            self.fail(request, outcome);
+            if self.is_stuck(request) {
+                self.fail(request, outcome);
+            }
         }
     }
 
@@ -374,7 +382,11 @@ impl Engine {
             let next = stream.next_read();
             let mut count = 0;
             while let Some((read, piece)) = stream.last_held() {
-                if piece.due <= keep {
+                // What is read again, from another copy, would not be found there.
+                let again = self.buffers.get(read).is_some_and(|buffer| {
+                    buffer.state == State::Reading && buffer.key.disk != stream.layout.disk
+                });
+                if piece.due <= keep || again {
                     break;
                 }
                 let back = stream.put_back_last().expect("held");

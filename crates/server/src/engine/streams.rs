@@ -217,6 +217,18 @@ impl Stream {
         }
     }
 
+    /// Is read from another copy from now on. Its place in the books must be changed at the same
+    /// time.
+    pub(super) fn lies_at(&mut self, layout: Arc<Layout>) {
+        self.layout = layout;
+        let curve = curve(&self.layout.tracks[usize::from(self.track)]);
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.transfer = curve.transfer(piece.piece);
+            }
+        }
+    }
+
     /// Is read so many slots before it must be, from now on. Its place in the books must be changed
     /// at the same time.
     pub(super) fn be_early(&mut self, slots: u32) {

@@ -170,7 +170,11 @@ impl World<'_> {
         }
         // Without a policy nothing is held for anybody, and without reading there is no time.
         let sound = self.scenario.policy != PolicyKind::None
-            && self.scenario.disks.iter().all(|d| d.failing == 0.0 && d.damaged == 0.0);
+            && self
+                .scenario
+                .disks
+                .iter()
+                .all(|d| d.failing == 0.0 && d.damaged == 0.0 && d.dies_at.is_zero());
         if let Some((seen, counted)) = differ.filter(|_| sound) {
             self.findings.add("the engine counts its glitches right", || {
                 format!("{session:?}: {seen} seen, {counted} counted")
