@@ -234,8 +234,10 @@ impl Engine {
                 self.counters.on_time -= 1;
             }
             Some(Lateness::Late) => {
-                summary.glitches -= 1;
-                self.counters.glitches -= 1;
+                // What a viewer had already passes for late when it is read once more, uncounted.
+                let counted = u64::from(summary.glitches > 0);
+                summary.glitches -= counted;
+                self.counters.glitches -= counted;
             }
             None => {}
         }
