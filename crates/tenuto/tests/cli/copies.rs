@@ -60,8 +60,7 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     room.film("two.mkv");
     room.ok("ingest a.store one.mkv two.mkv --also b.store");
     room.fails("serve a.store --survive-loss", 1, "takes a second store");
-    // A modelled disk need not be measured first.
-    let server = room.serve("b.store --survive-loss --as-disk ssd-nvme");
+    let server = room.serve("b.store --survive-loss");
     let plays = |title: &str| {
         let report = room.json(&format!("play {}/t/{title}/master.m3u8", server.origin));
         assert_eq!(report["complete"], json!(true), "{title}: {}", report["totals"]);
