@@ -5,6 +5,9 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "times and sizes of clips of two seconds")]
 
+mod folder;
+
+use folder::Folder;
 use media::TitleKind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,27 +19,7 @@ use store::{
 };
 use units::ByteCount;
 
-/// A folder of a test's own, gone at its end.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn store(&self) -> Store {
-        let options = FormatOptions { size: Some(ByteCount::mib(64)), ..FormatOptions::default() };
-        Store::format(&self.file("store"), &options).unwrap();
-        Store::open(&self.file("store")).unwrap()
-    }
-
     /// Makes a clip; `arguments` between the test pictures and tone and the file's name.
     fn clip(&self, name: &str, arguments: &str) -> PathBuf {
         let inputs = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=2 \
@@ -56,12 +39,6 @@ impl Folder {
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{name}: {said}");
         file
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

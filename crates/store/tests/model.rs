@@ -2,13 +2,14 @@
 //! ways in which opening, formatting and naming are refused.
 
 mod common;
+mod folder;
 
 use common::titles::{Model, assert_holds, formatted, get, put, small, step};
 use common::{Event, PowerCutDevice};
 use device::MemoryDevice;
 use disk::{Calibration, ReadGuarantee, WriteCost};
+use folder::Folder;
 use media::TitleKind;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{FormatOptions, Store, StoreError, TitleRecord};
@@ -176,24 +177,6 @@ fn an_abandoned_title_writes_nothing_into_the_metadata() {
     for event in device.take_events() {
         let Event::Write(offset, _) = event else { panic!("{event:?}") };
         assert!(data(offset >> 16), "a write at {offset}");
-    }
-}
-
-/// A folder of a test's own, gone at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

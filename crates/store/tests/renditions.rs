@@ -2,22 +2,15 @@
 //!
 //! The clips are made with FFmpeg, which must be installed (it is what ingest needs, too).
 
+mod folder;
+
+use folder::Folder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use store::{FormatOptions, FreePace, IngestOptions, Store, StoreError, TitleRecord, ingest};
-use units::ByteCount;
-
-struct Folder(PathBuf);
+use store::{FreePace, IngestOptions, Store, StoreError, TitleRecord, ingest};
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
     fn clip(&self, name: &str, size: &str, encode: &str) -> PathBuf {
         let file = self.0.join(name);
         let inputs = format!(
@@ -32,18 +25,6 @@ impl Folder {
             .expect("FFmpeg is installed");
         assert!(done.status.success(), "{name}: {}", String::from_utf8_lossy(&done.stderr));
         file
-    }
-
-    fn store(&self) -> Store {
-        let options = FormatOptions { size: Some(ByteCount::mib(64)), ..FormatOptions::default() };
-        Store::format(&self.0.join("store"), &options).unwrap();
-        Store::open(&self.0.join("store")).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
