@@ -30,8 +30,8 @@ pub enum Verdict {
     Opposite,
     /// Neither can be told from these runs.
     NotShown,
-    /// One of the settings was not tried.
-    NotTried,
+    /// One of the settings was not tried, or its runs were too short for the figure.
+    NotMeasured,
 }
 
 /// What is to be said of a claim.
@@ -52,7 +52,7 @@ impl Verdict {
             Self::Yes => "yes",
             Self::Opposite => "the other way round",
             Self::NotShown => "no difference shown",
-            Self::NotTried => "not tried",
+            Self::NotMeasured => "not measured",
         }
     }
 }
@@ -65,11 +65,11 @@ pub fn answers(study: &Study, done: &Done) -> Vec<Answer> {
 fn answer(claim: &'static Claim, done: &Done) -> Answer {
     let place = |name| done.settings.iter().position(|setting| setting.name == name);
     let (Some(from), Some(to)) = (place(claim.from), place(claim.to)) else {
-        return Answer { claim, ratio: None, verdict: Verdict::NotTried };
+        return Answer { claim, ratio: None, verdict: Verdict::NotMeasured };
     };
     let ratio = ratio(done, claim.figure, from, to);
     let verdict = match ratio {
-        None => Verdict::NotTried,
+        None => Verdict::NotMeasured,
         Some(ratio) if ratio.sure < SURE || (ratio.low <= 1.0 && ratio.high >= 1.0) => {
             Verdict::NotShown
         }

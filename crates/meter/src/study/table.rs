@@ -146,7 +146,8 @@ pub const BUFFERING: Study = Study {
     name: "buffering",
     about: "Past the page cache against through it",
     long: "Reads runs in blocks of 64 KiB from one file: past the page cache, and through it, emptied \
-           before each run. With runs much longer than the file, the second is memory's speed.",
+           before each run. How even seconds are takes runs of 5 s or more. With runs much longer than \
+           the file takes, the second is memory's speed.",
     varies: "way of reading",
     claims: &[
         Claim {

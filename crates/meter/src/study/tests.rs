@@ -184,7 +184,7 @@ fn an_answer_takes_six_repetitions_and_one_direction() {
     let mut once = [(100.0, 120.0); 6];
     once[3] = (100.0, 99.0);
     assert_eq!(verdict(&once), Verdict::NotShown);
-    assert_eq!(verdict(&[]), Verdict::NotTried);
+    assert_eq!(verdict(&[]), Verdict::NotMeasured);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use meter::study::{
     Answer, Done, Figure, Ground, Median, Plan, Scale, Study, StudyError, answers, median,
 };
 use serde_json::{Value, json};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use units::ByteCount;
@@ -79,7 +80,12 @@ impl Asked {
 
     fn ground(&self) -> Result<Ground, Failure> {
         let Some(name) = self.target.strip_prefix(SIMULATED) else {
-            let paths = std::iter::once(PathBuf::from(&self.target)).chain(self.second.clone());
+            let target = PathBuf::from(&self.target);
+            let on = |path: &PathBuf| path.metadata().ok().map(|about| about.dev());
+            if self.second.as_ref().is_some_and(|second| on(second) == on(&target)) {
+                out::note("both directories are on one file system: this is one node twice");
+            }
+            let paths = std::iter::once(target).chain(self.second.clone());
             return Ok(Ground::at(paths.collect())?);
         };
         if self.second.is_some() {

@@ -64,7 +64,7 @@ fn sentences(answers: &[Answer]) -> Vec<String> {
     let sentence = |answer: &Answer| {
         let claim = answer.claim;
         let here = match answer.ratio {
-            None => "not tried".to_owned(),
+            None => "it was not tried, or runs were too short to tell".to_owned(),
             Some(ratio) => format!(
                 "{} at '{}' is {} times that at '{}' ({} to {}, {:.0} %)",
                 claim.figure.names().1,
