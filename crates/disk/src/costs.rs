@@ -18,6 +18,22 @@
 //! It never falls and is subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): two
 //! sweeps made into one never take longer. Admission's proof stands on both properties.
 //!
+//! Reads that lie one behind the other and are given to the disk in that order, at once, are one
+//! *visit*: the platter has not gone on without them, because the disk reads ahead while it takes
+//! the next command. Then n is the number of visits, and each read that goes on where the last one
+//! ended costs its transfer and
+//!
+//! ```text
+//!   following = overhead + h'(step back) × (stroke that a read covers)
+//! ```
+//!
+//! where the second part is for the arm's way back over a longer visit: h is concave, so nowhere
+//! steeper than at the shortest movement that is charged.
+//!
+//! Only reads whose transfer is at least what one visit more costs a sweep may be taken for going
+//! on ([`Costs::shortest_following`]): so a sweep that a read is taken out of, in the middle of a
+//! visit, is never dearer for it.
+//!
 //! A disk whose arm was fitted to timed reads is charged as the model that they make
 //! ([`Calibration::model`]). One whose arm was not seen is charged the measured rate of the zone, for each
 //! read alike what the worst placement tried cost beyond transfer, and once a sweep what the longest
@@ -41,6 +57,8 @@ pub struct Costs {
     positioning: Vec<u64>,
     /// For any number of reads but none: not above the first plus so many times the second.
     line: (u64, u64),
+    /// Of a read that goes on where the last one ended, and the shortest transfer of such.
+    following: Option<(u64, u64)>,
     /// Reads in the device at once for which this holds.
     depth: u32,
 }
@@ -67,14 +85,18 @@ impl Costs {
             Kind::Flash(chips) => chips.positioning(reads, depth.max(1)),
         };
         let table = (0..=MOST_IN_A_SWEEP).map(|reads| whole(positioning(reads).ceil()));
-        Self::new(Transfer::Model(model.clone()), table.collect(), depth)
+        let costs = Self::new(Transfer::Model(model.clone()), table.collect(), depth);
+        let Kind::Spinning(platters) = &model.kind else { return costs };
+        let more = costs.positioning.windows(2).map(|n| n[1] - n[0]).skip(1).max().unwrap_or(0);
+        let following = platters.following(largest.0).map(|nanos| (whole(nanos.ceil()), more));
+        Self { following: following.filter(|(nanos, more)| nanos < more), ..costs }
     }
 
     fn new(transfer: Transfer, positioning: Vec<u64>, depth: u32) -> Self {
         let each = positioning.last().copied().unwrap_or(0).div_ceil(MOST_IN_A_SWEEP);
         let beyond = |(reads, nanos): (u64, &u64)| nanos.saturating_sub(reads.saturating_mul(each));
         let once = (0..).zip(&positioning).map(beyond).max().unwrap_or(0);
-        Self { transfer, positioning, line: (once, each), depth }
+        Self { transfer, positioning, line: (once, each), following: None, depth }
     }
 
     /// Of a disk as measured, for reads of at most `largest`. `None` where the record says too
@@ -154,6 +176,21 @@ impl Costs {
     #[inline]
     pub fn batch(&self, reads: u64, transfer: u64) -> u64 {
         self.positioning(reads).saturating_add(transfer)
+    }
+
+    /// Nanoseconds of a sweep of so many reads with so much transfer, of which so many go on where
+    /// the last one ended.
+    #[inline]
+    pub fn sweep(&self, reads: u64, following: u64, transfer: u64) -> u64 {
+        let (each, _) = self.following.unwrap_or_default();
+        let following = if self.following.is_some() { following.min(reads) } else { 0 };
+        self.batch(reads - following, transfer).saturating_add(following.saturating_mul(each))
+    }
+
+    /// The least transfer of two reads, in nanoseconds, of which the second may be taken for going
+    /// on where the first ended; `None` if none may.
+    pub fn shortest_following(&self) -> Option<u64> {
+        self.following.map(|(_, shortest)| shortest)
     }
 
     /// Where a byte lies, as a part of the arm's stroke: 0 first, 1 last. Zero where there is no
@@ -242,6 +279,16 @@ impl Platters {
         let inside = if reads == 1 { 0.0 } else { hull(1.0, 0.5) + hull(n - 1.0, 1.0) };
         n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)
     }
+
+    /// Of a read that goes on where the last one ended, if the disk reads on long enough for that
+    /// while it takes the next command.
+    fn following(&self, size: u64) -> Option<f64> {
+        let reads_on = float(self.read_ahead) * self.quickest_per_byte();
+        let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
+        let way_back = self.seek.steepest_from(step_back) * self.widest(size);
+        (self.read_ahead > 0 && reads_on >= READS_ON * float(self.overhead))
+            .then(|| float(self.overhead) + ROUNDING + way_back)
+    }
 }
 
 impl Chips {
@@ -261,6 +308,10 @@ fn per_byte(rate: BitRate) -> Option<f64> {
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+/// A disk reads on for so many times the overhead of a command, at least, if what comes next is to
+/// go on: so that it is there in time.
+const READS_ON: f64 = 2.0;
 
 /// A head rounds each part of a service up to a nanosecond.
 const ROUNDING: f64 = 4.0;
@@ -347,6 +398,81 @@ mod tests {
             let transfer = places.iter().map(|(place, len)| costs.transfer(*place, *len)).sum();
             let charged = Duration::from_nanos(costs.batch(reads as u64, transfer));
             prop_assert!(took <= charged, "{reads} reads took {took:?}, charged {charged:?}");
+        }
+    }
+
+    #[test]
+    fn taking_a_read_out_of_a_sweep_never_costs() {
+        let mut following = 0;
+        for model in DiskModel::presets() {
+            let costs = Costs::of_model(&model, ByteCount::MIB, 4);
+            let Some(shortest) = costs.shortest_following() else { continue };
+            following += 1;
+            for reads in 1..=600 {
+                for follows in 0..reads {
+                    let sweep = costs.sweep(reads, follows, reads * shortest);
+                    let less = (reads - 1) * shortest;
+                    let of = |follows| costs.sweep(reads - 1, follows, less);
+                    assert!(of(follows.saturating_sub(2)) <= sweep, "{}", model.name());
+                    assert!(of(follows.min(reads - 1)) <= sweep, "{}", model.name());
+                }
+            }
+        }
+        assert!(following > 1, "arms that read ahead");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        /// Visits of several reads, each read at once after the one before, whichever way the arm
+        /// goes; and at the worst rotation.
+        #[test]
+        fn no_sweep_of_visits_takes_longer_than_it_is_charged(
+            model in prop::sample::select(DiskModel::presets()),
+            size in prop::sample::select(SIZES.to_vec()),
+            lengths in prop::collection::vec(1u64..9, 1..30),
+            depth in 1usize..5,
+            clustered in 1u64..64,
+            worst in any::<bool>(),
+            seed in any::<u64>(),
+        ) {
+            let costs = Costs::of_model(&model, ByteCount(size), u32::try_from(depth).unwrap());
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let room = (model.capacity().0 - size * 9) / clustered;
+            let mut place = || (rng.u64(0..clustered) * room + rng.u64(0..=room)) / 4096 * 4096;
+            let (mut head, from) = (model.head(), place());
+            let start = head.serve(Moment(12_345_678), from, size, false).finish;
+            let mut visits: Vec<(u64, u64)> = lengths.iter().map(|reads| (place(), *reads)).collect();
+            visits.sort_unstable();
+            let arm = costs.place(from + size);
+            let near = |visit: &(u64, u64)| (costs.place(visit.0) - arm).abs();
+            if near(visits.last().unwrap()) < near(&visits[0]) {
+                visits.reverse();
+            }
+            let (mut under_way, mut now) = (std::collections::VecDeque::new(), start);
+            let (mut transfer, mut follows) = (0, 0);
+            for (at, reads) in &visits {
+                for read in 0..*reads {
+                    if under_way.len() >= depth {
+                        now = under_way.pop_front().unwrap();
+                    }
+                    let offset = at + read * size;
+                    let service = if worst {
+                        head.serve_turned(now, offset, size, 1.0)
+                    } else {
+                        head.serve(now, offset, size, false)
+                    };
+                    under_way.push_back(service.finish);
+                    let takes = costs.transfer(offset, size);
+                    let long = costs.shortest_following().is_some_and(|least| takes >= least);
+                    follows += u64::from(read > 0 && long);
+                    transfer += takes;
+                }
+            }
+            let took = under_way.back().unwrap().since(start);
+            let reads = lengths.iter().sum();
+            let charged = Duration::from_nanos(costs.sweep(reads, follows, transfer));
+            prop_assert!(took <= charged, "{visits:?} took {took:?}, charged {charged:?}");
         }
     }
 

@@ -135,6 +135,11 @@ impl Platters {
         self.zones.iter().map(|z| z.per_byte).fold(0.0, f64::max)
     }
 
+    /// Nanoseconds a byte, where it takes least.
+    pub(crate) fn quickest_per_byte(&self) -> f64 {
+        self.zones.iter().map(|z| z.per_byte).fold(f64::INFINITY, f64::min)
+    }
+
     /// Nanoseconds a byte, over the whole disk.
     pub(crate) fn mean_per_byte(&self) -> f64 {
         self.sustained_total / float(self.capacity)

@@ -41,6 +41,15 @@ impl SeekCurve {
         self.root_then_line(x.clamp(0.0, 1.0), self.tangent)
     }
 
+    /// The most nanoseconds for a stroke by which the bound rises from `x` on.
+    pub(crate) fn steepest_from(&self, x: f64) -> f64 {
+        let at_tangent = x.clamp(f64::MIN_POSITIVE, self.tangent.max(f64::MIN_POSITIVE));
+        let line =
+            (self.full - self.bound(self.tangent)) / (1.0 - self.tangent).max(f64::MIN_POSITIVE);
+        let root = self.root / (2.0 * at_tangent.sqrt());
+        if self.tangent < 1.0 { root.max(line) } else { root }
+    }
+
     fn root_then_line(&self, x: f64, knee: f64) -> f64 {
         let at = |x: f64| self.shortest + self.root * x.sqrt();
         if x <= knee {

@@ -43,6 +43,7 @@ impl DiskBooks {
     /// Books an unread piece.
     pub fn book(&mut self, piece: PieceDue) {
         self.ledger.add(piece.due, unread(piece));
+        self.follow(piece);
         self.planned.add(piece.due, planned(piece));
         self.unread += u64::from(piece.len);
         self.ledger.add(piece.release, freed(piece.len));
@@ -51,6 +52,7 @@ impl DiskBooks {
     /// Takes an unread piece off.
     pub fn unbook(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.due, unread(piece));
+        self.unfollow(piece);
         self.planned.sub(piece.due, planned(piece));
         self.unread -= u64::from(piece.len);
         self.ledger.sub(piece.release, freed(piece.len));
@@ -59,6 +61,7 @@ impl DiskBooks {
     /// The piece is being read, or was found in memory: it now holds a buffer.
     pub fn take_up(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.due, unread(piece));
+        self.unfollow(piece);
         self.unread -= u64::from(piece.len);
         self.held += u64::from(piece.len);
     }
@@ -66,8 +69,22 @@ impl DiskBooks {
     /// The reverse of [`DiskBooks::take_up`]: the buffer may go, the piece is to be read again.
     pub fn put_back(&mut self, piece: PieceDue) {
         self.ledger.add(piece.due, unread(piece));
+        self.follow(piece);
         self.unread += u64::from(piece.len);
         self.held -= u64::from(piece.len);
+    }
+
+    // The piece that goes on where this one ends is unread, too: pieces are taken up in order.
+    fn follow(&mut self, piece: PieceDue) {
+        if let Some((due, follows)) = piece.follower() {
+            self.ledger.add(due, Load { follows, ..Load::default() });
+        }
+    }
+
+    fn unfollow(&mut self, piece: PieceDue) {
+        if let Some((due, follows)) = piece.follower() {
+            self.ledger.sub(due, Load { follows, ..Load::default() });
+        }
     }
 
     /// The stream no longer needs the buffer of a piece that was taken up.
@@ -256,8 +273,10 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             let due: Vec<u32> = (0..random.u32(1..40)).map(|i| i * 700).collect();
             let transfer: Vec<u32> = due.iter().map(|_| random.u32(..100)).collect();
+            let followed: Vec<bool> = due.iter().map(|_| random.bool()).collect();
             let bytes = 10 * due.len() as u64 - 3;
-            let curve = Curve { due: &due, piece: 10, bytes, transfer: &transfer };
+            let curve =
+                Curve { due: &due, piece: 10, bytes, transfer: &transfer, followed: &followed };
             let timing = Timing {
                 origin: Moment::from_millis(random.u64(0..5000)),
                 startup: Duration::from_secs(2),
@@ -305,6 +324,7 @@ mod tests {
             release: SlotIndex(due),
             len,
             transfer: 0,
+            followed_after: None,
         };
         let verdict = |pieces: &[(u64, u32)], per_slot| {
             let mut demand = Demand::default();

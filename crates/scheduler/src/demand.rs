@@ -14,6 +14,7 @@
 
 use crate::books::DiskBooks;
 use crate::ledger::Load;
+use crate::visits::Follows;
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 use units::{Moment, SlotIndex};
@@ -30,6 +31,10 @@ pub struct Curve<'a> {
     /// Per piece, nanoseconds that its disk transfers ([`disk::Costs::transfer`]); empty where disk
     /// time is not counted.
     pub transfer: &'a [u32],
+    /// Per piece, whether the next one goes on where it ends, and both are long enough for their
+    /// disk to take them for one visit ([`disk::Costs::shortest_following`]). Where the list is
+    /// too short, it does not.
+    pub followed: &'a [bool],
 }
 
 impl Curve<'_> {
@@ -50,6 +55,12 @@ impl Curve<'_> {
     pub fn transfer(&self, piece: u32) -> u32 {
         let i = usize::try_from(piece).unwrap_or(usize::MAX);
         self.transfer.get(i).or(self.transfer.last()).copied().unwrap_or(0)
+    }
+
+    /// Whether the next piece goes on where `piece` ends.
+    pub fn is_followed(&self, piece: u32) -> bool {
+        let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        self.followed.get(i).copied().unwrap_or(false) && piece.saturating_add(1) < self.pieces()
     }
 
     /// Whether the track has no bytes.
@@ -118,6 +129,12 @@ impl Timing {
         Self { early: 0, ..self.kept() }.due_slot(curve.due(next)) + HOLD_SLOTS
     }
 
+    /// How many slots after `piece` the next one is due, if that goes on where it ends.
+    pub fn followed_after(&self, curve: &Curve<'_>, piece: u32) -> Option<u8> {
+        let due = |piece| self.due_slot(curve.due(piece));
+        gap(curve, piece, due(piece), due(piece.saturating_add(1)))
+    }
+
     // The same play-out if it starts as early as it may.
     fn kept(&self) -> Self {
         Self { from_ms: self.kept_from_ms.min(self.from_ms), ..*self }
@@ -151,8 +168,10 @@ impl Timing {
             let len = u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece);
             left -= u64::from(len);
             let transfer = one_transfer.unwrap_or_else(|| curve.transfer(piece));
-            let due = SlotIndex(due.0.saturating_sub(early));
-            PieceDue { piece, due, release: next + HOLD_SLOTS, len, transfer }
+            let early = |slot: SlotIndex| SlotIndex(slot.0.saturating_sub(early));
+            let followed_after = gap(&curve, piece, early(due), early(next_due));
+            let (due, release) = (early(due), next + HOLD_SLOTS);
+            PieceDue { piece, due, release, len, transfer, followed_after }
         })
     }
 
@@ -174,6 +193,22 @@ pub struct PieceDue {
     pub len: u32,
     /// Nanoseconds that its disk transfers for it, where that is counted.
     pub transfer: u32,
+    /// Slots until the next piece is due, if it goes on where this one ends.
+    pub followed_after: Option<u8>,
+}
+
+impl PieceDue {
+    /// Where the piece that goes on where this one ends is counted, and as what.
+    #[inline]
+    pub(crate) fn follower(&self) -> Option<(SlotIndex, Follows)> {
+        self.followed_after.map(|slots| (self.due + u64::from(slots), Follows::one(slots)))
+    }
+}
+
+// Slots from a piece to the one that goes on where it ends, if that is not too far off to matter.
+fn gap(curve: &Curve<'_>, piece: u32, due: SlotIndex, next_due: SlotIndex) -> Option<u8> {
+    let followed = curve.is_followed(piece);
+    followed.then(|| u8::try_from(next_due.0.saturating_sub(due.0)).ok()).flatten()
 }
 
 // Finds the slots of a never decreasing sequence of due times by walking forward. The same numbers
@@ -339,6 +374,9 @@ impl Demand {
         due.bytes += len;
         due.transfer += transfer;
         self.at(piece.release).freed += len;
+        if let Some((slot, follows)) = piece.follower() {
+            self.at(slot).follows += follows;
+        }
         self.reads += 1;
         self.bytes += len;
     }
@@ -447,7 +485,7 @@ mod tests {
     #[test]
     fn pieces_are_due_a_slot_before_they_are_played_and_never_before_the_first() {
         let due = [0, 0, 4000, 4200, 8000];
-        let curve = Curve { due: &due, piece: 100, bytes: 450, transfer: &[] };
+        let curve = Curve { due: &due, piece: 100, bytes: 450, transfer: &[], followed: &[] };
         let table: Vec<_> = timing(10_250, 0)
             .pieces(curve, 0)
             .map(|p| (p.piece, p.due.0, p.release.0, p.len))
@@ -477,8 +515,14 @@ mod tests {
                     ms
                 })
                 .collect();
-            let curve =
-                Curve { due: &due, piece: 64, bytes: 64 * due.len() as u64 - 7, transfer: &[] };
+            let followed: Vec<bool> = due.iter().map(|_| random.bool()).collect();
+            let curve = Curve {
+                due: &due,
+                piece: 64,
+                bytes: 64 * due.len() as u64 - 7,
+                transfer: &[],
+                followed: &followed,
+            };
             let from_ms = random.u32(0..20_000);
             let timing = Timing {
                 kept_from_ms: random.u32(0..=from_ms),
@@ -487,6 +531,8 @@ mod tests {
             };
             let first = random.u32(0..curve.pieces());
             for piece in timing.pieces(curve, first) {
+                let followed_after = timing.followed_after(&curve, piece.piece);
+                assert_eq!(piece.followed_after, followed_after, "seed {seed}");
                 assert_eq!(piece.due, timing.due_slot(curve.due(piece.piece)), "seed {seed}");
                 assert_eq!(piece.release, timing.release_slot(&curve, piece.piece), "seed {seed}");
                 assert!(
@@ -504,7 +550,7 @@ mod tests {
     #[test]
     fn where_the_start_is_not_known_pieces_come_early_and_stay_late() {
         let due = [0, 4000, 8000, 12_000];
-        let curve = Curve { due: &due, piece: 100, bytes: 400, transfer: &[] };
+        let curve = Curve { due: &due, piece: 100, bytes: 400, transfer: &[], followed: &[] };
         let slots = |from_ms, kept_from_ms| -> Vec<_> {
             let timing = Timing { kept_from_ms, ..timing(0, from_ms) };
             timing.pieces(curve, 0).map(|p| (p.due.0, p.release.0)).collect()
@@ -517,7 +563,7 @@ mod tests {
     #[test]
     fn playing_from_the_middle_starts_with_the_segment_that_holds_it() {
         let due = [0, 0, 4000, 4000, 8000];
-        let curve = Curve { due: &due, piece: 100, bytes: 500, transfer: &[] };
+        let curve = Curve { due: &due, piece: 100, bytes: 500, transfer: &[], followed: &[] };
         let first: Vec<u32> =
             [0, 3999, 4000, 7999, 8000, 99_999].map(|ms| curve.first_needed(ms)).into();
         assert_eq!(first, [0, 0, 1, 1, 3, 3]);
@@ -525,12 +571,15 @@ mod tests {
 
     #[test]
     fn absurd_tracks_give_defined_answers() {
-        let empty = Curve { due: &[], piece: 100, bytes: 0, transfer: &[] };
+        let empty = Curve { due: &[], piece: 100, bytes: 0, transfer: &[], followed: &[] };
         assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
-        let no_times = Curve { due: &[], piece: 100, bytes: 250, transfer: &[] };
+        let no_times = Curve { due: &[], piece: 100, bytes: 250, transfer: &[], followed: &[] };
         assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
-        assert!(!Curve { due: &[5, 4], piece: 100, bytes: 200, transfer: &[] }.is_sound());
-        assert!(!Curve { due: &[], piece: 0, bytes: 200, transfer: &[] }.is_sound());
+        assert!(
+            !Curve { due: &[5, 4], piece: 100, bytes: 200, transfer: &[], followed: &[] }
+                .is_sound()
+        );
+        assert!(!Curve { due: &[], piece: 0, bytes: 200, transfer: &[], followed: &[] }.is_sound());
         let far = timing(0, 0).due_slot(u32::MAX);
         assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");
     }

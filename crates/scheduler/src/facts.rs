@@ -70,6 +70,12 @@ impl Facts {
         self.stretch(costs.batch(reads, transfer))
     }
 
+    /// The same where so many of the reads go on where another ends; see [`Costs::sweep`].
+    #[inline]
+    pub fn charge_visits(&self, costs: &Costs, reads: u64, follows: u64, transfer: u64) -> u64 {
+        self.stretch(costs.sweep(reads, follows, transfer))
+    }
+
     /// A time as long as the disk is behind.
     #[inline]
     pub(crate) fn stretch(&self, nanos: u64) -> u64 {

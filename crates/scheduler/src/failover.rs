@@ -229,7 +229,7 @@ mod tests {
     fn pieces(due: &[u64]) -> impl Iterator<Item = PieceDue> {
         due.iter().map(|due| {
             let due = SlotIndex(*due);
-            PieceDue { piece: 0, due, release: due, len: 1, transfer: 0 }
+            PieceDue { piece: 0, due, release: due, len: 1, transfer: 0, followed_after: None }
         })
     }
 

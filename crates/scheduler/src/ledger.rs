@@ -1,10 +1,11 @@
 //! A sum per slot: what is booked, exactly. What is added is later taken off with the very same
 //! numbers, so that an empty house has empty books.
 
+use crate::visits::Follows;
 use std::ops::{AddAssign, SubAssign};
 use units::SlotIndex;
 
-/// What one slot carries on one disk. Half a cache line: a decision walks thousands of them.
+/// What one slot carries on one disk. A cache line: a decision walks thousands of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Bytes of the reads that must be complete by the end of the slot and have not been issued.
@@ -16,6 +17,8 @@ pub struct Load {
     pub freed: u64,
     /// How many those reads are.
     pub reads: u32,
+    /// How many of them go on where another ends.
+    pub follows: Follows,
 }
 
 /// What was booked for one slot, issued or not: the streams' demand as it was decided on, for the
@@ -72,6 +75,7 @@ impl AddAssign for Load {
         self.freed += other.freed;
         // Streams times pieces of one slot, both bounded far below.
         self.reads += other.reads;
+        self.follows += other.follows;
     }
 }
 
@@ -82,6 +86,7 @@ impl SubAssign for Load {
         self.transfer = take(self.transfer, other.transfer);
         self.freed = take(self.freed, other.freed);
         self.reads = count(self.reads, other.reads);
+        self.follows -= other.follows;
     }
 }
 

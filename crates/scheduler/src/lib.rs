@@ -33,6 +33,7 @@ mod plan;
 mod rates;
 mod rehearsal;
 mod view;
+mod visits;
 mod windows;
 
 pub use admission::{PolicyKind, Resource, Shortage, Slack, Supply, Verdict};
@@ -50,4 +51,5 @@ pub use plan::{Batch, EdfQueue, Sweep};
 pub use rates::Rates;
 pub use rehearsal::{Rehearsal, Rehearsed};
 pub use view::{BadView, Groups, View};
+pub use visits::Follows;
 pub use windows::{Next, Plan};

@@ -276,7 +276,13 @@ mod tests {
     }
 
     fn held(policy: PolicyKind, min_read: u32, memory: u64, due: &[u32]) -> Rehearsed {
-        let curve = Curve { due, piece: 1 << 20, bytes: MIB * due.len() as u64, transfer: &[] };
+        let curve = Curve {
+            due,
+            piece: 1 << 20,
+            bytes: MIB * due.len() as u64,
+            transfer: &[],
+            followed: &[],
+        };
         Rehearsal {
             policy,
             min_read,
@@ -338,8 +344,13 @@ mod tests {
             .map(|i| [u32::try_from(costs.transfer(model.capacity().0 / 11 * i, MIB)).unwrap()])
             .collect();
         let due = flat(2000);
-        let curve =
-            Curve { due: &due, piece: 1 << 20, bytes: MIB * due.len() as u64, transfer: &[] };
+        let curve = Curve {
+            due: &due,
+            piece: 1 << 20,
+            bytes: MIB * due.len() as u64,
+            transfer: &[],
+            followed: &[],
+        };
         let by = |policy, memory| {
             Rehearsal {
                 policy,

@@ -82,7 +82,7 @@ impl View {
         let shown = self.shown(groups)?;
         let timing = Timing { from_ms: 0, kept_from_ms: 0, ..*timing };
         let bytes = groups.at_byte.last().copied().unwrap_or(0);
-        let curve = Curve { due: &[], piece: groups.piece, bytes, transfer: &[] };
+        let curve = Curve { due: &[], piece: groups.piece, bytes, transfer: &[], followed: &[] };
         let touched = |number: u64| groups.pieces_of(shown.group(number));
         // Where the search for the last group that touches a piece goes on, and when it ends.
         let (mut until, mut until_ms) = (0, 0.0);
@@ -105,7 +105,8 @@ impl View {
                 }
                 let end = timing.due_slot(whole_ms(until_ms / self.speed)) + HOLD_SLOTS;
                 let (len, transfer) = (curve.len(piece), transfer(piece));
-                pieces.push(PieceDue { piece, due, release: end.max(due), len, transfer });
+                let release = end.max(due);
+                pieces.push(PieceDue { piece, due, release, len, transfer, followed_after: None });
             }
             done = Some((first, last));
         }

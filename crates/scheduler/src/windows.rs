@@ -13,7 +13,8 @@
 //! its buffers are free, takes at most `W(i)`, and is done by `d(i)`, the end of its first due
 //! slot. The run begins with window `i` no later than `s(i)` (by induction; the first begins when
 //! the device is free, which the plan knew an upper bound of). It reads either that window alone,
-//! or several whole ones if they fit into what is free and are done by `d(i)`:
+//! or several whole ones if they fit into what is free and are done by `d(i)`, less the slack that
+//! the plan leaves everywhere (so the run leaves it everywhere, too):
 //!
 //! - joined, they are done at most `W(i ∪ … ∪ j) ≤ W(i) + … + W(j)` later
 //!   ([`disk::Costs`] is subadditive), so window `j + 1` begins no later than `s(j + 1)`;
@@ -21,13 +22,21 @@
 //! - buffers: what is held after window `i` at a given moment is the same however early it was
 //!   read, so a window that the plan could begin at `s(i)` can begin then in the run, or sooner.
 //!
+//! `W` counts visits: reads of one stream that lie one behind the other are given to the disk in that
+//! order, at once, and are charged one positioning (`visits`). That keeps all of this. Joined
+//! windows have no more visits than they had apart. A visit is cut where a plan is, and there both
+//! parts were charged. What is counted is what is unread: of a visit that is broken off, the rest is
+//! charged anew in the plan for which it was.
+//!
 //! A window cut in two could cost a sweep more than the plan knew of; so none ever is. A stream
-//! that leaves, or a piece found in memory, only makes windows cheaper (`W` never falls with reads
-//! or transfer). Whoever comes in makes a new plan, from what is unread then: a new proof.
+//! that leaves, or a piece found in memory, only makes windows cheaper: `W` never falls with reads,
+//! visits or transfer, and a read whose absence makes two visits of one has a transfer that is at least
+//! what a visit costs ([`disk::Costs::shortest_following`]). Whoever comes in makes a new plan, from
+//! what is unread then: a new proof.
 
 use crate::admission::Supply;
 use crate::books::DiskBooks;
-use crate::ledger::Load;
+use crate::visits::Swept;
 use units::{Moment, SlotIndex};
 
 /// The windows of one disk. Each slot that is in none is a window by itself.
@@ -35,6 +44,8 @@ use units::{Moment, SlotIndex};
 pub struct Plan {
     // First and last slot of each window that has more than one; all others are one slot.
     windows: Vec<(SlotIndex, SlotIndex)>,
+    // Nanoseconds that every window is done before its deadline.
+    slack: u64,
     // Whether a window is begun though it could end too late: see `Plan::trust`.
     trusted: bool,
 }
@@ -61,13 +72,18 @@ impl Plan {
     /// No windows.
     pub fn clear(&mut self) {
         self.windows.clear();
-        self.trusted = false;
+        (self.slack, self.trusted) = (0, false);
+    }
+
+    /// Every window is done so many nanoseconds before its deadline, and stays so in the run.
+    pub(crate) fn promise(&mut self, slack: u64) {
+        self.slack = slack;
     }
 
     /// From now on windows are begun as planned, though the worst that their sweeps can take may be
     /// too late. For plans that were made by chance.
     pub(crate) fn trust(&mut self) {
-        self.trusted = true;
+        (self.slack, self.trusted) = (0, true);
     }
 
     /// One more window of several slots. They come in order.
@@ -103,7 +119,7 @@ impl Plan {
         let Some(first) = first_unread(books, books.current()) else { return Next::Nothing };
         let deadline = (first + 1).start(supply.slot);
         let mut through = self.end_of(first);
-        let mut taken = due(books, first, through);
+        let mut taken = due(books, first, first, through);
         if taken.bytes > room {
             let missing = taken.bytes - room;
             return match freed_by(books, missing, first) {
@@ -115,14 +131,12 @@ impl Plan {
         if !self.trusted && !on_time(taken, supply, deadline) {
             return Next::Batch { through: first };
         }
+        // Working ahead leaves as much to spare as was promised.
+        let deadline = Moment(deadline.0.saturating_sub(self.slack));
         while let Some(next) = first_unread(books, through.next()) {
             let end = self.end_of(next);
-            let mut with = due(books, next, end);
-            with += taken;
-            if u64::from(with.reads) > MOST_READS
-                || with.bytes > room
-                || !on_time(with, supply, deadline)
-            {
+            let with = taken.and(due(books, first, next, end));
+            if with.reads > MOST_READS || with.bytes > room || !on_time(with, supply, deadline) {
                 break;
             }
             (taken, through) = (with, end);
@@ -131,10 +145,10 @@ impl Plan {
     }
 }
 
-fn on_time(sweep: Load, supply: &Supply<'_>, deadline: Moment) -> bool {
+fn on_time(sweep: Swept, supply: &Supply<'_>, deadline: Moment) -> bool {
     let Some(costs) = &supply.facts.costs else { return false };
-    supply.free_at.0.saturating_add(costs.batch(u64::from(sweep.reads), sweep.transfer))
-        <= deadline.0
+    let takes = costs.sweep(sweep.reads, sweep.follows, sweep.transfer);
+    supply.free_at.0.saturating_add(takes) <= deadline.0
 }
 
 fn first_unread(books: &DiskBooks, from: SlotIndex) -> Option<SlotIndex> {
@@ -144,15 +158,16 @@ fn first_unread(books: &DiskBooks, from: SlotIndex) -> Option<SlotIndex> {
     Some(from + at as u64)
 }
 
-// All that is unread and due in these slots.
-fn due(books: &DiskBooks, first: SlotIndex, last: SlotIndex) -> Load {
+// All that is unread and due from `from` to `last`, in a sweep of what is due from `first` on.
+fn due(books: &DiskBooks, first: SlotIndex, from: SlotIndex, last: SlotIndex) -> Swept {
     let ahead = |slot: SlotIndex| {
         let ahead = usize::try_from(slot.0.saturating_sub(books.current().0));
         ahead.unwrap_or(usize::MAX).min(books.ahead_of_now().len())
     };
-    let mut sum = Load::default();
-    for load in &books.ahead_of_now()[ahead(first)..ahead(last.next())] {
-        sum += *load;
+    let (from, until) = (ahead(from), ahead(last.next()));
+    let mut sum = Swept::default();
+    for (load, slot) in books.ahead_of_now()[from..until].iter().zip(from..) {
+        sum = sum.and(Swept::of(*load, slot - ahead(first)));
     }
     sum
 }

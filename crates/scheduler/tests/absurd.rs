@@ -84,7 +84,7 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
             slot: SLOT,
             early: 0,
         };
-        let curve = Curve { due, piece, bytes, transfer: &[u32::MAX] };
+        let curve = Curve { due, piece, bytes, transfer: &[u32::MAX], followed: &[true] };
         timing.pieces(curve, 0).collect()
     };
     vec![

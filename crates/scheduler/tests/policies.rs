@@ -43,6 +43,7 @@ fn admitted(policy: PolicyKind, facts: &Facts) -> u64 {
             release: SlotIndex(u64::from(piece) + 2),
             len: u32::try_from(READ).unwrap(),
             transfer: u32::try_from(transfer).unwrap(),
+            followed_after: None,
         }));
         if !policy.policy().verdict(&books, &supply, &demand, &mut Plan::default()).is_admit() {
             return stream;

@@ -54,7 +54,7 @@ pub(crate) fn layouts(
             bytes: track.data_len,
             piece: *piece,
             runs: runs.clone(),
-            transfer: OnceLock::new(),
+            times: OnceLock::new(),
             stored: Vec::new(),
             due: due.clone(),
         });

@@ -140,7 +140,7 @@ fn at_speed(layout: &Layout, wanted: &Wanted) -> Layout {
         runs: track.runs.clone(),
         due: track.due.iter().map(|due| wanted.due(*due)).collect(),
         stored: track.stored.clone(),
-        transfer: OnceLock::new(),
+        times: OnceLock::new(),
     });
     Layout {
         title: layout.title,
@@ -163,7 +163,7 @@ fn elsewhere(track: &TrackLayout, stored: &TrackLayout) -> TrackLayout {
         runs: stored.runs.clone(),
         due: track.due.clone(),
         stored: track.stored.clone(),
-        transfer: OnceLock::new(),
+        times: OnceLock::new(),
     }
 }
 
@@ -198,7 +198,7 @@ fn part_of(
         runs: whole.runs.clone(),
         due,
         stored,
-        transfer: OnceLock::new(),
+        times: OnceLock::new(),
     };
     (track, spans)
 }

@@ -183,7 +183,7 @@ fn copy_of(
             runs: places.take(bytes, track.piece.into(), chance),
             due: track.due.clone(),
             stored: track.stored.clone(),
-            transfer: OnceLock::new(),
+            times: OnceLock::new(),
         }
     });
     let disk = DiskNumber(u16::try_from(disk).expect("few disks"));
@@ -230,7 +230,7 @@ fn make_one(
                 runs: places.take(align_up(sum.total(), BLOCK).max(all), size, chance),
                 due: sum.due(size, steps, step),
                 stored,
-                transfer: OnceLock::new(),
+                times: OnceLock::new(),
             }
         })
         .collect();

@@ -41,7 +41,8 @@ impl House {
         demand.begin(SlotIndex(at));
         for (due, piece) in title {
             let bytes = due.len() as u64 * u64::from(*piece);
-            let curve = Curve { due, piece: *piece, bytes, transfer: &self.transfer };
+            let curve =
+                Curve { due, piece: *piece, bytes, transfer: &self.transfer, followed: &[] };
             let pieces: Vec<PieceDue> = timing(at).pieces(curve, 0).collect();
             demand.add_track(pieces.into_iter());
         }

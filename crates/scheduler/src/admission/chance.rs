@@ -30,8 +30,12 @@ impl Waits {
     /// Nanoseconds of a sweep in which the reads wait for so long in all, and not for a revolution
     /// each.
     pub(super) fn sweep(self, costs: &Costs, reads: u64, transfer: u64, waiting: u64) -> u64 {
-        let sure = costs.batch(reads, transfer);
-        let turning = self.whole(float(reads));
+        self.of_sweep(costs.batch(reads, transfer), reads, waiting)
+    }
+
+    /// The same, of a sweep of so many visits that surely takes no longer than `sure`.
+    pub(super) fn of_sweep(self, sure: u64, visits: u64, waiting: u64) -> u64 {
+        let turning = self.whole(float(visits));
         sure.saturating_sub(turning).saturating_add(waiting.min(turning)).min(sure)
     }
 

@@ -14,6 +14,7 @@ use super::Policy;
 use super::time_domain::TimeDomain;
 use super::walk::{ByWindow, Charge, Windowed};
 use crate::facts::Facts;
+use crate::visits::Swept;
 
 pub(super) struct Rates;
 
@@ -29,7 +30,7 @@ struct Terms<'a>(&'a Facts, &'a crate::rates::Rates);
 
 impl Charge for Terms<'_> {
     #[inline]
-    fn takes(&self, _: u64, reads: u64, _: u64, bytes: u64) -> u64 {
-        self.0.stretch(self.1.nanos(reads, bytes))
+    fn takes(&self, _: u64, swept: Swept) -> u64 {
+        self.0.stretch(self.1.nanos(swept.reads, swept.bytes))
     }
 }

@@ -142,6 +142,7 @@ fn house(random: &mut fastrand::Rng, uniform: bool) -> House {
                     release: SlotIndex(due + hold),
                     len,
                     transfer: 0,
+                    followed_after: None,
                 }
             })
             .collect::<Vec<_>>()
@@ -210,7 +211,14 @@ fn the_maxima_are_safe_and_accept_less() {
 }
 
 fn piece(due: u64, len: u32) -> PieceDue {
-    PieceDue { piece: 0, due: SlotIndex(due), release: SlotIndex(due + 1), len, transfer: 0 }
+    PieceDue {
+        piece: 0,
+        due: SlotIndex(due),
+        release: SlotIndex(due + 1),
+        len,
+        transfer: 0,
+        followed_after: None,
+    }
 }
 
 fn alone(pieces: &[PieceDue], supply: Given) -> House {
@@ -272,6 +280,7 @@ fn best_effort_gets_only_reads_that_nobody_will_miss() {
                 release: SlotIndex(1),
                 len: 0,
                 transfer: 0,
+                followed_after: None,
             });
         }
         assert!(run_meets_deadlines(&house, &mut random), "seed {seed}: {spare} {house:#?}");

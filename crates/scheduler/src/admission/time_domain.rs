@@ -2,8 +2,11 @@
 //! `walk`), each charged the most that its sweep can take.
 //!
 //! ```text
-//!   a window takes   Σ transfer + positioning(reads)            (disk::Costs)
+//!   a window takes   Σ transfer + positioning(visits) + following reads     (disk::Costs)
 //! ```
+//!
+//! A visit is what a stream reads in one go: reads that lie one behind the other wait for the arm
+//! and the platter once.
 //!
 //! Counting time where vbrSim counts reads charges a read with its own length and its own zone, and
 //! a sweep of many with less of the arm than many single ones. An own development, after vbrSim.
@@ -14,6 +17,7 @@ use super::Policy;
 use super::service_curve::ServiceCurve;
 use super::walk::{Charge, Windowed};
 use crate::facts::Facts;
+use crate::visits::Swept;
 use disk::Costs;
 
 pub(super) struct TimeDomain;
@@ -30,8 +34,8 @@ struct AtMost<'a>(&'a Facts, &'a Costs);
 
 impl Charge for AtMost<'_> {
     #[inline(always)]
-    fn takes(&self, _: u64, reads: u64, transfer: u64, _: u64) -> u64 {
-        self.0.charge(self.1, reads, transfer)
+    fn takes(&self, _: u64, swept: Swept) -> u64 {
+        self.0.charge_visits(self.1, swept.reads, swept.follows, swept.transfer)
     }
 
     #[inline(always)]

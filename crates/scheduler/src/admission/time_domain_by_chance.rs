@@ -1,13 +1,13 @@
-//! Time-domain vbrSim by chance: the same windows, but not every read is charged a whole revolution.
-//! Of all the reads since the disk last waited together, so much is charged that more is needed once
+//! Time-domain vbrSim by chance: the same windows, but not every visit is charged a whole revolution.
+//! Of all the visits since the disk last waited together, so much is charged that more is needed once
 //! in 10^12 times.
 //!
 //! ```text
-//!   revolutions of m reads since then    m R/2 + min( m R/2, R √(m ln(10^12) / 2) )
+//!   revolutions of m visits since then    m R/2 + min( m R/2, R √(m ln(10^12) / 2) )
 //! ```
 //!
 //! Source of the inequality: W. Hoeffding, "Probability inequalities for sums of bounded random
-//! variables" (J. American Statistical Association 58, 1963), theorem 1. It gains from the 56th read on.
+//! variables" (J. American Statistical Association 58, 1963), theorem 1. It gains from the 56th visit on.
 //!
 //! No guarantee: it takes each wait for independent of the others, and a disk that always waits
 //! longest breaks it. Where no revolution is known: [`TimeDomain`].
@@ -19,6 +19,7 @@ use super::{Policy, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::facts::Facts;
+use crate::visits::Swept;
 use crate::windows::Plan;
 use disk::Costs;
 
@@ -49,10 +50,13 @@ struct Mostly<'a> {
 }
 
 impl Charge for Mostly<'_> {
-    fn takes(&self, before: u64, reads: u64, transfer: u64, _: u64) -> u64 {
-        let waits = |reads| self.waits.hoeffding(reads, EXPONENT);
-        let waiting = waits(before + reads) - waits(before);
-        self.facts.stretch(self.waits.sweep(self.costs, reads, transfer, waiting))
+    fn takes(&self, before: u64, swept: Swept) -> u64 {
+        let waits = |visits| self.waits.hoeffding(visits, EXPONENT);
+        let Swept { reads, follows, transfer, .. } = swept;
+        let visits = swept.visits();
+        let waiting = waits(before + visits) - waits(before);
+        let sure = self.costs.sweep(reads, follows, transfer);
+        self.facts.stretch(self.waits.of_sweep(sure, visits, waiting))
     }
 }
 

@@ -20,15 +20,16 @@ use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::facts::Facts;
 use crate::ledger::Load;
+use crate::visits::Swept;
 use crate::windows::{MOST_READS, Plan};
 use std::time::Duration;
 use units::SlotIndex;
 
 /// What a sweep is taken to take.
 pub(super) trait Charge {
-    /// Nanoseconds of a sweep of so many reads, `before` of them having been made since the disk
-    /// last waited. Never falls with reads, transfer or bytes.
-    fn takes(&self, before: u64, reads: u64, transfer: u64, bytes: u64) -> u64;
+    /// Nanoseconds of a sweep, `before` visits having been made since the disk last waited. Never
+    /// falls with visits, reads, transfer or bytes.
+    fn takes(&self, before: u64, swept: Swept) -> u64;
 
     /// Nanoseconds that so many sweeps take at most that have so much between them, however it is
     /// shared out; `u64::MAX` where nothing is known.
@@ -113,9 +114,9 @@ pub(super) fn walk(
         short: Short::default(),
     };
     if overdue.reads > 0 {
-        let reads = u64::from(overdue.reads);
-        let takes = charge.takes(0, reads, overdue.transfer, overdue.bytes);
-        (walk.free, walk.before) = (walk.free.saturating_add(takes), reads);
+        let Load { transfer, bytes, .. } = overdue;
+        let all = Swept { reads: overdue.reads.into(), follows: 0, transfer, bytes };
+        (walk.free, walk.before) = (walk.free.saturating_add(charge.takes(0, all)), all.visits());
     }
     // With memory for everything at once it never binds.
     let binds = memory.used.saturating_add(books.unread() + demand.bytes()) > memory.most;
@@ -123,42 +124,53 @@ pub(super) fn walk(
         && demand.reads() > 0
         && let Some(slack) = slot_by_slot(&walk, &merged, &memory, charge)
     {
+        plan.promise(slack);
         return Verdict::Admit { slack: Slack::Time(Duration::from_nanos(slack)) };
     }
     let on_time = if binds {
         in_memory(&mut walk, &merged, memory, charge, plan)
     } else {
-        with_plenty(&mut walk, &merged, charge, plan)
+        let begun = walk;
+        with_plenty(&mut walk, &merged, charge, plan, BLOCK) || {
+            // The line may have been too far above.
+            let again = !surely_late(&walk, &merged, supply.free_at.0, charge);
+            again && {
+                plan.clear();
+                walk = begun;
+                with_plenty(&mut walk, &merged, charge, plan, 1)
+            }
+        }
     };
     if on_time { walk.admit(plan) } else { walk.refuse() }
 }
 
 // With memory for everything. Where there is more time than anywhere before, slots are taken by
-// the block, each for a window of its own: the line above what they cost is enough to see that none
-// of them is the tightest.
+// the `block`, each for a window of its own: the line above what they cost is enough to see that
+// none of them is the tightest. By one slot: each is looked at closely.
 fn with_plenty<C: Charge>(
     state: &mut Walk,
     slots: &Merged<'_>,
     charge: &C,
     plan: &mut Plan,
+    block: usize,
 ) -> bool {
     let mut walk = *state;
     let len = usize::try_from(slots.len()).expect("bounded by the horizon");
     let (mut ahead, mut on_time) = (0, true);
     'walk: while ahead < len {
-        let until = (ahead + BLOCK).min(len);
+        let until = (ahead + block).min(len);
         let (done, slack) = walk.so_far();
         let time = walk.end.saturating_add(walk.slot).saturating_sub(slack);
-        if time > done {
+        if time > done && block > 1 {
             let (reads, transfer) = slots.sums(ahead, until);
-            let takes = charge.sweeps_take(BLOCK as u64, reads, transfer);
+            let takes = charge.sweeps_take(block as u64, reads, transfer);
             let ends = done.saturating_add(takes);
             if ends <= time {
                 walk.close(plan);
-                walk.window.reads = 0;
+                walk.window.swept.reads = 0;
                 walk.free = ends;
                 walk.before += reads;
-                walk.end = walk.end.saturating_add(walk.slot.saturating_mul(BLOCK as u64));
+                walk.end = walk.end.saturating_add(walk.slot.saturating_mul(block as u64));
                 ahead = until;
                 continue;
             }
@@ -180,6 +192,13 @@ fn with_plenty<C: Charge>(
     on_time
 }
 
+// Whether what is due by the slot that was refused is not done in time even in one sweep.
+fn surely_late(refused: &Walk, slots: &Merged<'_>, free_at: u64, charge: &impl Charge) -> bool {
+    let due = (0..=refused.short.ahead).map(|ahead| Swept::of(slots.sum_at(ahead), ahead));
+    let all = due.fold(Swept::default(), Swept::and);
+    free_at.saturating_add(charge.takes(0, all)) > refused.end
+}
+
 // The simplest plan of all: each slot's reads in the slot itself, or as soon after as the disk has
 // done those before. Where that is on time and fits into memory, nothing needs to be looked at more
 // closely. The least time to spare, or `None` if it is not.
@@ -192,7 +211,7 @@ fn slot_by_slot<C: Charge>(
     let (mut free, mut begins, mut slack) = (walk.free, walk.end, u64::MAX);
     let mut used = memory.used;
     for ahead in 0..usize::try_from(slots.len()).expect("bounded by the horizon") {
-        let Load { reads, transfer, bytes, freed } = slots.sum_at(ahead);
+        let Load { reads, transfer, bytes, freed, .. } = slots.sum_at(ahead);
         let ends = begins.saturating_add(walk.slot);
         used += bytes;
         if reads > 0 {
@@ -226,11 +245,11 @@ fn in_memory<C: Charge>(
         if load.reads == 0 {
             continue;
         }
-        let with = memory.used + walk.window.bytes + load.bytes;
+        let with = memory.used + walk.window.swept.bytes + load.bytes;
         if with <= memory.most && walk.joins(charge, ahead, load) {
             continue;
         }
-        memory.used += walk.window.bytes;
+        memory.used += walk.window.swept.bytes;
         walk.close(plan);
         let mut begins = walk.free;
         while memory.to < ahead && frees <= begins {
@@ -278,22 +297,24 @@ fn ruled_out(
         let ahead = refused.slot.next().0.saturating_sub(from.0);
         usize::try_from(ahead).unwrap_or(usize::MAX)
     };
-    let mut sweep = books.overdue();
+    let mut sweep = Swept::of(books.overdue(), 0);
     let booked = books.ahead_of_now();
-    for load in &booked[..ahead(books.current()).min(booked.len())] {
-        sweep += *load;
+    for (since, load) in booked[..ahead(books.current()).min(booked.len())].iter().enumerate() {
+        sweep = sweep.and(Swept::of(*load, since));
     }
     let ours = &demand.slots()[..ahead(demand.first()).min(demand.slots().len())];
+    // Wherever they come to lie: as many as may follow.
+    let swept = |load: &Load| Swept::of(*load, usize::MAX);
     for load in ours {
-        sweep += *load;
+        sweep = sweep.and(swept(load));
     }
     // Where the demand ended before that slot, the first slots only move what is due later.
     let later = ahead(demand.first()) - ours.len();
-    let moved = |sweep: &mut Load, load: &Load| {
-        *sweep -= *load;
-        charge.takes(0, sweep.reads.into(), sweep.transfer, sweep.bytes) > time
+    let moved = |sweep: &mut Swept, load: &Load| {
+        *sweep = sweep.without(swept(load));
+        charge.takes(0, *sweep) > time
     };
-    if charge.takes(0, sweep.reads.into(), sweep.transfer, sweep.bytes) <= time {
+    if charge.takes(0, sweep) <= time {
         return 1;
     }
     let out = ours.iter().rev().take_while(|load| moved(&mut sweep, load)).count();
@@ -308,7 +329,7 @@ struct Walk {
     slot: u64,
     /// When the windows that are closed are done.
     free: u64,
-    /// Reads in them, since the disk last waited.
+    /// Visits in them, since the disk last waited.
     before: u64,
     /// The least time between a closed window's end and its deadline.
     slack: u64,
@@ -334,9 +355,7 @@ struct Short {
 struct Window {
     first: usize,
     last: usize,
-    reads: u64,
-    transfer: u64,
-    bytes: u64,
+    swept: Swept,
     begins: u64,
     ends: u64,
     deadline: u64,
@@ -355,25 +374,28 @@ impl Walk {
     /// When everything taken up is done, and the least time that any window had to spare.
     #[inline(always)]
     fn so_far(&self) -> (u64, u64) {
-        let Window { reads, ends, deadline, .. } = self.window;
-        if reads > 0 { (ends, self.slack.min(deadline - ends)) } else { (self.free, self.slack) }
+        let Window { swept, ends, deadline, .. } = self.window;
+        if swept.reads > 0 {
+            (ends, self.slack.min(deadline - ends))
+        } else {
+            (self.free, self.slack)
+        }
     }
 
     /// Whether the slot's reads go into the window that is open, which is then done later.
     #[inline(always)]
     fn joins(&mut self, charge: &impl Charge, ahead: usize, load: Load) -> bool {
         let window = self.window;
-        let reads = window.reads + u64::from(load.reads);
-        if window.reads == 0 || reads > MOST_READS {
+        let swept = window.swept.and(Swept::of(load, ahead - window.first));
+        if window.swept.reads == 0 || swept.reads > MOST_READS {
             return false;
         }
-        let (transfer, bytes) = (window.transfer + load.transfer, window.bytes + load.bytes);
-        let takes = charge.takes(self.before, reads, transfer, bytes);
+        let takes = charge.takes(self.before, swept);
         let ends = window.begins.saturating_add(takes);
         if ends > window.deadline {
             return false;
         }
-        self.window = Window { last: ahead, reads, transfer, bytes, ends, ..window };
+        self.window = Window { last: ahead, swept, ends, ..window };
         true
     }
 
@@ -381,29 +403,28 @@ impl Walk {
     #[inline(always)]
     fn close(&mut self, plan: &mut Plan) {
         let window = self.window;
-        if window.reads > 0 {
+        if window.swept.reads > 0 {
             if window.last > window.first {
                 plan.join(self.current + window.first as u64, self.current + window.last as u64);
             }
             self.slack = self.slack.min(window.deadline - window.ends);
             self.free = window.ends;
-            self.before += window.reads;
+            self.before += window.swept.visits();
         }
     }
 
     /// A window begins with this slot's reads.
     #[inline(always)]
     fn open(&mut self, charge: &impl Charge, ahead: usize, load: Load, begins: u64) -> bool {
-        let Load { transfer, bytes, .. } = load;
-        let reads = u64::from(load.reads);
-        let takes = charge.takes(self.before, reads, transfer, bytes);
+        let swept = Swept::of(load, 0);
+        let takes = charge.takes(self.before, swept);
         let (ends, deadline) = (begins.saturating_add(takes), self.end);
         if ends > deadline {
-            self.short = Short { ahead, bytes: 0, reads, takes, ends };
+            self.short = Short { ahead, bytes: 0, reads: swept.reads, takes, ends };
             return false;
         }
         let (first, last) = (ahead, ahead);
-        self.window = Window { first, last, reads, transfer, bytes, begins, ends, deadline };
+        self.window = Window { first, last, swept, begins, ends, deadline };
         true
     }
 
@@ -421,6 +442,7 @@ impl Walk {
 
     fn admit(mut self, plan: &mut Plan) -> Verdict {
         self.close(plan);
+        plan.promise(self.slack);
         Verdict::Admit { slack: Slack::Time(Duration::from_nanos(self.slack)) }
     }
 }

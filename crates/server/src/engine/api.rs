@@ -66,9 +66,28 @@ pub struct TrackLayout {
     /// this order, and a player that goes on may leave out less than a piece. Empty: all of them,
     /// in their order.
     pub stored: Vec<u32>,
-    /// Per piece, nanoseconds that the disk transfers. Begins empty; the engine fills it in when it
-    /// first decides on the track, where it knows the disk's times.
-    pub transfer: OnceLock<Vec<u32>>,
+    /// What its pieces take of their disk. Begins empty; the engine fills it in when it first
+    /// decides on the track, where it knows the disk's times.
+    pub times: OnceLock<PieceTimes>,
+}
+
+/// What a track's pieces take of their disk where its time is counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PieceTimes {
+    /// Per piece, nanoseconds that the disk transfers.
+    pub transfer: Vec<u32>,
+    /// Per piece, whether the next goes on where it ends, and the disk takes the two for one visit
+    /// ([`disk::Costs::shortest_following`]).
+    pub followed: Vec<bool>,
+}
+
+impl PieceTimes {
+    /// Of two copies of a track, so that a piece is booked alike wherever it is read: each by itself,
+    /// because another copy may lie otherwise.
+    pub(super) fn longest(self, other: &Self) -> Self {
+        let both = self.transfer.iter().zip(&other.transfer);
+        Self { transfer: both.map(|(a, b)| *a.max(b)).collect(), followed: Vec::new() }
+    }
 }
 
 /// How many reads a disk completes in any slot, whatever their places (calibrated `minRead`).

@@ -136,7 +136,8 @@ impl Engine {
         let mut demand = std::mem::take(&mut self.demand);
         demand.begin(self.slot);
         let due = self.slot.next();
-        let read = PieceDue { piece: 0, due, release: due, len: 0, transfer: 0 };
+        let read =
+            PieceDue { piece: 0, due, release: due, len: 0, transfer: 0, followed_after: None };
         demand.add_track((0..reads).map(|_| read));
         self.spare = None;
         let answer = self.survival(disk, self.config.policy.policy(), &demand, 0);

@@ -10,9 +10,10 @@
 //!
 //! A glitch is a read that comes after it is needed, and a read is due up to a slot before that: a
 //! broken certificate shows a disk, or a schedule, that is not what was counted with while nobody
-//! has seen anything yet. Slack beyond zero is told, not enforced: a run that waits for memory, or
-//! that works ahead, may use it up. Only where the disk's time is counted; who counts reads
-//! promises slots.
+//! has seen anything yet. Slack beyond zero is kept, too, where memory is not short: the run works
+//! ahead only by sweeps that leave as much to spare (`scheduler::Plan`). With buffers for a few
+//! pieces only, a run that waits for one may still use it up. Only where the disk's time is counted; who counts
+//! reads promises slots.
 
 use super::streams::{Stream, StreamId};
 use super::{Engine, SessionSummary};

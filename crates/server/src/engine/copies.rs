@@ -8,8 +8,8 @@
 //! ```
 
 use super::door::{Booking, Chosen, Misfit};
-use super::streams::{curve, place_of, unsound};
-use super::{AdmitRequest, Engine, Layout, Refusal, SessionId, TrackLayout};
+use super::streams::{times, unsound};
+use super::{AdmitRequest, Engine, Layout, PieceTimes, Refusal, SessionId, TrackLayout};
 use scheduler::{PolicyKind, Slack};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -122,33 +122,39 @@ impl Engine {
     /// piece the longest, so that it is booked alike wherever it is read.
     pub(super) fn time_copies(&self, copies: &[Arc<Layout>], number: usize) {
         let tracks = || copies.iter().map(|layout| (layout, &layout.tracks[number]));
-        if tracks().any(|(_, track)| track.transfer.get().is_some()) {
+        if tracks().any(|(_, track)| track.times.get().is_some()) {
             return;
         }
-        let mut longest: Option<Vec<u32>> = None;
+        let mut longest: Option<PieceTimes> = None;
         for (layout, track) in tracks() {
-            let Some(times) = self.transfers(usize::from(layout.disk.0), track) else { continue };
+            let Some(times) = self.piece_times(usize::from(layout.disk.0), track) else { continue };
             longest = Some(match longest {
                 None => times,
-                Some(before) => before.into_iter().zip(times).map(|(a, b)| a.max(b)).collect(),
+                Some(before) => before.longest(&times),
             });
         }
-        let Some(longest) = longest else { return };
+        let Some(mut longest) = longest else { return };
+        if copies.len() > 1 {
+            longest.followed.clear();
+        }
         for (_, track) in tracks() {
-            track.transfer.get_or_init(|| longest.clone());
+            track.times.get_or_init(|| longest.clone());
         }
     }
 
-    /// How long `disk` transfers for each piece of a sound track, if that is known.
-    pub(super) fn transfers(&self, disk: usize, track: &TrackLayout) -> Option<Vec<u32>> {
+    /// What the pieces of a sound track take of `disk`, if that is known.
+    pub(super) fn piece_times(&self, disk: usize, track: &TrackLayout) -> Option<PieceTimes> {
         let state = self.disks.get(disk)?;
         let costs = state.facts.costs.as_ref()?;
         if unsound(track, state.guarantee.read_size.0).is_some() {
             return None;
         }
-        let time = |(offset, len)| costs.transfer(offset, u64::from(len));
-        let pieces = (0..curve(track).pieces()).map(|piece| time(place_of(track, piece)));
-        Some(pieces.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX)).collect())
+        let mut times = times(track, costs);
+        if self.standby.is_wanted() {
+            // A spare's books know of each piece by itself whether it is in memory: no visits.
+            times.followed.clear();
+        }
+        Some(times)
     }
 
     /// Whether anybody is refused at all.

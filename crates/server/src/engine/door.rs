@@ -215,10 +215,10 @@ impl Engine {
     /// Makes sure that the times of a sound track's pieces are known, if its disk's are. Once for
     /// all: what is booked by them must be taken off by the same.
     pub(super) fn time_track(&self, disk: usize, track: &TrackLayout) {
-        if track.transfer.get().is_none()
-            && let Some(times) = self.transfers(disk, track)
+        if track.times.get().is_none()
+            && let Some(times) = self.piece_times(disk, track)
         {
-            track.transfer.get_or_init(|| times);
+            track.times.get_or_init(|| times);
         }
     }
 

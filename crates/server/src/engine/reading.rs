@@ -322,6 +322,7 @@ impl Engine {
             told.into_iter().for_each(|who| self.buffers.tell(again, who));
             if found.is_none() {
                 self.emit_read(now, again);
+                self.disks[usize::from(place.disk.0)].not_as_charged();
             }
             return;
         }

@@ -10,7 +10,8 @@
 //! It only keeps count; the books and the buffers are changed by the engine at the same time.
 
 use super::buffers::{PieceKey, Place};
-use super::{Layout, ReadId, SessionId, TrackLayout, TrackNumber};
+use super::{Layout, PieceTimes, ReadId, SessionId, TrackLayout, TrackNumber};
+use disk::Costs;
 use scheduler::{Curve, PieceDue, Summary, Timing};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -419,18 +420,40 @@ impl Stream {
             release: self.timing.release_slot(&curve, piece),
             len: curve.len(piece),
             transfer: curve.transfer(piece),
+            followed_after: self.timing.followed_after(&curve, piece),
         }
     }
 }
 
 /// A track as the scheduler sees it. The tail is read, and held, up to a whole block.
 pub(super) fn curve(track: &TrackLayout) -> Curve<'_> {
+    let times = track.times.get();
     Curve {
         due: &track.due,
         piece: track.piece,
         bytes: align_up(track.bytes, BLOCK),
-        transfer: track.transfer.get().map_or(&[], Vec::as_slice),
+        transfer: times.map_or(&[], |times| &times.transfer),
+        followed: times.map_or(&[], |times| &times.followed),
     }
+}
+
+/// What a sound track's pieces take of a disk that costs so much.
+pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
+    let pieces = curve(track).pieces();
+    let mut times = PieceTimes::default();
+    let shortest = costs.shortest_following();
+    let long = |transfer: u32| shortest.is_some_and(|shortest| u64::from(transfer) >= shortest);
+    let mut before: Option<(u64, u32)> = None;
+    for (offset, len) in (0..pieces).map(|piece| place_of(track, piece)) {
+        let takes = costs.transfer(offset, u64::from(len));
+        let takes = u32::try_from(takes).unwrap_or(u32::MAX);
+        if let Some((end, transfer)) = before {
+            times.followed.push(end == offset && long(transfer) && long(takes));
+        }
+        times.transfer.push(takes);
+        before = Some((offset + u64::from(len), takes));
+    }
+    times
 }
 
 /// Where a piece lies: no piece crosses the end of a run.
@@ -516,6 +539,39 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn pieces_of_one_extent_are_one_visit_if_they_are_long() {
+        const MIB: u64 = 1 << 20;
+        let track = |runs: Vec<Range<u64>>, stored: Vec<u32>, piece: u32| TrackLayout {
+            bytes: 5 * MIB,
+            piece,
+            runs,
+            due: vec![0; 5],
+            stored,
+            times: OnceLock::new(),
+        };
+        // Two that lie side by side are as good as one.
+        let whole = || vec![8 * MIB..10 * MIB, 10 * MIB..13 * MIB];
+        let slow = disk::DiskModel::preset("st39183w").unwrap();
+        let quick = disk::DiskModel::preset("ssd-nvme").unwrap();
+        let followed = |model: &disk::DiskModel, track: &TrackLayout| {
+            let costs = Costs::of_model(model, units::ByteCount(MIB), 4);
+            let times = times(track, &costs);
+            let pieces = usize::try_from(curve(track).pieces()).unwrap();
+            assert_eq!((times.transfer.len(), times.followed.len()), (pieces, pieces - 1));
+            times.followed
+        };
+        let mib = 1 << 20;
+        assert_eq!(followed(&slow, &track(whole(), vec![], mib)), [true; 4]);
+        let broken = vec![8 * MIB..11 * MIB, 20 * MIB..22 * MIB];
+        assert_eq!(followed(&slow, &track(broken, vec![], mib)), [true, true, false, true]);
+        let skipping = track(whole(), vec![0, 1, 4, 3, 2], mib);
+        assert_eq!(followed(&slow, &skipping), [true, false, false, false]);
+        // A quarter of a mebibyte is read in less time than the arm takes to come.
+        assert_eq!(followed(&slow, &track(whole(), vec![], mib / 4)), [false; 19]);
+        assert_eq!(followed(&quick, &track(whole(), vec![], mib)), [false; 4], "no arm");
+    }
+
+    #[test]
     fn a_piece_is_found_in_its_run() {
         let layout = Layout {
             title: TitleKey(1),
@@ -527,7 +583,7 @@ mod tests {
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
                 stored: Vec::new(),
-                transfer: OnceLock::new(),
+                times: OnceLock::new(),
             }],
         };
         let places: Vec<_> =

@@ -16,7 +16,8 @@
 //! Work without a deadline goes between two sweeps if the plan then still holds; when it has waited for
 //! a slot, also into a sweep, which is then begun anew as for a newcomer.
 //!
-//! Reads of a stream that lie one behind the other stay in that order, whichever way the arm goes.
+//! Reads of a stream that lie one behind the other stay in that order, whichever way the arm goes, and
+//! are charged as one visit.
 
 use super::disks::Disk;
 use super::streams::StreamId;
@@ -54,6 +55,8 @@ pub(super) struct Sweeps {
     began: Moment,
     charged: u64,
     to_end: u64,
+    /// When it is certainly done by what it is charged, unless something came in between.
+    done_by: Option<Moment>,
     guard: TimeGuard,
 }
 
@@ -91,7 +94,12 @@ impl Disk {
         let time = self.facts.charge(costs, reads, sweeps.transfer + chosen);
         let time = time.saturating_add(work.saturating_mul(each));
         let from = if reads + work == 0 { now } else { sweeps.sign };
-        Moment(from.0.saturating_add(time)).max(now)
+        let sure = Moment(from.0.saturating_add(time)).max(now);
+        // What is left of a sweep was charged as a part of it, which may be less than by itself.
+        match sweeps.done_by {
+            Some(done_by) if back.is_empty() && work == 0 && done_by >= now => sure.min(done_by),
+            _ => sure,
+        }
     }
 
     /// The device was given a read, or work.
@@ -140,6 +148,11 @@ impl Disk {
             sweeps.guard.under_way(sweeps.charged, so_far);
             self.facts.behind = sweeps.guard.behind();
         }
+    }
+
+    /// Something is read that the sweep under way was not charged.
+    pub(super) fn not_as_charged(&mut self) {
+        self.sweeps.done_by = None;
     }
 
     /// The device has ended work without a deadline.
@@ -223,7 +236,7 @@ impl Engine {
         }
         let sweeps = &mut self.disks[disk].sweeps;
         // What a broken off sweep took says nothing.
-        sweeps.to_end = 0;
+        (sweeps.to_end, sweeps.done_by) = (0, None);
         std::mem::swap(&mut sweeps.plan, &mut sweeps.proposal);
         sweeps.slack = sweeps.proposed;
         if let Some(slack) = sweeps.slack {
@@ -288,6 +301,7 @@ impl Engine {
             if waits && (between || self.asks_within(disk)) && self.has_spare(disk) {
                 let state = &mut self.disks[disk];
                 (state.sweeps.sign, state.sweeps.to_end) = (now, 0);
+                state.sweeps.done_by = None;
                 self.grant(disk);
                 continue;
             }
@@ -347,17 +361,20 @@ impl Engine {
         while let Some(chosen) = self.disks[disk].sweeps.chosen.pop_front() {
             self.forget_unissued(chosen.read);
         }
-        self.disks[disk].sweeps.to_end = 0;
+        let sweeps = &mut self.disks[disk].sweeps;
+        (sweeps.to_end, sweeps.done_by) = (0, None);
     }
 
     fn choose(&mut self, now: Moment, disk: usize) {
         let state = &self.disks[disk];
-        let supply = state.supply(state.free_at(now, &[]));
+        let free_at = state.free_at(now, &[]);
+        let supply = state.supply(free_at);
         let Next::Batch { through } = state.sweeps.plan.next(&state.books, &supply) else {
             return;
         };
+        let mut follows = 0;
         let mut groups: Vec<(u64, Vec<Chosen>)> = Vec::new();
-        let mut ends = BTreeMap::<StreamId, (u64, usize)>::new();
+        let mut ends = BTreeMap::<StreamId, (u64, usize, bool)>::new();
         while let Some((id, piece, place)) = self.next_to_read(now, disk) {
             if piece.due > through || u64::from(place.len) > self.room(disk) {
                 break;
@@ -368,12 +385,13 @@ impl Engine {
             let chosen = Chosen { id, piece, read };
             let end = place.offset + u64::from(place.len);
             match ends.get(&id) {
-                Some((before, group)) if *before == place.offset => {
+                Some((before, group, followed)) if *before == place.offset => {
+                    follows += u64::from(*followed);
                     groups[*group].1.push(chosen);
-                    ends.insert(id, (end, *group));
+                    ends.insert(id, (end, *group, piece.followed_after.is_some()));
                 }
                 _ => {
-                    ends.insert(id, (end, groups.len()));
+                    ends.insert(id, (end, groups.len(), piece.followed_after.is_some()));
                     groups.push((place.offset, vec![chosen]));
                 }
             }
@@ -390,12 +408,12 @@ impl Engine {
         sweeps.chosen.extend(groups.into_iter().flat_map(|(_, group)| group));
         if let Some(costs) = &state.facts.costs {
             let chosen = sweeps.chosen.iter().map(|chosen| u64::from(chosen.piece.transfer));
-            sweeps.charged = costs.batch(
-                sweeps.reads + sweeps.chosen.len() as u64,
-                sweeps.transfer + chosen.sum::<u64>(),
-            );
-            sweeps.to_end = sweeps.reads + sweeps.chosen.len() as u64;
+            let (reads, transfer) = (sweeps.chosen.len() as u64, chosen.sum::<u64>());
+            sweeps.to_end = sweeps.reads + reads;
+            sweeps.charged = costs.sweep(sweeps.to_end, follows, sweeps.transfer + transfer);
             sweeps.began = if sweeps.reads == 0 { now } else { sweeps.sign };
+            let most = state.facts.charge_visits(costs, reads, follows, transfer);
+            sweeps.done_by = Some(Moment(free_at.0.saturating_add(most)));
             if state.work.in_flight() > 0 {
                 sweeps.to_end = 0;
             }

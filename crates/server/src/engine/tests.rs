@@ -51,7 +51,7 @@ fn track(pieces: u32) -> TrackLayout {
         runs: std::iter::once(0..u64::from(pieces * PIECE)).collect(),
         due: (0..pieces).map(|piece| piece * 500).collect(),
         stored: Vec::new(),
-        transfer: OnceLock::new(),
+        times: OnceLock::new(),
     }
 }
 

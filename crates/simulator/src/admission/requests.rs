@@ -94,6 +94,9 @@ pub struct Read {
     pub until: u32,
     /// Nanoseconds that its bytes take at most; none where no times are known.
     pub transfer: u32,
+    /// Slots until the read is shown that goes on where this one ends, if the disk takes the two
+    /// for one visit.
+    pub followed_after: Option<u8>,
 }
 
 /// What a request takes of the disk.
@@ -125,16 +128,13 @@ impl Wanted {
             }
             wanted.blocks += joiner.blocks;
             wanted.slots = wanted.slots.max(joiner.slots);
+            if let Some(costs) = costs {
+                time(&mut joiner.reads, costs);
+            }
             wanted.reads.append(&mut joiner.reads);
         }
         if title.tracks.len() > 1 {
             wanted.reads.sort_by_key(|read| read.shown);
-        }
-        if let Some(costs) = costs {
-            for read in &mut wanted.reads {
-                let takes = costs.transfer(read.offset, read.len.into());
-                read.transfer = u32::try_from(takes).unwrap_or(u32::MAX);
-            }
         }
         wanted
     }
@@ -142,6 +142,23 @@ impl Wanted {
     /// Mean blocks a slot.
     pub fn rate(&self) -> f64 {
         self.blocks as f64 / f64::from(self.slots.max(1))
+    }
+}
+
+// Says of the reads of a track what they take, and which of them are one visit.
+fn time(reads: &mut [Read], costs: &Costs) {
+    for read in &mut *reads {
+        let takes = costs.transfer(read.offset, read.len.into());
+        read.transfer = u32::try_from(takes).unwrap_or(u32::MAX);
+    }
+    let Some(shortest) = costs.shortest_following() else { return };
+    for at in 1..reads.len() {
+        let (read, next) = (reads[at - 1], reads[at]);
+        let goes_on = read.offset + u64::from(read.len) == next.offset;
+        let long = u64::from(read.transfer.min(next.transfer)) >= shortest;
+        if goes_on && long {
+            reads[at - 1].followed_after = u8::try_from(next.shown - read.shown).ok();
+        }
     }
 }
 
@@ -247,6 +264,7 @@ impl<'a> Joiner<'a> {
             shown: slot,
             until: slot,
             transfer: 0,
+            followed_after: None,
         });
     }
 }

@@ -11,6 +11,7 @@ use super::super::requests::Read;
 use super::watching::State;
 use super::{Station, Turns};
 use scheduler::Next;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
@@ -27,8 +28,19 @@ pub(super) struct Flight {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
     reads: u64,
+    /// Of them, those that went on where the one before ended.
+    follows: u64,
     transfer: u64,
     took: u64,
+    /// What goes on where the last one ended, and counts as such.
+    next: Option<(usize, u64)>,
+}
+
+// Reads of one viewer that lie one behind the other.
+#[derive(Debug)]
+struct Visit {
+    offset: u64,
+    reads: Vec<(usize, usize)>,
 }
 
 impl Station<'_> {
@@ -95,33 +107,52 @@ impl Station<'_> {
             chosen.push((wanted.offset, viewer, read));
             self.enqueue(viewer);
         }
-        chosen.sort_unstable();
+        let mut visits = if self.rules.windows { self.visits(chosen) } else { self.runs(chosen) };
         self.inward =
-            if self.rules.windows { self.far_end_is_nearer(&chosen) } else { !self.inward };
+            if self.rules.windows { self.far_end_is_nearer(&visits) } else { !self.inward };
         if self.inward {
-            chosen.reverse();
-            if !self.rules.windows {
-                self.turn_visits(&mut chosen);
-            }
+            visits.reverse();
         }
-        self.batch.extend(chosen.into_iter().map(|(_, viewer, read)| (viewer, read)));
+        self.batch.extend(visits.into_iter().flat_map(|visit| visit.reads));
     }
 
-    /// Neighbouring blocks are read as they lie, whichever way the arm goes.
-    fn turn_visits(&self, chosen: &mut [(u64, usize, usize)]) {
+    /// What a viewer has in one place, in the order in which it lies there, whichever way the arm
+    /// goes; in order of place.
+    fn visits(&self, chosen: Vec<(u64, usize, usize)>) -> Vec<Visit> {
+        let mut visits: Vec<Visit> = Vec::new();
+        let mut ends = BTreeMap::<(usize, u64), usize>::new();
+        for (offset, viewer, read) in chosen {
+            let end = offset + u64::from(self.viewers[viewer].wanted.reads[read].len);
+            let goes_on = ends.remove(&(viewer, offset));
+            let visit = goes_on.unwrap_or(visits.len());
+            if goes_on.is_none() {
+                visits.push(Visit { offset, reads: Vec::new() });
+            }
+            visits[visit].reads.push((viewer, read));
+            ends.insert((viewer, end), visit);
+        }
+        visits.sort_by_key(|visit| (visit.offset, visit.reads[0]));
+        visits
+    }
+
+    /// Neighbouring blocks, whoever they are for.
+    fn runs(&self, mut chosen: Vec<(u64, usize, usize)>) -> Vec<Visit> {
         let end = |&(offset, viewer, read): &(u64, usize, usize)| {
             offset + u64::from(self.viewers[viewer].wanted.reads[read].len)
         };
-        for visit in chosen.chunk_by_mut(|later, earlier| end(earlier) == later.0) {
-            visit.reverse();
-        }
+        chosen.sort_unstable();
+        let visit = |run: &[(u64, usize, usize)]| Visit {
+            offset: run[0].0,
+            reads: run.iter().map(|(_, viewer, read)| (*viewer, *read)).collect(),
+        };
+        chosen.chunk_by(|earlier, later| end(earlier) == later.0).map(visit).collect()
     }
 
-    fn far_end_is_nearer(&self, chosen: &[(u64, usize, usize)]) -> bool {
+    fn far_end_is_nearer(&self, visits: &[Visit]) -> bool {
         let Some(costs) = &self.rules.facts.costs else { return false };
-        let (Some(near), Some(far)) = (chosen.first(), chosen.last()) else { return false };
+        let (Some(near), Some(far)) = (visits.first(), visits.last()) else { return false };
         let arm = costs.place(self.arm);
-        (costs.place(far.0) - arm).abs() < (costs.place(near.0) - arm).abs()
+        (costs.place(far.offset) - arm).abs() < (costs.place(near.offset) - arm).abs()
     }
 
     pub(super) fn complete(&mut self) {
@@ -135,6 +166,10 @@ impl Station<'_> {
         self.tally.busy += took;
         self.tally.transfer += Duration::from_nanos(piece.transfer.into());
         self.sweep.reads += 1;
+        let Read { offset, len, .. } = self.viewers[flight.viewer].wanted.reads[flight.read];
+        self.sweep.follows += u64::from(self.sweep.next == Some((flight.viewer, offset)));
+        let end = offset + u64::from(len);
+        self.sweep.next = piece.followed_after.map(|_| (flight.viewer, end));
         self.sweep.transfer += u64::from(piece.transfer);
         self.sweep.took += u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let watching = &mut self.viewers[flight.viewer];
@@ -172,7 +207,8 @@ impl Station<'_> {
         let Some(costs) = self.rules.facts.costs.as_ref().filter(|_| sweep.reads > 0) else {
             return;
         };
-        self.guard.swept(costs.batch(sweep.reads, sweep.transfer), sweep.took);
+        let charged = costs.sweep(sweep.reads, sweep.follows, sweep.transfer);
+        self.guard.swept(charged, sweep.took);
         if self.rules.guarded && self.facts.behind != self.guard.behind() {
             std::sync::Arc::make_mut(&mut self.facts).behind = self.guard.behind();
         }

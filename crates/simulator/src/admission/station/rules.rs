@@ -121,5 +121,6 @@ pub(super) fn piece_of(read: &Read, number: u32, first: SlotIndex) -> PieceDue {
         release: first + u64::from(read.until),
         len: read.len,
         transfer: read.transfer,
+        followed_after: read.followed_after,
     }
 }

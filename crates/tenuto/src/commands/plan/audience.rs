@@ -108,7 +108,7 @@ impl Viewer {
     pub(super) fn curves(&self) -> Vec<Curve<'_>> {
         let mut curves = Vec::with_capacity(self.tracks.len());
         for Cut { due, piece, bytes } in &self.tracks {
-            curves.push(Curve { due, piece: *piece, bytes: *bytes, transfer: &[] });
+            curves.push(Curve { due, piece: *piece, bytes: *bytes, transfer: &[], followed: &[] });
         }
         curves
     }

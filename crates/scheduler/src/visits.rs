@@ -1,0 +1,140 @@
+//! Reads that go on where another ends: how many of a window's, so that a visit to a place on the
+//! disk is charged one positioning, however many reads it is made in.
+//!
+//! ```text
+//!   due slot       10   11   12   13   14   15        one stream, its reads one behind the other
+//!   reads           a         b              c
+//!   go on                     2              3        so many slots after the read that they follow
+//!
+//!   window 10 - 15  a b c: one visit         window 11 - 15  b c: one visit; a is read before
+//!   window 12 - 14  b: one visit
+//! ```
+//!
+//! A read is counted in the slot it is due in, by how many slots before the other is due: in a window
+//! that begins `n` slots before, those follow that are at most so far from theirs. Far ones are
+//! rounded up to a few classes, and beyond the last not counted: a visit more is charged than is
+//! made, never less.
+//!
+//! On the books is only what is unread, so a read whose forerunner was taken up, or found in memory,
+//! begins a visit again.
+
+use crate::ledger::Load;
+use std::ops::{AddAssign, SubAssign};
+
+/// Of the reads due in one slot: how many go on where one ends that is due at most as many slots
+/// before as each class says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Follows([u32; CLASSES.len()]);
+
+impl Follows {
+    /// One that follows a read due `slots` before.
+    #[inline]
+    pub(crate) fn one(slots: u8) -> Self {
+        Self(CLASSES.map(|class| u32::from(slots <= class)))
+    }
+
+    /// How many follow in a window that begins so many slots before.
+    #[inline(always)]
+    pub(crate) fn since(&self, slots: usize) -> u64 {
+        match CLASS_OF.get(slots) {
+            Some(class) => self.0[usize::from(*class)].into(),
+            None => self.most(),
+        }
+    }
+
+    /// How many follow in any window, at most.
+    #[inline(always)]
+    pub(crate) fn most(&self) -> u64 {
+        self.0[CLASSES.len() - 1].into()
+    }
+}
+
+impl AddAssign for Follows {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
+    }
+}
+
+/// Panics when more is taken off than was put on, as [`Load`](crate::Load) does.
+impl SubAssign for Follows {
+    #[inline]
+    fn sub_assign(&mut self, other: Self) {
+        for (sum, n) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.checked_sub(n).expect("the books balance");
+        }
+    }
+}
+
+/// What is read in a sweep.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Swept {
+    pub(crate) reads: u64,
+    /// How many of them go on where another of them ends.
+    pub(crate) follows: u64,
+    pub(crate) transfer: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Swept {
+    /// Of all of a load, in a window that begins so many slots before.
+    #[inline(always)]
+    pub(crate) fn of(load: Load, since: usize) -> Self {
+        let Load { transfer, bytes, .. } = load;
+        Self { reads: load.reads.into(), follows: load.follows.since(since), transfer, bytes }
+    }
+
+    #[inline(always)]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            follows: self.follows + other.follows,
+            transfer: self.transfer + other.transfer,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self {
+            reads: self.reads - other.reads,
+            follows: self.follows - other.follows,
+            transfer: self.transfer - other.transfer,
+            bytes: self.bytes - other.bytes,
+        }
+    }
+
+    /// Places that are gone to.
+    #[inline(always)]
+    pub(crate) fn visits(self) -> u64 {
+        self.reads - self.follows
+    }
+}
+
+/// So many slots, of 500 ms if not configured otherwise: 6 s are a mebibyte at 1.4 Mb/s.
+const CLASSES: [u8; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
+
+/// The widest class that fits into so many slots.
+const CLASS_OF: [u8; 12] = [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 6];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_follow_whose_forerunner_is_in_the_window_or_a_little_fewer() {
+        let distances = [0, 0, 1, 3, 5, 6, 8, 9, 12, 13, 200];
+        let mut sum = Follows::default();
+        distances.iter().for_each(|slots| sum += Follows::one(*slots));
+        for since in 0..40 {
+            let exact = distances.iter().filter(|slots| usize::from(**slots) <= since).count();
+            let exact = exact as u64;
+            assert!(sum.since(since) <= exact.min(sum.most()), "{since}");
+            let class = CLASSES.iter().any(|class| usize::from(*class) == since);
+            assert!(!class || sum.since(since) == exact, "{since}");
+        }
+        assert_eq!(sum.most(), 9);
+        distances.iter().for_each(|slots| sum -= Follows::one(*slots));
+        assert_eq!(sum, Follows::default());
+    }
+}
