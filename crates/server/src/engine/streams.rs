@@ -226,6 +226,7 @@ impl Stream {
         for hold in &mut self.holds {
             if let Hold::Held { piece, .. } = hold {
                 piece.transfer = curve.transfer(piece.piece);
+                piece.followed_after = self.timing.followed_after(&curve, piece.piece);
             }
         }
     }
