@@ -41,8 +41,8 @@ struct Map {
 /// `FIEMAP_FLAG_SYNC`: what has no place yet is given one first.
 const SYNC: u32 = 1;
 
-/// `_IOWR('f', 11, struct fiemap)`.
-const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B;
+/// `_IOWR('f', 11, struct fiemap)`; a signed number where the C library is musl.
+const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
 
 #[cfg(test)]
 mod tests {

@@ -80,8 +80,7 @@ mod tests {
     #[test]
     fn what_is_so_here() {
         let report = super::run(&mut |_| {});
-        let wanted = [("35, 36", "yes"), ("36", "yes")];
         let found = super::super::verdicts(&report);
-        assert_eq!(found, wanted.map(|(a, b)| (a.into(), b.into())), "{:#?}", report.tables);
+        assert_eq!(found, "35, 36 yes; 36 yes", "{:#?}", report.tables);
     }
 }

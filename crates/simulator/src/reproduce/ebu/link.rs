@@ -103,15 +103,11 @@ mod tests {
     #[test]
     fn what_is_so_here() {
         let report = super::run(&mut |_| {});
-        let wanted = [
-            ("47", "yes"),
-            ("47", "no"),
-            ("48", "yes"),
-            ("49", "yes"),
-            ("49", "no"),
-            ("48, 50", "yes"),
-        ];
         let found = super::super::verdicts(&report);
-        assert_eq!(found, wanted.map(|(a, b)| (a.into(), b.into())), "{:#?}", report.tables);
+        assert_eq!(
+            found, "47 yes; 47 no; 48 yes; 49 yes; 49 no; 48, 50 yes",
+            "{:#?}",
+            report.tables
+        );
     }
 }

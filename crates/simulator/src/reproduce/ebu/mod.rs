@@ -172,9 +172,9 @@ impl Claims {
     }
 }
 
-/// The verdicts of a report's claims, in order.
+/// The figures that a report's claims are about, and the verdicts, in order.
 #[cfg(test)]
-fn verdicts(report: &super::Report) -> Vec<(String, String)> {
-    let cells = |row: &Vec<Cell>| (row[0].to_string(), row[3].to_string());
-    report.tables[0].rows.iter().map(cells).collect()
+fn verdicts(report: &super::Report) -> String {
+    let claims = report.tables[0].rows.iter();
+    claims.map(|row| format!("{} {}", row[0], row[3])).collect::<Vec<_>>().join("; ")
 }

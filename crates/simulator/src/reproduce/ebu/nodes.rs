@@ -91,15 +91,7 @@ mod tests {
     #[test]
     fn what_is_so_here() {
         let report = super::run(&mut |_| {});
-        let wanted = [
-            ("71", "yes"),
-            ("71", "yes"),
-            ("72", "yes"),
-            ("73", "yes"),
-            ("73", "yes"),
-            ("74", "no"),
-        ];
         let found = super::super::verdicts(&report);
-        assert_eq!(found, wanted.map(|(a, b)| (a.into(), b.into())), "{:#?}", report.tables);
+        assert_eq!(found, "71 yes; 71 yes; 72 yes; 73 yes; 73 yes; 74 no", "{:#?}", report.tables);
     }
 }

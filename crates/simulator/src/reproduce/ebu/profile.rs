@@ -133,20 +133,11 @@ mod tests {
     #[test]
     fn what_is_so_here() {
         let report = super::run(&mut |_| {});
-        let wanted = [
-            ("19", "yes"),
-            ("19", "yes"),
-            ("20", "yes"),
-            ("20", "yes"),
-            ("20", "no"),
-            ("21", "yes"),
-            ("22", "yes"),
-            ("22", "yes"),
-        ];
+        let found = super::super::verdicts(&report);
         assert_eq!(
-            super::super::verdicts(&report),
-            wanted.map(|(a, b)| (a.into(), b.into())),
-            "{report:#?}"
+            found, "19 yes; 19 yes; 20 yes; 20 yes; 20 no; 21 yes; 22 yes; 22 yes",
+            "{:#?}",
+            report.tables
         );
     }
 }

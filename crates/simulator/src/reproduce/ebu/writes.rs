@@ -105,8 +105,7 @@ mod tests {
     #[test]
     fn what_is_so_here() {
         let report = super::run(&mut |_| {});
-        let wanted = [("67", "no"), ("68", "no"), ("69, 70", "yes")];
         let found = super::super::verdicts(&report);
-        assert_eq!(found, wanted.map(|(a, b)| (a.into(), b.into())), "{:#?}", report.tables);
+        assert_eq!(found, "67 no; 68 no; 69, 70 yes", "{:#?}", report.tables);
     }
 }
