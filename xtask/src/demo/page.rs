@@ -137,9 +137,9 @@ const WITH_ADMISSION: &str = "Whoever is let in plays; nobody is stalled. Once t
 const WITHOUT_ADMISSION: &str = "The same viewers, all let in. As soon as they want more than the \
     disk gives, pictures stand still, and not only those of the ones who came last.";
 
-const READS: &str = "Reads that the disk completed in each slot, and how many it is guaranteed to \
-    complete wherever they lie. Usually it does more; what is more is used to read ahead, never \
-    to let in viewers.";
+const READS: &str = "Reads that the disk completed in each slot, and how many it completes \
+    wherever they lie (minRead). Counted in reads, it would be full at that line. Admission counts \
+    the time that these very reads take at most, so more are let in, and still none is late.";
 
 const READS_WITHOUT: &str = "The disk does what it can here too. It is not slower: too much is \
     asked of it.";
