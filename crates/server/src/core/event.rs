@@ -1,6 +1,8 @@
 //! What the core hears: the one closed list of events, and the messages with which it answers.
 
-use crate::engine::{DiskNumber, ReadId, ReadOutcome, Refusal, RequestId, SessionId, Want};
+use crate::engine::{
+    Declined, DiskNumber, ReadId, ReadOutcome, Refusal, RequestId, SessionId, Want,
+};
 use crate::layout::Shape;
 use crate::library::{OpenTitle, Place};
 use crate::pace::AskId;
@@ -110,6 +112,8 @@ pub(crate) enum NotAdmitted {
 pub(crate) enum Undone {
     /// A seek or another track does not fit.
     Refused(Refusal),
+    /// Other requests of the same session stand in its way.
+    Declined(Declined),
     /// The bytes cannot be had.
     Failed(ReadOutcome),
     /// The session has ended.

@@ -374,6 +374,7 @@ impl Core {
                 self.buffers.remove(&read);
             }
             Action::Refused { request, refusal } => self.undone(request, Undone::Refused(refusal)),
+            Action::Declined { request, why } => self.undone(request, Undone::Declined(why)),
             Action::Failed { request, outcome } => self.undone(request, Undone::Failed(outcome)),
             Action::Ended { session, summary } => {
                 self.shared.session_ended(&summary);

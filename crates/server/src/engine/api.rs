@@ -181,6 +181,18 @@ pub struct Refusal {
     pub detail: String,
 }
 
+/// What of its own session stands in a request's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declined {
+    /// There are as many requests open as a session may have.
+    TooMany {
+        /// So many.
+        most: usize,
+    },
+    /// A younger request has taken the track to another place: a session has one place in each.
+    Elsewhere,
+}
+
 /// Bytes a player asked for: consecutive parts of one response body.
 #[derive(Clone, Debug)]
 pub struct Want {
@@ -266,6 +278,14 @@ pub enum Action {
         request: RequestId,
         /// Why and until when.
         refusal: Refusal,
+    },
+    /// Not taken on, however much room there is: other requests of the same session stand in its
+    /// way. The session keeps what it had.
+    Declined {
+        /// Which.
+        request: RequestId,
+        /// What stands in its way.
+        why: Declined,
     },
     /// The bytes cannot be had.
     Failed {
@@ -360,71 +380,4 @@ impl Default for TitleKey {
     fn default() -> Self {
         Self(u64::MAX)
     }
-}
-
-/// The engine's books at one moment, for metrics, the console and tests.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Status {
-    /// Sessions admitted and not ended.
-    pub sessions: u64,
-    /// Of those, holding a reservation now.
-    pub active: u64,
-    /// Since the start.
-    pub admitted: u64,
-    /// Of those, for an offer that was not the first.
-    pub admitted_smaller: u64,
-    /// Since the start, by resource.
-    pub refused_disk: u64,
-    /// See `refused_disk`.
-    pub refused_memory: u64,
-    /// See `refused_disk`.
-    pub refused_network: u64,
-    /// Pieces late for admitted streams since the start.
-    pub glitches: u64,
-    /// Pieces on time since the start.
-    pub on_time: u64,
-    /// Reads done after the slot that they were due in, since the start: a disk that is slower than
-    /// it was counted with, whether anybody saw it or not.
-    pub broken_certificates: u64,
-    /// Bytes of buffers in use.
-    pub buffers_used: u64,
-    /// Bytes of buffers there are.
-    pub buffers_total: u64,
-    /// Pieces found in memory when their turn to be read came.
-    pub cache_hits: u64,
-    /// Of those refused, who would have come in if no disk could be lost.
-    pub refused_for_loss: u64,
-    /// Sessions that went on with another copy when their disk was lost.
-    pub moved: u64,
-    /// Sessions that ended when it was.
-    pub ended_by_loss: u64,
-    /// Per disk.
-    pub disks: Vec<DiskStatus>,
-}
-
-/// One disk's part of [`Status`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskStatus {
-    /// Guaranteed reads per slot now.
-    pub min_read: u32,
-    /// Reads completed since the start.
-    pub reads: u64,
-    /// Bytes read since the start.
-    pub bytes: u64,
-    /// Reads failed or damaged since the start.
-    pub failures: u64,
-    /// Reads completed in the last whole slot.
-    pub last_slot_reads: u32,
-    /// Reads in the device.
-    pub in_flight: u32,
-    /// Sessions that are read from it.
-    pub sessions: u64,
-    /// It is lost.
-    pub lost: bool,
-    /// What the last decision left to spare where the schedule is tightest; `None` where
-    /// disk time is not counted, or nobody was let in yet.
-    pub promised_slack: Option<Duration>,
-    /// The smallest slack of the admitted schedule ahead, in reads (the least by which
-    /// `min_read × slots` exceeds what is due).
-    pub least_slack: u64,
 }

@@ -14,7 +14,7 @@ use super::buffers::{Interest, PieceKey, State};
 use super::sessions::{Next, Orphan, Request};
 use super::streams::{StreamId, key};
 use super::{
-    Action, DiskNumber, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, Resource, SessionId,
+    Action, Declined, DiskNumber, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, SessionId,
     TitleKey, TrackNumber, Want,
 };
 use scheduler::SEND_WINDOW;
@@ -41,10 +41,8 @@ impl Engine {
         let state = self.sessions.get_mut(&session).expect("checked");
         state.last_sign = now;
         if state.requests.len() >= MAX_REQUESTS {
-            let detail = format!("more than {MAX_REQUESTS} requests at once");
-            let (resource, retry_after) = (Resource::Memory, self.config.slot);
-            let refusal = Refusal { resource, retry_after, exact: false, detail };
-            self.actions.push(Action::Refused { request, refusal });
+            let why = Declined::TooMany { most: MAX_REQUESTS };
+            self.actions.push(Action::Declined { request, why });
             return;
         }
         state.asked = true;
@@ -196,10 +194,14 @@ impl Engine {
                     self.await_piece(request, next);
                     return;
                 }
+                Found::Elsewhere if self.has_gone_on(request) => {
+                    self.over(request);
+                    self.actions.push(Action::Declined { request, why: Declined::Elsewhere });
+                    return self.end_if_over(request);
+                }
                 Found::Elsewhere => {
                     if let Err(refusal) = self.return_for(now, request) {
-                        self.refuse(request, refusal);
-                        return;
+                        return self.refuse(request, refusal);
                     }
                 }
             }

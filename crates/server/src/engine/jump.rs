@@ -15,7 +15,7 @@
 use super::door::{Booking, reserve_for};
 use super::sessions::Session;
 use super::streams::{Stream, StreamId, curve, unsound};
-use super::{Action, Change, Engine, Layout, Refusal, RequestId, Resource, SessionId, TrackNumber};
+use super::{Action, Change, Engine, Layout, Refusal, RequestId, SessionId, TrackNumber};
 use scheduler::{Shortage, Timing};
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,21 +50,26 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether what a request is to be served next was let go because a younger one of its session
+    /// has jumped. Were both let in in turn, they would take it from each other for ever.
+    pub(super) fn has_gone_on(&self, request: RequestId) -> bool {
+        let state = &self.requests[&request];
+        let jumps = &self.sessions[&state.session].jumps;
+        let lost = self.lost_of(request);
+        lost.iter().any(|(track, _)| jumps.get(track).is_some_and(|by| *by > state.number))
+    }
+
     /// Lets a request in anew for those of its tracks whose next bytes are no longer to be had.
     pub(super) fn return_for(&mut self, now: Moment, request: RequestId) -> Result<(), Refusal> {
-        let state = &self.requests[&request];
-        let (session, number) = (state.session, state.number);
-        let mut lost = state.unserved();
-        lost.retain(|(track, bytes)| self.is_lost(session, *track, bytes.start));
-        let jumps = &self.sessions[&session].jumps;
-        if lost.iter().any(|(track, _)| jumps.get(track).is_some_and(|by| *by > number)) {
-            // Were both let in in turn, they would take it from each other for ever.
-            let detail = "the player has gone on elsewhere since".to_owned();
-            let retry_after = self.config.slot;
-            let resource = Resource::Disk;
-            return Err(Refusal { resource, retry_after, exact: false, detail });
-        }
+        let lost = self.lost_of(request);
         self.rebook(now, request, &lost)
+    }
+
+    fn lost_of(&self, request: RequestId) -> Vec<Unserved> {
+        let state = &self.requests[&request];
+        let mut lost = state.unserved();
+        lost.retain(|(track, bytes)| self.is_lost(state.session, *track, bytes.start));
+        lost
     }
 
     // All of `tracks` from their first bytes on, or everything as it was.

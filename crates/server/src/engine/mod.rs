@@ -32,6 +32,7 @@ mod reading;
 mod sessions;
 mod standby;
 mod start;
+mod status;
 mod streams;
 mod survival;
 mod sweeps;
@@ -53,6 +54,7 @@ use titles::Titles;
 use units::{Moment, SlotIndex};
 
 pub use api::*;
+pub use status::{DiskStatus, Status};
 
 /// The engine. One owner drives it: call a method, then carry out [`Engine::take_actions`], and
 /// call [`Engine::tick`] no later than [`Engine::next_wakeup`].
@@ -197,39 +199,6 @@ impl Engine {
     /// Like [`Engine::take_actions`], appended to the caller's own list.
     pub fn drain_actions(&mut self, into: &mut Vec<Action>) {
         into.append(&mut self.actions);
-    }
-
-    /// The books at this moment.
-    pub fn status(&self, now: Moment) -> Status {
-        let holds =
-            |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
-        Status {
-            sessions: self.sessions.len() as u64,
-            active: self.sessions.values().filter(holds).count() as u64,
-            admitted: self.counters.admitted,
-            admitted_smaller: self.counters.smaller,
-            refused_disk: self.counters.refused_disk,
-            refused_memory: self.counters.refused_memory,
-            refused_network: self.counters.refused_network,
-            glitches: self.counters.glitches,
-            on_time: self.counters.on_time,
-            broken_certificates: self.counters.broken,
-            // Memory that is set apart for a read is taken when the device is given the read.
-            buffers_used: self.buffers.used()
-                - self.disks.iter().map(|disk| disk.sweeps.unissued()).sum::<u64>(),
-            buffers_total: self.buffers.total(),
-            cache_hits: self.counters.cache_hits,
-            refused_for_loss: self.counters.refused_for_loss,
-            moved: self.counters.moved,
-            ended_by_loss: self.counters.ended_by_loss,
-            disks: (0..self.disks.len()).map(|disk| self.disk_status(now, disk)).collect(),
-        }
-    }
-
-    fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
-        let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
-        let sessions = self.sessions.values().filter(here).count() as u64;
-        DiskStatus { sessions, ..self.disks[disk].status(now, self.plans(disk)) }
     }
 
     /// The layout that a session plays; `None` for a session that has ended or never was.

@@ -144,6 +144,7 @@ impl House {
                 Action::Refused { request, refusal } => {
                     format!("refused {} {:?}", request.0, refusal.resource)
                 }
+                Action::Declined { request, why } => format!("declined {} {why:?}", request.0),
                 Action::Failed { request, outcome } => format!("failed {} {outcome:?}", request.0),
                 Action::Ended { session, summary } => {
                     format!(
@@ -443,7 +444,7 @@ fn absurd_requests_get_defined_answers() {
     house.hear();
     assert_eq!(house.said(""), [""; 0]);
     let requests = (0..20).map(|_| house.want(viewer, 0..20)).count();
-    assert_eq!(requests - house.said("refused").len(), 16, "so many at once and no more");
+    assert_eq!(requests - house.said("declined").len(), 16, "so many at once and no more");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod request;
 mod response;
 mod routes;
 mod transfer;
+mod undone;
 mod worker;
 
 pub(crate) use date::iso_date;

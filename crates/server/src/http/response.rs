@@ -116,7 +116,12 @@ impl Reply {
 
     /// Something here is busy for the moment.
     pub(crate) fn busy(code: &str, message: &str, retry_after: Duration) -> Self {
-        let mut reply = Self::error(503, code, message);
+        Self::later(503, code, message, retry_after)
+    }
+
+    /// Not now: ask again.
+    pub(crate) fn later(status: u16, code: &str, message: &str, retry_after: Duration) -> Self {
+        let mut reply = Self::error(status, code, message);
         reply.head = reply.head.field("Retry-After", whole_seconds(retry_after));
         reply
     }
@@ -166,6 +171,7 @@ fn reason(status: u16) -> &'static str {
         410 => "Gone",
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
+        429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         503 => "Service Unavailable",

@@ -15,8 +15,9 @@ use super::connection::{Asked, Connection, Doing, Exchange};
 use super::request::{MAX_HEAD, Method, Parsed, Request, parse};
 use super::response::{Head, Reply};
 use super::transfer::Transfer;
+use super::undone;
 use crate::core::{Caller, CoreHandle, Event, Notice, Undone, WorkerHandle};
-use crate::engine::{ReadOutcome, RequestId};
+use crate::engine::RequestId;
 use crate::opener::{Opener, Task};
 use crate::sessions::Session;
 use crate::shared::Shared;
@@ -482,13 +483,7 @@ impl Worker {
             std::mem::replace(&mut connection.doing, Doing::Reading)
         {
             connection.next_number = transfer.next_number();
-            let reply = match &why {
-                Undone::Refused(refusal) => Reply::refused(refusal),
-                Undone::Failed(_) => Reply::error(500, "bytes-lost", &why.to_string()),
-                Undone::Lost => Reply::busy("disk-lost", &why.to_string(), COME_BACK),
-                Undone::Ended => Reply::error(410, "session-ended", &why.to_string()),
-            };
-            self.reply(id, exchange, reply);
+            self.reply(id, exchange, undone::reply(&why));
         }
     }
 
@@ -578,25 +573,6 @@ enum Over {
     Head,
     Stalled,
 }
-
-impl std::fmt::Display for Undone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Refused(_) => "a seek or another track does not fit now",
-            Self::Failed(ReadOutcome::Damaged) => {
-                "the stored bytes are damaged; `tenuto check` says where"
-            }
-            Self::Failed(_) => "the disk did not give the bytes",
-            Self::Lost => {
-                "the disk with this title is lost, and no other has a copy and room for you"
-            }
-            Self::Ended => "the session has ended; start again at the manifest",
-        })
-    }
-}
-
-/// Who lost its disk may ask at once whether there is another way.
-const COME_BACK: Duration = Duration::from_secs(1);
 
 /// Requests are numbered across all threads.
 fn next_request() -> RequestId {

@@ -17,6 +17,7 @@ impl World<'_> {
             Action::Deliver { request, .. }
             | Action::Complete { request }
             | Action::Refused { request, .. }
+            | Action::Declined { request, .. }
             | Action::Failed { request, .. } => Some(*request),
             _ => None,
         };
@@ -43,6 +44,10 @@ impl World<'_> {
                 let wait = u64::try_from(refusal.retry_after.as_nanos()).unwrap_or(u64::MAX);
                 self.note("refused: request, resource, for", [request.0, resource, wait, 0]);
                 self.move_refused(request, refusal.retry_after);
+            }
+            Action::Declined { request, .. } => {
+                self.note("declined: request", [request.0, 0, 0, 0]);
+                self.move_refused(request, Duration::ZERO);
             }
             Action::Failed { request, outcome } => self.failed(request, outcome),
             Action::Rescheduled { session, change } => self.rescheduled(session, &change),

@@ -225,8 +225,8 @@ impl World<'_> {
         let answers = self.engine.take_actions();
         // Failed: the session has ended in this very moment.
         let not_taken = |action: &Action| {
-            matches!(action, Action::Refused { request, .. } | Action::Failed { request, .. }
-                if *request == id)
+            matches!(action, Action::Refused { request, .. } | Action::Declined { request, .. }
+                | Action::Failed { request, .. } if *request == id)
         };
         if !answers.iter().any(not_taken) {
             self.deadlines.taken_on(id);

@@ -100,8 +100,25 @@ fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     let said = house.said("");
     let granted = said.iter().filter(|text| text.starts_with("Anew")).count();
     assert_eq!(granted, 1, "the younger one jumped: {said:?}");
-    assert!(said.contains(&format!("refused {} Disk", first.0)), "the older is told: {said:?}");
+    let told = format!("declined {} Elsewhere", first.0);
+    assert!(said.contains(&told), "the older is told: {said:?}");
     assert!(said.contains(&format!("complete {}", second.0)), "the younger is served: {said:?}");
+    assert_eq!(house.engine.status(house.now).refused_disk, 0, "there was room");
+}
+
+#[test]
+fn a_session_has_so_many_requests_open_and_others_have_theirs() {
+    let mut house = House::new(config(4, 100));
+    let (busy, other) = (house.admit(1).unwrap(), house.admit(2).unwrap());
+    for piece in 0..17 {
+        house.want(busy, piece..piece + 1);
+    }
+    house.want(other, 0..1);
+    assert_eq!(house.said("declined"), ["declined 17 TooMany { most: 16 }"]);
+    house.pass(5000);
+    house.want(busy, 16..17);
+    assert_eq!(house.said("declined").len(), 0, "they are served, so there is room again");
+    assert_eq!(house.engine.status(house.now).refused_memory, 0);
 }
 
 #[test]

@@ -1,0 +1,107 @@
+//! The engine's books at one moment, laid open for whoever watches. Changes nothing.
+
+use super::{Engine, Session};
+use std::time::Duration;
+use units::Moment;
+
+/// For metrics, the console and tests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Status {
+    /// Sessions admitted and not ended.
+    pub sessions: u64,
+    /// Of those, holding a reservation now.
+    pub active: u64,
+    /// Since the start.
+    pub admitted: u64,
+    /// Of those, for an offer that was not the first.
+    pub admitted_smaller: u64,
+    /// Since the start, by resource.
+    pub refused_disk: u64,
+    /// See `refused_disk`.
+    pub refused_memory: u64,
+    /// See `refused_disk`.
+    pub refused_network: u64,
+    /// Pieces late for admitted streams since the start.
+    pub glitches: u64,
+    /// Pieces on time since the start.
+    pub on_time: u64,
+    /// Reads done after the slot that they were due in, since the start: a disk that is slower than
+    /// it was counted with, whether anybody saw it or not.
+    pub broken_certificates: u64,
+    /// Bytes of buffers in use.
+    pub buffers_used: u64,
+    /// Bytes of buffers there are.
+    pub buffers_total: u64,
+    /// Pieces found in memory when their turn to be read came.
+    pub cache_hits: u64,
+    /// Of those refused, who would have come in if no disk could be lost.
+    pub refused_for_loss: u64,
+    /// Sessions that went on with another copy when their disk was lost.
+    pub moved: u64,
+    /// Sessions that ended when it was.
+    pub ended_by_loss: u64,
+    /// Per disk.
+    pub disks: Vec<DiskStatus>,
+}
+
+/// One disk's part of [`Status`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskStatus {
+    /// Guaranteed reads per slot now.
+    pub min_read: u32,
+    /// Reads completed since the start.
+    pub reads: u64,
+    /// Bytes read since the start.
+    pub bytes: u64,
+    /// Reads failed or damaged since the start.
+    pub failures: u64,
+    /// Reads completed in the last whole slot.
+    pub last_slot_reads: u32,
+    /// Reads in the device.
+    pub in_flight: u32,
+    /// Sessions that are read from it.
+    pub sessions: u64,
+    /// It is lost.
+    pub lost: bool,
+    /// What the last decision left to spare where the schedule is tightest; `None` where
+    /// disk time is not counted, or nobody was let in yet.
+    pub promised_slack: Option<Duration>,
+    /// The smallest slack of the admitted schedule ahead, in reads (the least by which
+    /// `min_read × slots` exceeds what is due).
+    pub least_slack: u64,
+}
+
+impl Engine {
+    /// The books at this moment.
+    pub fn status(&self, now: Moment) -> Status {
+        let holds =
+            |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
+        Status {
+            sessions: self.sessions.len() as u64,
+            active: self.sessions.values().filter(holds).count() as u64,
+            admitted: self.counters.admitted,
+            admitted_smaller: self.counters.smaller,
+            refused_disk: self.counters.refused_disk,
+            refused_memory: self.counters.refused_memory,
+            refused_network: self.counters.refused_network,
+            glitches: self.counters.glitches,
+            on_time: self.counters.on_time,
+            broken_certificates: self.counters.broken,
+            // Memory that is set apart for a read is taken when the device is given the read.
+            buffers_used: self.buffers.used()
+                - self.disks.iter().map(|disk| disk.sweeps.unissued()).sum::<u64>(),
+            buffers_total: self.buffers.total(),
+            cache_hits: self.counters.cache_hits,
+            refused_for_loss: self.counters.refused_for_loss,
+            moved: self.counters.moved,
+            ended_by_loss: self.counters.ended_by_loss,
+            disks: (0..self.disks.len()).map(|disk| self.disk_status(now, disk)).collect(),
+        }
+    }
+
+    fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
+        let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
+        let sessions = self.sessions.values().filter(here).count() as u64;
+        DiskStatus { sessions, ..self.disks[disk].status(now, self.plans(disk)) }
+    }
+}
