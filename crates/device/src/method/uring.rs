@@ -1,9 +1,12 @@
 //! io_uring: a registered file, registered buffers, one system call for many transfers.
 //!
 //! ```text
-//!   hand over ──▶ entries in the ring (no system call)
-//!   collect   ──▶ one call: starts all of them, waits for the first completion, takes all
+//!   hand over ──▶ entries in the ring; a call for each [`BATCH`] of them but the last
+//!   collect   ──▶ one call: starts the last, waits for the first completion, takes all
 //! ```
+//!
+//! What one call starts, the block layer gives to the driver together, when the last of them has been
+//! made ready. A device of microseconds idles meanwhile, so many go in batches.
 //!
 //! That a ring can be made says little: whether reads work is found out with one. The ring itself
 //! is made switched off and switched on by the thread that submits first, because a ring with a
@@ -104,6 +107,9 @@ impl Kernel for Uring {
     fn hand_over(&mut self, _file: &OpenFile, transfers: &InFlight) -> io::Result<usize> {
         self.start()?;
         for (i, slot) in transfers.fresh().iter().enumerate() {
+            if i > 0 && i % BATCH == 0 {
+                enter(&self.ring, false, Duration::ZERO)?;
+            }
             let known = self.registered(&transfers.transfer(*slot).buffer);
             let entry = entry(&transfers.rest(*slot), known).user_data(*slot as u64);
             // SAFETY: the entry points into a buffer that stays with the queue until its completion
@@ -250,6 +256,10 @@ fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<bool> {
         _ => Err(error),
     }
 }
+
+/// Transfers that one call starts: 1, 2, 4 and 8 are as fast (4 KiB, 32 at a time, a virtual disk),
+/// 32 a seventh slower; the fewer calls, the less processor time.
+const BATCH: usize = 4;
 
 /// Of the memory that may be locked, the part that a ring may pin is one in so many.
 const SHARES_OF_LOCKED: u64 = 4;
