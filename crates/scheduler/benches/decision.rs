@@ -17,9 +17,9 @@ fn decisions(criterion: &mut Criterion) {
     let houses = [
         ("with time to spare", House::new(PLENTY)),
         ("with time to spare, memory short", House::new(ENOUGH)),
-        ("the last to come in", House::tight(PLENTY, true)),
-        ("the last to come in, memory short", House::tight(ENOUGH, true)),
-        ("the first to be refused", House::tight(PLENTY, false)),
+        ("the last to come in", House::new(PLENTY).tight(true)),
+        ("the last to come in, memory short", House::new(ENOUGH).tight(true)),
+        ("the first to be refused", House::new(PLENTY).tight(false)),
     ];
     for (what, house) in &houses {
         house.ask(&house.candidate, 0, &mut demand);

@@ -17,13 +17,17 @@ use house::{ENOUGH, House, PLENTY};
 use scheduler::{Demand, Plan, PolicyKind, ServiceCurve};
 use std::hint::black_box;
 
-const CASES: [&str; 11] = [
+const CASES: [&str; 15] = [
     "spare",
     "spare-memory",
     "last",
     "last-memory",
     "refused",
     "refused-memory",
+    "spare-arm",
+    "last-arm",
+    "refused-arm",
+    "later-arm",
     "vbrsim",
     "vbrsim-memory",
     "curve-memory",
@@ -42,10 +46,11 @@ fn main() {
         return;
     };
     let memory = if case.ends_with("-memory") { ENOUGH } else { PLENTY };
+    let house = if case.ends_with("-arm") { House::with_arm(memory) } else { House::new(memory) };
     let mut house = match case.split('-').next() {
-        Some("last") => House::tight(memory, true),
-        Some("refused" | "later") => House::tight(memory, false),
-        _ => House::new(memory),
+        Some("last") => house.tight(true),
+        Some("refused" | "later") => house.tight(false),
+        _ => house,
     };
     if case.starts_with("curve") {
         house.facts.curve = ServiceCurve::of_slots([&[600, 640, 630, 650][..]]);
@@ -62,7 +67,7 @@ fn main() {
     let turns = if std::env::args().any(|word| word == "--time") { TURNS } else { 1 };
     let began = processor_nanos();
     for _ in 0..turns {
-        match case.as_str() {
+        match case.split('-').next().unwrap_or_default() {
             "demand" => counted(|| house.ask(&house.candidate, 0, &mut demand)),
             "later" => counted(|| {
                 black_box(house.later(&mut demand, &mut plan));

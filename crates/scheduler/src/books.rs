@@ -5,6 +5,7 @@
 //! computed the same way ([`Timing::pieces`](crate::Timing::pieces)), so when all have left every
 //! sum is zero: [`DiskBooks::is_empty`] is checked by tests and the simulator.
 
+use crate::blocks::{BLOCK, Block};
 use crate::demand::{Demand, PieceDue, Summary};
 use crate::ledger::{Ledger, Load, Planned};
 use units::SlotIndex;
@@ -14,6 +15,8 @@ use units::SlotIndex;
 pub struct DiskBooks {
     ledger: Ledger<Load>,
     planned: Ledger<Planned>,
+    // The ledger's unread pieces, by blocks of slots.
+    blocks: Ledger<Block>,
     // Bytes of the ledger's unread pieces, kept so that no decision has to add them up.
     unread: u64,
     held: u64,
@@ -26,6 +29,7 @@ impl DiskBooks {
     pub fn advance(&mut self, current: SlotIndex) {
         self.ledger.advance(current);
         self.planned.advance(current);
+        self.blocks.advance(Block::number(current));
     }
 
     /// The slot that is running.
@@ -37,12 +41,22 @@ impl DiskBooks {
     pub fn book_demand(&mut self, demand: &Demand) {
         self.ledger.add_all(demand.first(), demand.slots().iter().copied());
         self.planned.add_all(demand.first(), demand.slots().iter().map(Planned::of));
+        let (mut from, mut rest) = (demand.first(), demand.slots());
+        while !rest.is_empty() {
+            let begins = usize::try_from(from.0 % BLOCK as u64).expect("of a block");
+            let (block, after) = rest.split_at((BLOCK - begins).min(rest.len()));
+            let mut sum = Block::default();
+            block.iter().for_each(|load| sum += Block::of(load));
+            self.blocks.add(Block::number(from), sum);
+            (from, rest) = (from + block.len() as u64, after);
+        }
         self.unread += demand.bytes();
     }
 
     /// Books an unread piece.
     pub fn book(&mut self, piece: PieceDue) {
         self.ledger.add(piece.due, unread(piece));
+        self.blocks.add(Block::number(piece.due), Block::of_piece(&piece));
         self.follow(piece);
         self.planned.add(piece.due, planned(piece));
         self.unread += u64::from(piece.len);
@@ -52,6 +66,7 @@ impl DiskBooks {
     /// Takes an unread piece off.
     pub fn unbook(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.due, unread(piece));
+        self.blocks.sub(Block::number(piece.due), Block::of_piece(&piece));
         self.unfollow(piece);
         self.planned.sub(piece.due, planned(piece));
         self.unread -= u64::from(piece.len);
@@ -61,6 +76,7 @@ impl DiskBooks {
     /// The piece is being read, or was found in memory: it now holds a buffer.
     pub fn take_up(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.due, unread(piece));
+        self.blocks.sub(Block::number(piece.due), Block::of_piece(&piece));
         self.unfollow(piece);
         self.unread -= u64::from(piece.len);
         self.held += u64::from(piece.len);
@@ -69,6 +85,7 @@ impl DiskBooks {
     /// The reverse of [`DiskBooks::take_up`]: the buffer may go, the piece is to be read again.
     pub fn put_back(&mut self, piece: PieceDue) {
         self.ledger.add(piece.due, unread(piece));
+        self.blocks.add(Block::number(piece.due), Block::of_piece(&piece));
         self.follow(piece);
         self.unread += u64::from(piece.len);
         self.held -= u64::from(piece.len);
@@ -126,6 +143,11 @@ impl DiskBooks {
         self.ledger.ahead_of_now()
     }
 
+    /// Sums of unread pieces by blocks of slots, from that on which the current slot is in.
+    pub(crate) fn blocks(&self) -> &[Block] {
+        self.blocks.ahead_of_now()
+    }
+
     /// What was booked for the slots from the current one on, read already or not.
     pub fn planned_ahead(&self) -> &[Planned] {
         self.planned.ahead_of_now()
@@ -165,6 +187,7 @@ impl DiskBooks {
     pub fn is_empty(&self) -> bool {
         self.total() == Load::default()
             && self.planned.total() == Planned::default()
+            && self.blocks.total() == Block::default()
             && (self.unread, self.held, self.reserved) == (0, 0, 0)
             && self.summary == Summary::default()
     }

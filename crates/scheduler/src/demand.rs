@@ -12,8 +12,9 @@
 //! (double buffering: read in one slot, sent in the next). It is deliberately ignorant of what the
 //! player has asked for.
 
+use crate::blocks::{BLOCK, Block};
 use crate::books::DiskBooks;
-use crate::ledger::Load;
+use crate::ledger::{Ledger, Load};
 use crate::visits::Follows;
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
@@ -263,6 +264,9 @@ pub struct Demand {
     current: SlotIndex,
     first: SlotIndex,
     slots: Vec<Load>,
+    // Their reads by blocks of slots, before any shift.
+    blocks: Ledger<Block>,
+    shifted: u64,
     reads: u64,
     bytes: u64,
     held: u64,
@@ -308,7 +312,8 @@ impl Demand {
     /// Begins an empty demand, decided on in slot `current`.
     pub fn begin(&mut self, current: SlotIndex) {
         self.slots.clear();
-        self.current = current;
+        self.blocks.restart(Block::number(current));
+        (self.current, self.shifted) = (current, 0);
         (self.reads, self.bytes, self.held, self.reserve) = (0, 0, 0, 0);
         self.summary = Summary::default();
     }
@@ -360,6 +365,8 @@ impl Demand {
         for (load, slot) in sums.iter().zip(first.0..) {
             if *load != Load::default() {
                 *self.at(SlotIndex(slot)) += *load;
+                let slot = SlotIndex(slot).max(self.current);
+                self.blocks.add(Block::number(slot), Block::of(load));
                 self.reads += u64::from(load.reads);
                 self.bytes += load.bytes;
             }
@@ -373,6 +380,7 @@ impl Demand {
         due.reads += 1;
         due.bytes += len;
         due.transfer += transfer;
+        self.blocks.add(Block::number(piece.due.max(self.current)), Block::of_piece(&piece));
         self.at(piece.release).freed += len;
         if let Some((slot, follows)) = piece.follower() {
             self.at(slot).follows += follows;
@@ -420,6 +428,14 @@ impl Demand {
         &self.slots[..self.slots.len() - zeros]
     }
 
+    /// The same by blocks of slots, and the first one's number; `None` where a shift has put other
+    /// slots together.
+    pub(crate) fn blocks(&self) -> Option<(SlotIndex, &[Block])> {
+        let whole = self.shifted.is_multiple_of(BLOCK as u64);
+        let first = self.blocks.current() + self.shifted / BLOCK as u64;
+        whole.then(|| (first, self.blocks.ahead_of_now()))
+    }
+
     /// Reads in all.
     pub fn reads(&self) -> u64 {
         self.reads
@@ -443,11 +459,13 @@ impl Demand {
     /// Starts `slots` later than it did when it was built.
     pub fn shift(&mut self, slots: u64) {
         self.first = self.first + slots;
+        self.shifted += slots;
     }
 
     /// Takes a shift back.
     pub fn unshift(&mut self, slots: u64) {
         self.first = SlotIndex(self.first.0 - slots);
+        self.shifted -= slots;
     }
 }
 

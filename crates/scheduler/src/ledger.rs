@@ -59,6 +59,11 @@ impl SubAssign for Planned {
     }
 }
 
+impl Load {
+    pub(crate) const NOTHING: Self =
+        Self { bytes: 0, transfer: 0, freed: 0, reads: 0, follows: Follows::NONE };
+}
+
 fn take(from: u64, n: u64) -> u64 {
     from.checked_sub(n).expect("the books balance")
 }
@@ -105,6 +110,12 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
     /// The slot of the first sum that is kept apart.
     pub fn current(&self) -> SlotIndex {
         self.current
+    }
+
+    /// Forgets everything, and begins anew with `slot` as the current one.
+    pub(crate) fn restart(&mut self, slot: SlotIndex) {
+        self.slots.clear();
+        (self.current, self.start, self.past) = (slot, 0, T::default());
     }
 
     /// Puts `amount` on `slot`; on the past if the slot is over.

@@ -21,6 +21,7 @@
 #![warn(missing_docs)]
 
 pub mod admission;
+mod blocks;
 mod books;
 mod budget;
 mod curve;

@@ -27,25 +27,34 @@ use std::ops::{AddAssign, SubAssign};
 pub struct Follows([u32; CLASSES.len()]);
 
 impl Follows {
+    pub(crate) const NONE: Self = Self([0; CLASSES.len()]);
+
     /// One that follows a read due `slots` before.
     #[inline]
     pub(crate) fn one(slots: u8) -> Self {
         Self(CLASSES.map(|class| u32::from(slots <= class)))
     }
 
-    /// How many follow in a window that begins so many slots before.
+    /// How many follow in a window that begins so long before.
     #[inline(always)]
-    pub(crate) fn since(&self, slots: usize) -> u64 {
-        match CLASS_OF.get(slots) {
-            Some(class) => self.0[usize::from(*class)].into(),
-            None => self.most(),
-        }
+    pub(crate) fn since(&self, since: Since) -> u64 {
+        self.0[since.0].into()
     }
+}
 
-    /// How many follow in any window, at most.
+/// How many slots before a slot the window begins that it is read in, as far as it matters.
+#[derive(Clone, Copy)]
+pub(crate) struct Since(usize);
+
+impl Since {
+    /// Wherever the window begins: as many as may follow.
+    pub(crate) const EVER: Self = Self(CLASSES.len() - 1);
+    /// The window begins with the slot.
+    pub(crate) const NOW: Self = Self(0);
+
     #[inline(always)]
-    pub(crate) fn most(&self) -> u64 {
-        self.0[CLASSES.len() - 1].into()
+    pub(crate) fn slots(slots: usize) -> Self {
+        CLASS_OF.get(slots).map_or(Self::EVER, |class| Self(usize::from(*class)))
     }
 }
 
@@ -77,10 +86,10 @@ pub(crate) struct Swept {
 }
 
 impl Swept {
-    /// Of all of a load, in a window that begins so many slots before.
+    /// Of all of a load, in a window that begins so long before.
     #[inline(always)]
-    pub(crate) fn of(load: Load, since: usize) -> Self {
-        let Load { transfer, bytes, .. } = load;
+    pub(crate) fn of(load: &Load, since: Since) -> Self {
+        let Load { transfer, bytes, .. } = *load;
         Self { reads: load.reads.into(), follows: load.follows.since(since), transfer, bytes }
     }
 
@@ -129,11 +138,12 @@ mod tests {
         for since in 0..40 {
             let exact = distances.iter().filter(|slots| usize::from(**slots) <= since).count();
             let exact = exact as u64;
-            assert!(sum.since(since) <= exact.min(sum.most()), "{since}");
+            let follow = sum.since(Since::slots(since));
+            assert!(follow <= exact.min(sum.since(Since::EVER)), "{since}");
             let class = CLASSES.iter().any(|class| usize::from(*class) == since);
-            assert!(!class || sum.since(since) == exact, "{since}");
+            assert!(!class || follow == exact, "{since}");
         }
-        assert_eq!(sum.most(), 9);
+        assert_eq!((sum.since(Since::NOW), sum.since(Since::EVER)), (2, 9));
         distances.iter().for_each(|slots| sum -= Follows::one(*slots));
         assert_eq!(sum, Follows::default());
     }

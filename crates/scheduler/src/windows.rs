@@ -36,7 +36,7 @@
 
 use crate::admission::Supply;
 use crate::books::DiskBooks;
-use crate::visits::Swept;
+use crate::visits::{Since, Swept};
 use units::{Moment, SlotIndex};
 
 /// The windows of one disk. Each slot that is in none is a window by itself.
@@ -90,6 +90,11 @@ impl Plan {
     pub(crate) fn join(&mut self, first: SlotIndex, last: SlotIndex) {
         debug_assert!(self.windows.last().is_none_or(|before| before.1 < first), "in order");
         self.windows.push((first, last));
+    }
+
+    /// Takes back all windows of several slots but the first so many.
+    pub(crate) fn truncate(&mut self, windows: usize) {
+        self.windows.truncate(windows);
     }
 
     /// First and last slot of each window that has more than one.
@@ -167,7 +172,7 @@ fn due(books: &DiskBooks, first: SlotIndex, from: SlotIndex, last: SlotIndex) ->
     let (from, until) = (ahead(from), ahead(last.next()));
     let mut sum = Swept::default();
     for (load, slot) in books.ahead_of_now()[from..until].iter().zip(from..) {
-        sum = sum.and(Swept::of(*load, slot - ahead(first)));
+        sum = sum.and(Swept::of(load, Since::slots(slot - ahead(first))));
     }
     sum
 }

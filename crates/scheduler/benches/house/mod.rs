@@ -18,17 +18,29 @@ pub(crate) struct House {
     pub(crate) memory: u64,
     pub(crate) candidate: Vec<(Vec<u32>, u32)>,
     transfer: Vec<u32>,
+    /// Whether a title's reads lie one behind the other, on a disk where that matters.
+    followed: Vec<bool>,
 }
 
 impl House {
     pub(crate) fn new(memory: u64) -> Self {
-        let model = DiskModel::preset("ssd-nvme").expect("comes along");
+        Self::on("ssd-nvme", VIEWERS, memory)
+    }
+
+    /// A disk with an arm, and as many viewers as it holds.
+    pub(crate) fn with_arm(memory: u64) -> Self {
+        Self::on("hdd-20tb", VIEWERS_OF_AN_ARM, memory)
+    }
+
+    fn on(disk: &str, viewers: u64, memory: u64) -> Self {
+        let model = DiskModel::preset(disk).expect("comes along");
         let facts = Facts::of_model(&model, ByteCount::MIB, 16);
-        let transfer = facts.costs.as_ref().expect("of a model").transfer(0, 1 << 20);
-        let transfer = vec![u32::try_from(transfer).expect("short")];
-        let mut house =
-            Self { facts, books: DiskBooks::default(), memory, candidate: hour(0), transfer };
-        for viewer in 0..VIEWERS {
+        let costs = facts.costs.as_ref().expect("of a model");
+        let transfer = vec![u32::try_from(costs.transfer(0, 1 << 20)).expect("short")];
+        let followed = vec![costs.shortest_following().is_some(); PIECES];
+        let (books, candidate) = (DiskBooks::default(), hour(0));
+        let mut house = Self { facts, books, memory, candidate, transfer, followed };
+        for viewer in 0..viewers {
             let mut demand = Demand::default();
             house.ask(&hour(viewer), viewer, &mut demand);
             house.books.book_demand(&demand);
@@ -41,8 +53,8 @@ impl House {
         demand.begin(SlotIndex(at));
         for (due, piece) in title {
             let bytes = due.len() as u64 * u64::from(*piece);
-            let curve =
-                Curve { due, piece: *piece, bytes, transfer: &self.transfer, followed: &[] };
+            let (transfer, followed) = (&self.transfer, &self.followed);
+            let curve = Curve { due, piece: *piece, bytes, transfer, followed };
             let pieces: Vec<PieceDue> = timing(at).pieces(curve, 0).collect();
             demand.add_track(pieces.into_iter());
         }
@@ -50,8 +62,8 @@ impl House {
 
     /// The same house on a disk so slow that the candidate is only just let in; or, one step slower,
     /// just not.
-    pub(crate) fn tight(memory: u64, lets_in: bool) -> Self {
-        let mut house = Self::new(memory);
+    pub(crate) fn tight(self, lets_in: bool) -> Self {
+        let mut house = self;
         let (mut demand, mut plan) = (Demand::default(), Plan::default());
         house.ask(&house.candidate, 0, &mut demand);
         let (mut fits, mut too_slow) = (0, 1 << 20);
@@ -126,6 +138,9 @@ pub(crate) fn hour(title: u64) -> Vec<(Vec<u32>, u32)> {
 }
 
 const VIEWERS: u64 = 500;
+const VIEWERS_OF_AN_ARM: u64 = 50;
+/// More than any title has.
+const PIECES: usize = 10_000;
 const SLOT: Duration = Duration::from_millis(500);
 const HOUR_MS: u32 = 3_600_000;
 

@@ -2,9 +2,12 @@
 //! in the very slot by the end of which it is due.
 
 use super::{Resource, Slack, Supply, Verdict};
+use crate::blocks::{BLOCK, Block};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Load;
+use crate::visits::{Since, Swept};
+use units::SlotIndex;
 
 pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
     let reserved = books.reserved() + demand.reserve;
@@ -28,8 +31,11 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
 
 /// Books and candidate added up, by slots from the current one.
 pub(super) struct Merged<'a> {
+    current: SlotIndex,
     booked: &'a [Load],
     ours: &'a [Load],
+    booked_blocks: &'a [Block],
+    our_blocks: Option<(SlotIndex, &'a [Block])>,
     // Where the candidate's first slot is.
     offset: usize,
     len: u64,
@@ -41,7 +47,15 @@ impl<'a> Merged<'a> {
         let lead = demand.first().0.saturating_sub(books.current().0);
         let ours_end = if ours.is_empty() { 0 } else { lead + ours.len() as u64 };
         let offset = usize::try_from(lead).unwrap_or(usize::MAX);
-        Self { booked, ours, offset, len: ours_end.max(booked.len() as u64) }
+        Self {
+            current: books.current(),
+            booked,
+            ours,
+            booked_blocks: books.blocks(),
+            our_blocks: demand.blocks(),
+            offset,
+            len: ours_end.max(booked.len() as u64),
+        }
     }
 
     /// Slots from the current one until nothing is booked any more.
@@ -49,15 +63,15 @@ impl<'a> Merged<'a> {
         self.len
     }
 
+    /// The same as an index.
+    pub(super) fn count(&self) -> usize {
+        usize::try_from(self.len).expect("bounded by the horizon")
+    }
+
     /// The sum `ahead` slots from the current one.
     #[inline]
     pub(super) fn at(&self, ahead: u64) -> Load {
-        self.sum_at(usize::try_from(ahead).unwrap_or(usize::MAX))
-    }
-
-    /// The same as [`Merged::at`], by index.
-    #[inline(always)]
-    pub(super) fn sum_at(&self, ahead: usize) -> Load {
+        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
         let mut sum = self.booked.get(ahead).copied().unwrap_or_default();
         if let Some(ours) = self.ours.get(ahead.wrapping_sub(self.offset)) {
             sum += *ours;
@@ -65,21 +79,48 @@ impl<'a> Merged<'a> {
         sum
     }
 
-    /// Reads and transfer of the slots from one to before another.
+    /// The two that make that sum, by index.
     #[inline(always)]
-    pub(super) fn sums(&self, from: usize, until: usize) -> (u64, u64) {
-        let part = |loads: &[Load], from: usize, until: usize| {
-            let until = until.min(loads.len());
-            let loads = &loads[from.min(until)..until];
-            let add = |(reads, transfer), load: &Load| {
-                (reads + u64::from(load.reads), transfer + load.transfer)
-            };
-            loads.iter().fold((0, 0), add)
+    pub(super) fn pair(&self, ahead: usize) -> Pair<'a> {
+        let of = |loads: &'a [Load], at: usize| loads.get(at).unwrap_or(&Load::NOTHING);
+        Pair(of(self.booked, ahead), of(self.ours, ahead.wrapping_sub(self.offset)))
+    }
+
+    /// How many slots ahead the first whole block begins.
+    pub(super) fn first_block(&self) -> usize {
+        let begun = self.current.0 % BLOCK as u64;
+        usize::try_from((BLOCK as u64 - begun) % BLOCK as u64).expect("of a block")
+    }
+
+    /// Reads and transfer of a whole block, which begins so many slots ahead.
+    #[inline(always)]
+    pub(super) fn block(&self, ahead: usize) -> Block {
+        let (now, number) =
+            (Block::number(self.current), Block::number(self.current + ahead as u64));
+        let of = |blocks: &[Block], first: SlotIndex| {
+            let at = usize::try_from(number.0.wrapping_sub(first.0)).unwrap_or(usize::MAX);
+            blocks.get(at).copied().unwrap_or_default()
         };
-        let theirs = part(self.booked, from, until);
-        let (from, until) = (from.saturating_sub(self.offset), until.saturating_sub(self.offset));
-        let ours = part(self.ours, from, until);
-        (theirs.0 + ours.0, theirs.1 + ours.1)
+        let mut sum = of(self.booked_blocks, now);
+        match self.our_blocks {
+            Some((first, blocks)) => sum += of(blocks, first),
+            None => {
+                let ours = |end: usize| end.saturating_sub(self.offset).min(self.ours.len());
+                let loads = &self.ours[ours(ahead)..ours(ahead + BLOCK)];
+                loads.iter().for_each(|load| sum += Block::of(load));
+            }
+        }
+        debug_assert_eq!(sum, self.slow_block(ahead), "blocks are sums of slots");
+        sum
+    }
+
+    fn slow_block(&self, ahead: usize) -> Block {
+        let mut sum = Block::default();
+        for Pair(theirs, ours) in (ahead..ahead + BLOCK).map(|ahead| self.pair(ahead)) {
+            sum += Block::of(theirs);
+            sum += Block::of(ours);
+        }
+        sum
     }
 
     /// The reads of that sum.
@@ -89,5 +130,33 @@ impl<'a> Merged<'a> {
         let theirs = self.booked.get(ahead).map_or(0, |load| load.reads);
         let ours = self.ours.get(ahead.wrapping_sub(self.offset)).map_or(0, |load| load.reads);
         u64::from(theirs) + u64::from(ours)
+    }
+}
+
+/// What is booked in a slot, and the candidate's part, not yet added up: a decision looks at thousands
+/// of them, and mostly at two or three sums of each.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a>(&'a Load, &'a Load);
+
+impl Pair<'_> {
+    #[inline(always)]
+    pub(super) fn reads(self) -> u64 {
+        u64::from(self.0.reads) + u64::from(self.1.reads)
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes(self) -> u64 {
+        self.0.bytes + self.1.bytes
+    }
+
+    #[inline(always)]
+    pub(super) fn freed(self) -> u64 {
+        self.0.freed + self.1.freed
+    }
+
+    /// In a window that begins so long before.
+    #[inline(always)]
+    pub(super) fn swept(self, since: Since) -> Swept {
+        Swept::of(self.0, since).and(Swept::of(self.1, since))
     }
 }

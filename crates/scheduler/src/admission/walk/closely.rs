@@ -1,0 +1,101 @@
+//! The walk slot by slot: each into the window that is open, if that is done in time with it and fits
+//! into memory; or else a new one.
+//!
+//! ```text
+//!   window open     ├ 1 ├ 2 ├ 3 ├ 4 ├ 5 ┤  6 ...       1 to 5 join, 6 is too late or too many: close, open
+//!   asked at once   └───────  8  ───────┴───┘          some together: what takes them in time, takes each
+//!   crowded         │ 1 │ 2 │ 3 │ 4 │ ...              no two neighbours fit: no window is kept open
+//! ```
+//!
+//! What is done together comes to the same as one by one: no charge falls with more reads.
+
+use super::room::Room;
+use super::state::{Short, Walk, Window};
+use super::{Charge, Merged};
+use crate::visits::Since;
+use crate::windows::{MOST_READS, Plan};
+use std::ops::Range;
+
+/// Whether these slots, which come next, are on time.
+pub(super) fn closely<C: Charge, R: Room>(
+    state: &mut Walk,
+    slots: &Merged<'_>,
+    charge: &C,
+    room: &mut R,
+    plan: &mut Plan,
+    range: Range<usize>,
+) -> bool {
+    let (mut walk, mut ahead, mut on_time) = (*state, range.start, true);
+    while ahead < range.end && on_time {
+        let slot = slots.pair(ahead);
+        if walk.window.swept.reads + slot.reads() > MOST_READS {
+            room.take(walk.window.swept.bytes);
+            walk.close(plan);
+            (ahead, on_time) = crowded(&mut walk, slots, charge, room, ahead..range.end);
+            continue;
+        }
+        let together = ahead..(ahead + TOGETHER).min(range.end);
+        let joined = walk.joins_all(charge, slots, together, room.most());
+        if joined > 0 {
+            ahead += joined;
+            continue;
+        }
+        let fits = walk.window.swept.bytes + slot.bytes() <= room.most();
+        walk.end = walk.end.saturating_add(walk.slot);
+        if slot.reads() > 0 && !(fits && walk.joins(charge, ahead, slot)) {
+            room.take(walk.window.swept.bytes);
+            walk.close(plan);
+            on_time = match room.begins(slots, ahead, walk.free, slot.bytes()) {
+                Ok(begins) => walk.open(charge, ahead, slot, begins),
+                Err(bytes) => walk.lacks(ahead, bytes),
+            };
+        }
+        ahead += 1;
+    }
+    *state = walk;
+    on_time
+}
+
+// Slots of which no two neighbours fit into a window, so that each is one and the last is left open:
+// where they end, and whether all were on time. What `Walk::open` and `Walk::close` do, without a
+// window to keep.
+fn crowded<C: Charge, R: Room>(
+    walk: &mut Walk,
+    slots: &Merged<'_>,
+    charge: &C,
+    room: &mut R,
+    range: Range<usize>,
+) -> (usize, bool) {
+    let Walk { slot: length, mut free, mut before, mut slack, mut end, .. } = *walk;
+    let (mut ahead, mut slot) = (range.start, slots.pair(range.start));
+    let on_time = loop {
+        end = end.saturating_add(length);
+        let swept = slot.swept(Since::NOW);
+        let begins = match room.begins(slots, ahead, free, swept.bytes) {
+            Ok(begins) => begins,
+            Err(bytes) => break walk.lacks(ahead, bytes),
+        };
+        before = if begins > free { 0 } else { before };
+        let takes = charge.takes(before, swept);
+        let ends = begins.saturating_add(takes);
+        if ends > end {
+            walk.short = Short { ahead, bytes: 0, reads: swept.reads, takes, ends };
+            break false;
+        }
+        let next = slots.pair(ahead + 1);
+        ahead += 1;
+        if ahead == range.end || swept.reads + next.reads() <= MOST_READS {
+            let (first, last, deadline) = (ahead - 1, ahead - 1, end);
+            walk.window = Window { first, last, swept, begins, ends, deadline };
+            break true;
+        }
+        room.take(swept.bytes);
+        (free, before, slack) = (ends, before + swept.visits(), slack.min(end - ends));
+        slot = next;
+    };
+    (walk.free, walk.before, walk.slack, walk.end) = (free, before, slack, end);
+    (ahead, on_time)
+}
+
+/// Slots that are put into a window at once, where they fit.
+const TOGETHER: usize = 8;

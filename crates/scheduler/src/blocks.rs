@@ -1,0 +1,58 @@
+//! Reads and transfer of several slots, kept beside the slots' own sums, so that who only wants to see
+//! that there is time enough need not add them up.
+//!
+//! ```text
+//!   slots     ... 14 15 │16 17 18 19 20 21 22 23│24 25 26 ...      blocks begin at multiples of their
+//!   blocks         1    │          2            │     3            length, whatever slot it is now
+//! ```
+
+use crate::demand::PieceDue;
+use crate::ledger::Load;
+use std::ops::{AddAssign, SubAssign};
+use units::SlotIndex;
+
+/// What is due in the slots of one block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) reads: u64,
+    pub(crate) transfer: u64,
+}
+
+impl Block {
+    /// Which block a slot is in. Blocks are counted as slots are, so that a ledger takes them.
+    #[inline]
+    pub(crate) fn number(slot: SlotIndex) -> SlotIndex {
+        SlotIndex(slot.0 / BLOCK as u64)
+    }
+
+    #[inline]
+    pub(crate) fn of_piece(piece: &PieceDue) -> Self {
+        Self { reads: 1, transfer: piece.transfer.into() }
+    }
+
+    #[inline]
+    pub(crate) fn of(load: &Load) -> Self {
+        Self { reads: load.reads.into(), transfer: load.transfer }
+    }
+}
+
+impl AddAssign for Block {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.transfer += other.transfer;
+    }
+}
+
+/// Panics as [`Load`]'s does.
+impl SubAssign for Block {
+    fn sub_assign(&mut self, other: Self) {
+        let take = |from: u64, n: u64| from.checked_sub(n).expect("the books balance");
+        self.reads = take(self.reads, other.reads);
+        self.transfer = take(self.transfer, other.transfer);
+    }
+}
+
+/// Slots in one: few enough that a disk that reads some seconds ahead has time for all of them before
+/// the first is due.
+pub(crate) const BLOCK: usize = 8;
