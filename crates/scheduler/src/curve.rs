@@ -38,6 +38,12 @@ impl ServiceCurve {
                 least[slots - 1] = least[slots - 1].min(fewest);
             }
         }
+        Self::of_least(least)
+    }
+
+    /// The curve of the fewest reads of one slot, of two, and so on; `u64::MAX` where so many were
+    /// not looked at together. `None` if not even one was.
+    pub(crate) fn of_least(least: [u64; LONGEST]) -> Option<Self> {
         let seen = least.iter().take_while(|reads| **reads < u64::MAX).count();
         let mut least = least[..seen].to_vec();
         // What parts hold, the whole holds; short stretches may have been the slow ones.
@@ -67,7 +73,7 @@ impl ServiceCurve {
 
 /// Slots that are looked at together at most: 16 s of 500 ms slots. By then a disk is within a few
 /// percent of its mean.
-const LONGEST: usize = 32;
+pub(crate) const LONGEST: usize = 32;
 
 #[cfg(test)]
 mod tests {

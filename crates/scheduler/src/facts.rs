@@ -3,10 +3,11 @@
 //! they are missing.
 //!
 //! ```text
-//!   known from       costs  round  line  rates  curve  observed
-//!   a model            x      x      x     x      -       -
-//!   a calibration      x*     -      x     x*     x*      -       * if it says enough
-//!   watching it        -      -      -     -      x       x       put in by whoever watched
+//!   known from       costs  round  line  rates  curve  observed  seen, behind
+//!   a model            x      x      x     x      -       -           -
+//!   a calibration      x*     -      x     x*     x*      -           -        * if it says enough
+//!   trying it out      -      -      -     -      x       x           -        put in by whoever did
+//!   using it           -      -      -     -      -       -           x        these only tighten
 //! ```
 
 use crate::curve::ServiceCurve;
@@ -30,6 +31,9 @@ pub struct Facts {
     pub curve: Option<ServiceCurve>,
     /// The fewest reads in a slot, as seen in use: what nobody guarantees.
     pub observed: Option<u32>,
+    /// The fewest reads in any so many slots one after another, as seen lately where that was fewer than
+    /// guaranteed: see [`Seen`](crate::Seen). A curve is held to it.
+    pub seen: Option<ServiceCurve>,
     /// How much longer than expected the disk lately takes, in 1,024ths: see
     /// [`TimeGuard`](crate::TimeGuard) and [`Guard::behind`](crate::Guard::behind).
     pub behind: u64,

@@ -133,6 +133,11 @@ impl Scrape {
         let flying = of(|d| u64::from(d.in_flight));
         let sessions = of(|d| d.sessions);
         out.gauges("disk_sessions", "Sessions read from it", "store", &sessions)?;
+        let slowest = of(|d| u64::from(d.slowest_slot));
+        out.gauges("disk_slowest_slot_reads", "Fewest in a slot lately", "store", &slowest)?;
+        let behind = disks.iter().map(|disk| disk.behind as f64 / 1024.0);
+        let behind: Vec<_> = names.iter().map(String::as_str).zip(behind).collect();
+        out.parts("disk_behind", "Disk time beyond what is counted with", "store", &behind)?;
         let lost = of(|d| u64::from(d.lost));
         out.gauges("disk_lost", "1 if nothing is read from it any more", "store", &lost)?;
         out.gauges("disk_in_flight", "Reads in the device", "store", &flying)
@@ -201,6 +206,21 @@ impl Out<'_, '_> {
         let mut family = self.0.encode_descriptor(name, help, None, Gauge)?;
         for (value, count) in values {
             gauge(*count).encode(family.encode_family(&[(label, *value)])?)?;
+        }
+        Ok(())
+    }
+
+    fn parts(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: &[(&str, f64)],
+    ) -> fmt::Result {
+        use prometheus_client::metrics::MetricType::Gauge;
+        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Ratios), Gauge)?;
+        for (value, part) in values {
+            ConstGauge::new(*part).encode(family.encode_family(&[(label, *value)])?)?;
         }
         Ok(())
     }

@@ -187,6 +187,8 @@ impl Shared {
             in_flight: disk.in_flight,
             sessions: disk.sessions,
             lost: disk.lost,
+            behind: disk.behind as f64 / 1024.0,
+            slowest_slot: disk.slowest_slot,
             least_slack: disk.least_slack,
             promised_slack: disk.promised_slack.map(|slack| slack.as_secs_f64()),
             slowed: shelf.store.device().lateness().map(|late| wire::Slowed {

@@ -14,7 +14,7 @@
 
 use crate::scenario::{self, Scenario, Timing};
 use ::disk::{DiskModel, Head};
-use scheduler::Facts;
+use scheduler::{Facts, ServiceCurve};
 use server::engine::{DiskGuarantee, ReadId, ReadOutcome, Ticket};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(crate) enum Work {
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) guarantee: DiskGuarantee,
-    /// What the engine is told of its times: of the models everything, of the others nothing.
+    /// What the engine is told of its times: of the models everything, of the others what they promise.
     pub(crate) facts: Facts,
     /// In the driver's hands: work, place and length.
     queue: VecDeque<(Work, u64, u32)>,
@@ -59,9 +59,15 @@ impl Disk {
             queue_depth: plan.queue_depth,
         };
         let mut facts = Facts::default();
+        // As a calibration would say it.
+        let curve = Some(ServiceCurve::of_guarantee(plan.min_read));
         let kind = match plan.kind.as_str() {
-            scenario::PROMISE => Kind::Promise(Promise::new(scenario.slot, guarantee, plan.timing)),
+            scenario::PROMISE => {
+                facts.curve = curve;
+                Kind::Promise(Promise::new(scenario.slot, guarantee, plan.timing))
+            }
             scenario::SLOW => {
+                facts.curve = curve;
                 Kind::Slow { service: scenario.slot / plan.really, free: Moment::ZERO }
             }
             name => {
@@ -76,6 +82,13 @@ impl Disk {
             damaged: plan.damaged,
             salt: chance.u64(..),
             stall: (Moment::ZERO + plan.stalls_at, plan.stalls_for),
+            slows: Slowing {
+                from: Moment::ZERO + plan.slows_at,
+                until: Moment::ZERO + plan.slows_at + plan.slows_for,
+                times: plan.slows_times,
+                before: Moment::ZERO,
+                free: Moment::ZERO,
+            },
             dies: (!plan.dies_at.is_zero()).then(|| Moment::ZERO + plan.dies_at),
         };
         Self { guarantee, facts, queue: VecDeque::new(), in_device: 0, kind, faults, chance }
@@ -127,6 +140,7 @@ impl Disk {
             }
             Kind::Model(head) => head.serve(now, offset, u64::from(len), false).finish,
         };
+        let done = self.faults.slows.slowed(now, done);
         let done = self.faults.delayed(done);
         if let Some(dead) = self.faults.dies.filter(|dies| done >= *dies) {
             return (dead.max(now) + LAST_GASP, self.faults.last_word());
@@ -240,7 +254,33 @@ struct Faults {
     damaged: f64,
     salt: u64,
     stall: (Moment, Duration),
+    slows: Slowing,
     dies: Option<Moment>,
+}
+
+/// A disk that keeps working, slower.
+#[derive(Debug)]
+struct Slowing {
+    from: Moment,
+    until: Moment,
+    times: f64,
+    /// When the last read would have ended, had nothing been slow ...
+    before: Moment,
+    /// ... and when the last slow one ends.
+    free: Moment,
+}
+
+impl Slowing {
+    /// When a read is done that would be `done`.
+    fn slowed(&mut self, now: Moment, done: Moment) -> Moment {
+        let service = done.since(self.before.max(now));
+        self.before = self.before.max(done);
+        if !(self.from..self.until).contains(&now) {
+            return done;
+        }
+        self.free = self.free.max(now) + service.mul_f64(self.times);
+        self.free
+    }
 }
 
 impl Faults {

@@ -129,7 +129,7 @@ fn disk(mood: Mood, slot: Duration, chance: &mut fastrand::Rng) -> Disk {
 }
 
 fn trouble(disk: &mut Disk, chance: &mut fastrand::Rng) {
-    match chance.u8(..7) {
+    match chance.u8(..8) {
         0 => disk.failing = 0.05,
         1 => disk.damaged = 0.02,
         2 => {
@@ -142,7 +142,12 @@ fn trouble(disk: &mut Disk, chance: &mut fastrand::Rng) {
         }
         5 => disk.dies_at = Duration::from_secs(chance.u64(1..30)),
         4 => (disk.failing, disk.damaged) = (0.5, 0.3),
-        _ => {}
+        6 => {}
+        _ => {
+            disk.slows_at = Duration::from_secs(chance.u64(1..30));
+            disk.slows_for = Duration::from_secs(chance.u64(1..60));
+            disk.slows_times = 1.0 + 6.0 * chance.f64();
+        }
     }
 }
 

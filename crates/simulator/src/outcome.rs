@@ -44,10 +44,14 @@ pub struct Outcome {
     pub certified: u64,
     /// By how much a read of theirs was done before its slot's end, at the least.
     pub least_slack: Option<Duration>,
+    /// Reads of theirs done after it.
+    pub broken: u64,
     /// The most memory in use.
     pub peak_memory: ByteCount,
     /// The least that the engine believed of a disk, as a share of what was promised of it.
     pub least_belief: f64,
+    /// The most that the engine believed a disk to be behind, as a part of what it is counted with.
+    pub most_behind: f64,
     /// Sessions that went on with another copy when their disk was lost ...
     pub moved: u64,
     /// ... and that ended when it was.

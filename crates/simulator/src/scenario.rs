@@ -164,6 +164,14 @@ pub struct Disk {
     /// ... for so long. Zero: it never stalls.
     #[serde(with = "quantity::time")]
     pub stalls_for: Duration,
+    /// From here on it takes `slows_times` as long for each read, one after another ...
+    #[serde(with = "quantity::time")]
+    pub slows_at: Duration,
+    /// ... for so long. Zero: it never slows.
+    #[serde(with = "quantity::time")]
+    pub slows_for: Duration,
+    /// See `slows_at`; at least 1.
+    pub slows_times: f64,
     /// From here on nothing is read from it any more: what is asked of it fails, soon. Zero: never.
     #[serde(with = "quantity::time")]
     pub dies_at: Duration,
@@ -239,6 +247,10 @@ impl Scenario {
             tell(disk.queue_depth == 0, "at least one read is in the device at once")?;
             tell(disk.min_read == 0 || disk.really == 0, "a disk does one read in a slot")?;
             tell(disk.longest_read.is_zero(), "a read takes time")?;
+            tell(
+                !(1.0..=1000.0).contains(&disk.slows_times),
+                "a slow disk takes 1 to 1000 times as long",
+            )?;
             let known = disk.is_made_up() || disk::DiskModel::preset(&disk.kind).is_some();
             tell(!known, "a disk is 'promise', 'slow' or the name of a disk model")?;
         }
@@ -253,7 +265,9 @@ impl Disk {
     }
 
     fn keeps_its_promise(&self) -> bool {
-        self.kind != SLOW && self.failing == 0.0 && self.damaged == 0.0 && self.stalls_for.is_zero()
+        let faultless = self.failing == 0.0 && self.damaged == 0.0;
+        let steady = self.stalls_for.is_zero() && self.slows_for.is_zero();
+        self.kind != SLOW && faultless && steady
     }
 }
 
@@ -339,6 +353,9 @@ impl Default for Disk {
             damaged: 0.0,
             stalls_at: Duration::ZERO,
             stalls_for: Duration::ZERO,
+            slows_at: Duration::ZERO,
+            slows_for: Duration::ZERO,
+            slows_times: 1.0,
             dies_at: Duration::ZERO,
         }
     }
@@ -388,6 +405,7 @@ mod tests {
             ("startup = '600ms'", "startup is at least two slots"),
             ("disks = []", "there are 1 to 64 disks"),
             ("[[disks]]\nkind = 'drum'", "the name of a disk model"),
+            ("[[disks]]\nslows_times = 0.5", "takes 1 to 1000 times as long"),
             ("[[disks]]\nread_size = '100kB'", "a read is a power of two"),
         ] {
             let error = Scenario::parse(text).unwrap_err().to_string();

@@ -15,6 +15,10 @@
 //!
 //! It is the default where the disk's geometry is not known. Without a measured curve it is vbrSim: β(h)
 //! = h minRead.
+//!
+//! What the disk was seen to do lately, where that was less, only tightens: β(h) is the least of the
+//! measured curve, shrunk as the disk is behind now, and of the fewest reads seen in h slots
+//! ([`crate::Seen`]).
 
 use super::memory::Merged;
 use super::vbr_sim::{VbrSim, disk_only};
@@ -63,7 +67,13 @@ struct Beta(Vec<u64>);
 
 impl Beta {
     fn new(curve: &Curve, facts: &Facts) -> Self {
-        Self((1..=curve.longest()).map(|slots| facts.shrink(curve.least(slots))).collect())
+        let seen = facts.seen.as_ref();
+        let longest = seen.map_or(1, Curve::longest).max(curve.longest());
+        let least = |slots| {
+            let now = facts.shrink(curve.least(slots));
+            seen.map_or(now, |seen| seen.least(slots).min(now))
+        };
+        Self((1..=longest).map(least).collect())
     }
 
     /// Of the longest stretch that was measured.

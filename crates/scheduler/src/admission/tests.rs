@@ -18,6 +18,7 @@ static NOTHING_KNOWN: Facts = Facts {
     rates: None,
     curve: None,
     observed: None,
+    seen: None,
     behind: 0,
 };
 
@@ -337,7 +338,10 @@ fn curve_meets_deadlines(
 }
 
 fn curve_verdict(house: &House, curve: &crate::ServiceCurve) -> Verdict {
-    let facts = Facts { curve: Some(curve.clone()), ..Facts::default() };
+    verdict_by(house, Facts { curve: Some(curve.clone()), ..Facts::default() })
+}
+
+fn verdict_by(house: &House, facts: Facts) -> Verdict {
     let supply = Supply { facts: &facts, ..house.supply.supply() };
     let policy = PolicyKind::ServiceCurve.policy();
     policy.verdict(&house.books(), &supply, &house.demand(), &mut Plan::default())
@@ -368,6 +372,28 @@ fn a_disk_that_keeps_its_curve_keeps_what_was_admitted_by_it() {
     }
     assert!(admitted > 2000 && refused > 2000, "both happen: {admitted}, {refused}");
     assert!(more > 500, "it lets in more than its first number: {more}");
+}
+
+#[test]
+fn a_curve_is_held_to_what_was_seen_lately() {
+    let mut refused = 0;
+    for seed in 0..5_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let house = house(&mut random, true);
+        let curve = crate::ServiceCurve::of_guarantee(5);
+        let mut lately = crate::Seen::default();
+        let slots: Vec<u32> = (0..40).map(|_| random.u32(3..=5)).collect();
+        slots.iter().for_each(|reads| lately.slot_ended(*reads, 5));
+        let Some(seen) = lately.curve() else { continue };
+        let tightened = Facts { curve: Some(curve.clone()), seen: Some(seen), ..Facts::default() };
+        if verdict_by(&house, tightened).is_admit() {
+            let done = crate::ServiceCurve::of_slots([&slots[..]]).unwrap();
+            assert!(curve_meets_deadlines(&house, &done, &mut random), "seed {seed}: {house:#?}");
+        } else {
+            refused += u32::from(curve_verdict(&house, &curve).is_admit());
+        }
+    }
+    assert!(refused > 50, "what was seen refuses some: {refused}");
 }
 
 #[test]

@@ -482,7 +482,24 @@ impl Core {
         let watched = self.titles.values();
         let watched = watched.map(|w| Watched { title: w.name.clone(), sessions: w.sessions });
         let watched = watched.collect();
-        self.shared.publish(slot, self.engine.status(now), watched);
+        let status = self.engine.status(now);
+        self.say_who_is_slow(&status);
+        self.shared.publish(slot, status, watched);
+    }
+
+    fn say_who_is_slow(&self, status: &crate::engine::Status) {
+        let before = self.shared.books();
+        let disks = before.engine.disks.iter().zip(&status.disks);
+        for ((before, disk), shelf) in disks.zip(&self.shared.titles.shelves) {
+            let event = match (before.behind, disk.behind) {
+                (0, 1..) => "disk-slow",
+                (1.., 0) => "disk-as-calibrated",
+                _ => continue,
+            };
+            let store = shelf.path.display().to_string();
+            let behind = disk.behind as f64 / 1024.0;
+            self.shared.log.line(|| json!({ "event": event, "store": store, "behind": behind }));
+        }
     }
 
     fn is_over(&self, now: Moment) -> bool {

@@ -33,6 +33,16 @@ impl Engine {
         }
     }
 
+    /// A piece that a stream owes is given up, or promised later than it was: past its deadline no
+    /// certificate is kept by that.
+    pub(super) fn count_owed(&mut self, now: Moment, stream: &Stream, deadline: Moment) {
+        self.count_for(now, stream.session, deadline);
+        if now > deadline && stream.promised.is_some() {
+            self.sessions.get_mut(&stream.session).expect("live").summary.broken += 1;
+            self.counters.broken += 1;
+        }
+    }
+
     /// A piece of a stream is in memory.
     pub(super) fn examine(&mut self, now: Moment, id: StreamId, piece: PieceDue) {
         let stream = &self.streams[&id];

@@ -160,7 +160,7 @@ impl Engine {
             // What was late is not made good by that.
             stream.counted_to += u32::try_from(late.len()).expect("fewer than pieces");
             for deadline in late {
-                self.count_for(now, stream.session, deadline);
+                self.count_owed(now, &stream, deadline);
             }
         } else {
             stream.slide_back(slots);

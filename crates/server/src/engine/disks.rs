@@ -5,7 +5,7 @@ use super::streams::{Stream, StreamId};
 use super::sweeps::Sweeps;
 use super::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
-use scheduler::{DiskBooks, EdfQueue, Facts, Guard, Supply, Sweep};
+use scheduler::{DiskBooks, EdfQueue, Facts, Guard, Seen, Supply, Sweep};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
@@ -14,6 +14,7 @@ use units::{Moment, SlotIndex};
 pub(super) struct Disk {
     pub(super) guarantee: DiskGuarantee,
     pub(super) guard: Guard,
+    seen: Seen,
     pub(super) books: DiskBooks,
     /// Streams with something to read.
     pub(super) queue: EdfQueue<StreamId>,
@@ -53,6 +54,7 @@ impl Disk {
         Self {
             guarantee,
             guard: Guard::new(guarantee.min_read),
+            seen: Seen::default(),
             books: DiskBooks::default(),
             queue: EdfQueue::default(),
             memory,
@@ -107,13 +109,30 @@ impl Disk {
         if plans {
             self.watch_sweep(slot.start(self.slot));
         } else {
-            self.facts.behind = self.guard.behind();
+            self.remember(slot, late > 0);
         }
         self.batch.clear();
         self.batch_len = 0;
         self.searches = 0;
         self.last_slot_reads = std::mem::take(&mut self.slot_reads);
         self.books.advance(slot);
+    }
+
+    // What the slots since the last were like: the one that reads were given to, and idle ones.
+    fn remember(&mut self, slot: SlotIndex, late: bool) {
+        let calibrated = self.guarantee.min_read;
+        self.seen.slot_ended(if late { self.guard.min_read() } else { calibrated }, calibrated);
+        for _ in 1..slot.0.saturating_sub(self.books.current().0).min(LONGEST_MEMORY) {
+            self.seen.slot_ended(calibrated, calibrated);
+        }
+        (self.facts.behind, self.facts.seen) = (self.guard.behind(), self.seen.curve());
+    }
+
+    /// A new calibration: what was seen of the disk before says nothing beside it.
+    pub(super) fn recalibrate(&mut self, guarantee: DiskGuarantee) {
+        self.guarantee = guarantee;
+        self.guard.recalibrate(guarantee.min_read);
+        (self.seen, self.facts.seen) = (Seen::default(), None);
     }
 
     /// Books everything that `stream` has unread or holds.
@@ -148,9 +167,16 @@ impl Disk {
             in_flight: self.busy(),
             sessions: 0,
             lost: self.lost,
+            behind: self.facts.behind,
+            slowest_slot: self.facts.seen.as_ref().map_or(self.guarantee.min_read, |seen| {
+                u32::try_from(seen.least(1)).expect("not more than guaranteed")
+            }),
             promised_slack: self.sweeps.slack(),
             // With nothing due all of the next slot is slack.
             least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }
     }
 }
+
+/// Slots of idleness after which nothing seen before it is remembered, whatever it was.
+const LONGEST_MEMORY: u64 = 1000;

@@ -208,8 +208,9 @@ impl Engine {
         let unread = stream.cursor.max(stream.counted_to)..stream.end;
         let unread = unread.map(|piece| stream.deadline(piece));
         let owed = stream.uncounted().chain(unread.take_while(|deadline| *deadline < now));
-        for deadline in owed.filter(|deadline| *deadline < now) {
-            self.count_for(now, stream.session, deadline);
+        let owed: Vec<Moment> = owed.filter(|deadline| *deadline < now).collect();
+        for deadline in owed {
+            self.count_owed(now, &stream, deadline);
         }
         for (read, _) in stream.held() {
             self.buffers.unpin(read);

@@ -136,7 +136,7 @@ impl Engine {
         for ((stream_id, mut stream), late) in streams.into_iter().zip(late) {
             if slots > 0 {
                 stream.counted_to += u32::try_from(late.len()).expect("fewer than pieces");
-                late.into_iter().for_each(|deadline| self.count_for(now, id, deadline));
+                late.into_iter().for_each(|deadline| self.count_owed(now, &stream, deadline));
                 let change = Change::Later { track: stream.track, slots };
                 self.actions.push(Action::Rescheduled { session: id, change });
             }

@@ -155,8 +155,7 @@ impl Engine {
     pub fn set_guarantee(&mut self, now: Moment, disk: DiskNumber, guarantee: DiskGuarantee) {
         self.advance(now);
         let Some(disk) = self.disk_index(disk) else { return };
-        self.disks[disk].guarantee = guarantee;
-        self.disks[disk].guard.recalibrate(guarantee.min_read);
+        self.disks[disk].recalibrate(guarantee);
         self.use_leftovers(now);
     }
 

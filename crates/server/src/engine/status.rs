@@ -63,6 +63,12 @@ pub struct DiskStatus {
     pub sessions: u64,
     /// It is lost.
     pub lost: bool,
+    /// By how much longer than it is counted with it lately takes, in 1,024ths; by that everything is
+    /// charged more, or fewer reads are promised, until it keeps its word again.
+    pub behind: u64,
+    /// The fewest reads that it is remembered to have done in a slot; as guaranteed where it never did
+    /// fewer. Only where reads are counted.
+    pub slowest_slot: u32,
     /// What the last decision left to spare where the schedule is tightest; `None` where
     /// disk time is not counted, or nobody was let in yet.
     pub promised_slack: Option<Duration>,

@@ -103,6 +103,14 @@ pub struct DiskStatus {
     /// Nothing is read from it any more: see to it, and start the server again.
     #[serde(default)]
     pub lost: bool,
+    /// By how much longer than it is counted with it lately takes: 0.25 is a quarter. Zero while it
+    /// keeps its word.
+    #[serde(default)]
+    pub behind: f64,
+    /// The fewest reads that it did in a slot in the last minutes; as guaranteed where it never did
+    /// fewer. Only where reads are counted.
+    #[serde(default)]
+    pub slowest_slot: u32,
     /// The smallest slack of the admitted schedule ahead, in reads.
     pub least_slack: u64,
     /// Seconds that the last decision left to spare where the schedule is tightest; `null` where

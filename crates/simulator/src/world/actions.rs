@@ -180,6 +180,11 @@ impl World<'_> {
                 .disks
                 .iter()
                 .all(|d| d.failing == 0.0 && d.damaged == 0.0 && d.dies_at.is_zero());
+        let told = summary.glitches == 0 || summary.promised_slack.is_none() || summary.broken > 0;
+        self.findings.require(told || !sound, "a certificate that is not kept is broken", || {
+            format!("{session:?}: {summary:?}")
+        });
+        self.outcome.broken += summary.broken;
         if let Some((seen, counted)) = differ.filter(|_| sound) {
             self.findings.add("the engine counts its glitches right", || {
                 format!("{session:?}: {seen} seen, {counted} counted")

@@ -1,0 +1,72 @@
+//! A disk that keeps working, slower (fail-stutter): some seconds later nobody comes in for whom it has
+//! no time as it is, until it is itself again; and no certificate is said to be kept that is not.
+
+use simulator::{Outcome, Scenario, run_observed};
+use units::Moment;
+
+/// One viewer more each few seconds, who all stay: at 60 s there is still room, if the disk does what
+/// it did.
+const HOUSE: &str = "
+    [titles]
+    count = 12
+    shortest = '300s'
+    longest = '300s'
+    slowest = '2Mbps'
+    fastest = '3Mbps'
+    progressive = 0.0
+    ladders = 0.0
+    [viewers]
+    count = 60
+    every = '3s'
+    resume = 0.0
+    seek = 0.0
+    pause = 0.0
+    quit = 0.0
+";
+
+/// When viewers were let in, and what came of it all.
+fn visit(policy: &str, memory: &str, disk: &str) -> (Vec<f64>, Outcome) {
+    let text = format!("policy = '{policy}'\nmemory = '{memory}'\n{HOUSE}[[disks]]\n{disk}");
+    let scenario = Scenario::parse(&text).unwrap();
+    let mut admitted = Vec::new();
+    let outcome = run_observed(&scenario, &mut |line| {
+        if line.what.starts_with("admitted") {
+            admitted.push(line.at.since(Moment::ZERO).as_secs_f64());
+        }
+    });
+    assert!(outcome.violations.is_empty(), "{outcome}");
+    (admitted, outcome)
+}
+
+fn between(admitted: &[f64], from: f64, until: f64) -> usize {
+    admitted.iter().filter(|at| (from..until).contains(at)).count()
+}
+
+#[test]
+fn nobody_comes_in_while_a_disk_is_too_slow_where_its_time_is_counted() {
+    let stuttered = closes_while_slow("time-domain", "96MiB", "kind = 'st39183w'");
+    assert!(stuttered.broken > 0, "this disk cannot keep what it promised");
+}
+
+#[test]
+fn nobody_comes_in_while_a_disk_is_too_slow_where_reads_are_counted() {
+    let disk = "min_read = 12\nlongest_read = '100ms'\ntiming = 'even'";
+    closes_while_slow("service-curve", "768MiB", disk);
+}
+
+/// The same house twice, the second time on a disk that is slow for a minute: what came of that.
+fn closes_while_slow(policy: &str, memory: &str, disk: &str) -> Outcome {
+    let slows = "slows_at = '60s'\nslows_for = '60s'\nslows_times = 5.0";
+    let (calm, as_promised) = visit(policy, memory, disk);
+    let (slow, stuttered) = visit(policy, memory, &format!("{disk}\n{slows}"));
+    let of = |admitted: &[f64]| {
+        [(0.0, 60.0), (70.0, 110.0), (130.0, 500.0)].map(|(from, to)| between(admitted, from, to))
+    };
+    let ([before, meanwhile, _], [same, none, later]) = (of(&calm), of(&slow));
+    assert!(before == same && before > 5 && meanwhile > 3, "there was room: {calm:?}");
+    assert_eq!(none, 0, "there is none now: {slow:?}");
+    assert!(later > 3, "and not for ever: {slow:?}");
+    assert_eq!((as_promised.most_behind, as_promised.broken), (0.0, 0));
+    assert!(stuttered.most_behind > 0.5, "{}", stuttered.most_behind);
+    stuttered
+}
