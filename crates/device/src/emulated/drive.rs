@@ -7,10 +7,12 @@
 //! ```
 //!
 //! Never early. An answer that comes late (the thread was not run, copying took its time) is counted
-//! as late, and the next service still starts at the model's moment, so lateness does not add up.
+//! as late, and the next service still starts at the model's moment, so lateness does not add up;
+//! not even for a program that asks only when it was answered ([`Debt`]).
 //! A write is in the file when it comes and answered when the model has written it.
 
 use super::backing::Backing;
+use super::debt::Debt;
 use super::line::{Line, Request, What};
 use super::statistics::{Counters, DiskStatistics};
 use disk::{Head, Service};
@@ -30,50 +32,65 @@ pub(super) struct Drive {
     origin: Instant,
     /// Nanoseconds of the model in one of the clock.
     speed: u32,
+    /// Whether it has one, and so does one thing at a time.
+    arm: bool,
     desk: Mutex<Desk>,
     bell: Condvar,
 }
 
 struct Desk {
-    line: Line<Answer>,
+    line: Line<Waiting>,
+    debt: Debt,
     counters: Counters,
+    /// Of what was answered last: when it came, and when it was.
+    latest: Option<(Moment, Moment)>,
     fast: bool,
     closing: bool,
+}
+
+/// Who waits, since when by the clock.
+struct Waiting {
+    came: Moment,
+    answer: Answer,
 }
 
 /// What the disk is at, its bytes already there.
 struct Served {
     request: Request,
     service: Service,
-    answer: Answer,
+    waiting: Waiting,
     bytes: io::Result<Vec<u8>>,
 }
 
 impl Drive {
     /// `depth`: see [`Line::new`]. `speed`: how many times as fast as the model's clock runs.
     pub(super) fn new(backing: Backing, head: Head, depth: u32, speed: u32, fast: bool) -> Self {
-        let speed = speed.max(1);
+        let (speed, arm) = (speed.max(1), head.model().rotational());
         let desk = Desk {
             line: Line::new(head, depth),
+            debt: Debt::new(speed),
+            latest: None,
             counters: Counters::new(Moment::ZERO),
             fast,
             closing: false,
         };
         let (desk, bell) = (Mutex::new(desk), Condvar::new());
-        Self { backing, origin: Instant::now(), speed, desk, bell }
+        Self { backing, origin: Instant::now(), speed, arm, desk, bell }
     }
 
     /// Reads, as far as the disk goes.
     pub(super) fn read(&self, offset: u64, len: u64, answer: Answer) {
+        let came = self.now();
         let len = len.min(self.backing.size.0.saturating_sub(offset));
         if len == 0 {
             return answer(Ok(&[]));
         }
-        self.ask(offset, len, What::Read, answer);
+        self.ask(offset, len, What::Read, Waiting { came, answer });
     }
 
     /// Writes all of `from`, or nothing.
     pub(super) fn write(&self, offset: u64, from: &[u8], answer: Answer) {
+        let came = self.now();
         let len = from.len() as u64;
         if len == 0 {
             return answer(Ok(&[]));
@@ -85,18 +102,36 @@ impl Drive {
             self.lock().counters.failed();
             return answer(Err(error));
         }
-        self.ask(offset, len, What::Write, answer);
+        self.ask(offset, len, What::Write, Waiting { came, answer });
     }
 
     /// Answered when everything written before is out of the disk's memory.
     pub(super) fn flush(&self, answer: Answer) {
-        self.ask(0, 0, What::Flush, answer);
+        self.ask(0, 0, What::Flush, Waiting { came: self.now(), answer });
     }
 
     /// While set, requests take the time that the file takes; those that wait are answered.
     pub(super) fn set_fast(&self, on: bool) {
-        self.lock().fast = on;
+        let mut desk = self.lock();
+        desk.fast = on;
+        desk.debt.forget();
+        drop(desk);
         self.bell.notify_all();
+    }
+
+    /// What the way to the disk and back takes of itself, which is not the disk's time.
+    pub(super) fn set_way(&self, way: Duration) {
+        self.lock().debt.set_way(way);
+    }
+
+    /// What was set; zero on a disk without an arm, which is begun with at once.
+    pub(super) fn way(&self) -> Duration {
+        self.lock().debt.way()
+    }
+
+    /// When the request that was answered last had come, and when it was answered.
+    pub(super) fn latest(&self) -> Option<(Moment, Moment)> {
+        self.lock().latest
     }
 
     pub(super) fn is_fast(&self) -> bool {
@@ -130,11 +165,14 @@ impl Drive {
             let due = at_work.front().map(|served| served.service.finish);
             if due.is_some_and(|due| due <= now || desk.fast) {
                 let fast = desk.fast;
-                drop(desk);
                 let served = at_work.pop_front().expect("it is there");
+                if self.arm {
+                    desk.debt.answers(served.service.finish, served.waiting.came);
+                }
+                drop(desk);
                 let counted = self.answer(served, &mut spare);
                 desk = self.lock();
-                counted.book(&mut desk.counters, fast);
+                counted.book(&mut desk, fast);
             } else if desk.fast {
                 let waiting: Vec<_> = desk.line.drain().collect();
                 if waiting.is_empty() {
@@ -142,12 +180,12 @@ impl Drive {
                     continue;
                 }
                 drop(desk);
-                waiting.into_iter().for_each(|(request, answer)| self.pass(request, answer));
+                waiting.into_iter().for_each(|(request, who)| self.pass(request, who.answer));
                 desk = self.lock();
-            } else if let Some((request, answer, service)) = desk.line.next(now) {
+            } else if let Some((request, waiting, service)) = desk.line.next(now) {
                 drop(desk);
                 let bytes = self.fetch(request, spare.pop().unwrap_or_default());
-                at_work.push_back(Served { request, service, answer, bytes });
+                at_work.push_back(Served { request, service, waiting, bytes });
                 desk = self.lock();
             } else {
                 desk = self.wait(desk, due.map(|due| due.since(now) / self.speed));
@@ -156,15 +194,15 @@ impl Drive {
         self.backing.unlock();
     }
 
-    fn ask(&self, offset: u64, len: u64, what: What, answer: Answer) {
+    fn ask(&self, offset: u64, len: u64, what: What, waiting: Waiting) {
         let mut desk = self.lock();
         // Under the lock, so that moments come in order.
-        let request = Request { arrival: self.now(), offset, len, what };
+        let request = Request { arrival: desk.debt.asked(waiting.came), offset, len, what };
         if desk.fast {
             drop(desk);
-            return self.pass(request, answer);
+            return self.pass(request, waiting.answer);
         }
-        desk.line.arrive(request, answer);
+        desk.line.arrive(request, waiting);
         drop(desk);
         self.bell.notify_one();
     }
@@ -190,9 +228,10 @@ impl Drive {
     }
 
     fn answer(&self, served: Served, spare: &mut Vec<Vec<u8>>) -> Counted {
-        let Served { request, service, answer, bytes } = served;
+        let Served { request, service, waiting: Waiting { came, answer }, bytes } = served;
         answer(bytes.as_deref().map_err(same));
-        let counted = Counted { request, service, answered: self.now(), failed: bytes.is_err() };
+        let (answered, failed) = (self.now(), bytes.is_err());
+        let counted = Counted { request, service, came, answered, failed };
         if let Ok(bytes) = bytes
             && spare.len() < MOST_SPARE
         {
@@ -219,7 +258,7 @@ impl Drive {
     }
 
     /// By the model's clock.
-    fn now(&self) -> Moment {
+    pub(super) fn now(&self) -> Moment {
         Moment::ZERO + self.origin.elapsed() * self.speed
     }
 }
@@ -234,19 +273,22 @@ impl fmt::Debug for Drive {
 struct Counted {
     request: Request,
     service: Service,
+    came: Moment,
     answered: Moment,
     failed: bool,
 }
 
 impl Counted {
-    fn book(self, counters: &mut Counters, fast: bool) {
+    fn book(self, desk: &mut Desk, fast: bool) {
+        desk.debt.answered(self.answered);
+        desk.latest = Some((self.came, self.answered));
         if self.failed {
-            counters.failed();
+            desk.counters.failed();
         }
         if fast {
-            counters.passed_fast();
+            desk.counters.passed_fast();
         } else {
-            counters.served(&self.request, &self.service, self.answered);
+            desk.counters.served(&self.request, &self.service, self.came, self.answered);
         }
     }
 }

@@ -74,7 +74,8 @@ impl Files {
 
     fn control_text(&self) -> String {
         let fast = if self.drive.is_fast() { "on" } else { "off" };
-        format!("{}fast {fast}\n{}", self.about, self.drive.statistics())
+        let way = self.drive.way().as_nanos();
+        format!("{}way {way}\nfast {fast}\n{}", self.about, self.drive.statistics())
     }
 
     fn obey(&self, text: &[u8]) -> Result<(), Errno> {

@@ -17,14 +17,17 @@
 //! process [`AsDisk`](crate::AsDisk) does the same without any rights.
 
 mod backing;
+mod debt;
 mod drive;
 mod files;
 mod lateness;
 mod line;
 mod loop_device;
 mod mounts;
+mod preconditions;
 mod realtime;
 mod statistics;
+mod way;
 
 pub use realtime::enter as run_first;
 pub use statistics::DiskStatistics;
@@ -37,13 +40,13 @@ use drive::Drive;
 use files::Files;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use loop_device::LoopDevice;
-use rustix::io::Errno;
-use rustix::thread::CapabilitySet;
+use preconditions::{Means, canonical, clear_left_over, folder_is_free};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use units::ByteCount;
 
 /// How to emulate.
@@ -100,7 +103,7 @@ impl EmulatedDisk {
     /// What is missing or in the way, and what to do about it. Nothing is left behind but a new
     /// backing file.
     pub fn start(model: &DiskModel, options: &EmulateOptions) -> Result<Self, DeviceError> {
-        can_mount(options.attach)?;
+        Means::here().suffice(options.attach)?;
         let mut notes = Vec::new();
         let at = options.at.clone().unwrap_or_else(|| Self::folder_of(&options.backing));
         let at = canonical(&at)?;
@@ -132,6 +135,9 @@ impl EmulatedDisk {
         disk.mount(size, depth, speed)?;
         if options.attach {
             disk.device = Some(LoopDevice::attach(&disk.file(), disk.model.rotational())?);
+        }
+        if disk.model.rotational() {
+            disk.measure_way(fast);
         }
         Ok(disk)
     }
@@ -172,6 +178,12 @@ impl EmulatedDisk {
     /// late on a busy machine.
     pub fn realtime(&self) -> Result<(), &str> {
         self.realtime.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// What the way through the kernel to the disk and back takes, in the model's time. It is made
+    /// up for (see [`DiskStatistics::made_up`]); zero for a disk without an arm.
+    pub fn way(&self) -> Duration {
+        self.drive.way()
     }
 
     /// What a person should know about the start.
@@ -219,7 +231,7 @@ impl EmulatedDisk {
             self.device = None;
         }
         if let Some(session) = self.session.take() {
-            let ended = if may_mount() {
+            let ended = if preconditions::may_mount() {
                 if let Err(busy) = mounts::take_down(&self.at) {
                     self.session = Some(session);
                     return Err(busy);
@@ -240,6 +252,28 @@ impl EmulatedDisk {
             let _ = fs::remove_dir(&self.at);
         }
         Ok(())
+    }
+
+    /// By somebody who is run at once, as the drive is. `fast`: how it goes on then.
+    fn measure_way(&mut self, fast: bool) {
+        let file = self.file();
+        let path = self.device().unwrap_or(&file);
+        self.drive.set_fast(false);
+        let way = std::thread::scope(|scope| {
+            let measuring = scope.spawn(|| {
+                let _ = realtime::enter();
+                way::measure(&self.drive, path, self.model.capacity())
+            });
+            measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        match way {
+            Ok(way) => self.drive.set_way(way),
+            Err(error) => self.notes.push(format!(
+                "the way to the disk could not be measured ({error}): its time counts as the disk's"
+            )),
+        }
+        self.drive.set_fast(fast);
+        self.drive.reset_statistics();
     }
 
     /// Starts the threads that keep time.
@@ -297,89 +331,8 @@ fn mount_options() -> Config {
         MountOption::DefaultPermissions,
     ];
     // For root everybody may look at the statistics; others may not allow that.
-    config.acl = if may_mount() { SessionACL::All } else { SessionACL::Owner };
+    config.acl = if preconditions::may_mount() { SessionACL::All } else { SessionACL::Owner };
     config
-}
-
-/// Refuses what cannot work before anything is made.
-fn can_mount(attach: bool) -> Result<(), DeviceError> {
-    let unusable =
-        |reason: &str| Err(DeviceError::Unusable { path: FUSE.into(), reason: reason.to_owned() });
-    if !Path::new(FUSE).exists() {
-        return unusable(
-            "it is not there; load the kernel's module fuse (in a container: pass the device in)",
-        );
-    }
-    let root = may_mount();
-    if attach && !root {
-        return unusable(
-            "a block device needs root (CAP_SYS_ADMIN); run it with sudo, or leave --attach out",
-        );
-    }
-    let helpers = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/bin/fusermount"];
-    if !root && !helpers.iter().any(|helper| Path::new(helper).exists()) {
-        return unusable(
-            "mounting needs root (CAP_SYS_ADMIN) or the helper fusermount3; run it with sudo, or install fuse3",
-        );
-    }
-    Ok(())
-}
-
-/// Root may, unless it is a container's that was not given the right.
-fn may_mount() -> bool {
-    let rights = rustix::thread::capabilities(None);
-    rights.is_ok_and(|rights| rights.effective.contains(CapabilitySet::SYS_ADMIN))
-}
-
-/// As the kernel's list of mounts writes it. The folder itself may be missing, or dead.
-fn canonical(at: &Path) -> Result<PathBuf, DeviceError> {
-    let absolute = std::path::absolute(at).map_err(|e| cannot_use(at, "", e))?;
-    match (absolute.parent(), absolute.file_name()) {
-        (Some(parent), Some(name)) => {
-            let hint = "; the folder that it is to be in must be there";
-            Ok(parent.canonicalize().map_err(|e| cannot_use(at, hint, e))?.join(name))
-        }
-        _ => Ok(absolute),
-    }
-}
-
-/// Takes down the mount of a process that was killed: it answers nobody any more. Says so.
-fn clear_left_over(at: &Path) -> Result<Option<String>, DeviceError> {
-    let mounted = mounts::all().unwrap_or_default();
-    let Some(there) = mounted.iter().rev().find(|mounted| mounted.at == at) else {
-        return Ok(None);
-    };
-    // Asked for its content: what is known of the folder itself the kernel says by heart.
-    let dead = fs::read_dir(at).is_err_and(|error| {
-        Errno::from_io_error(&error).is_some_and(|e| e == Errno::NOTCONN || e == Errno::CONNABORTED)
-    });
-    if there.source == Path::new(NAME) && dead {
-        let mut note = format!("took down what a dead process had left at {}", at.display());
-        for on_it in mounts::by_loop_on(&at.join(files::DISK), &mounted) {
-            let on_it = on_it.at.display();
-            note +=
-                &format!("; {on_it} is still mounted from it: take it down with `umount {on_it}`");
-        }
-        mounts::let_go(at);
-        return Ok(Some(note));
-    }
-    let by = "something is mounted there; if it is an emulated disk that still runs, stop that one";
-    Err(DeviceError::InUse { path: at.to_owned(), by })
-}
-
-/// Whether the folder exists; an error if it cannot be mounted over.
-fn folder_is_free(at: &Path) -> Result<bool, DeviceError> {
-    match fs::read_dir(at) {
-        Ok(mut entries) => {
-            if entries.next().is_none() {
-                return Ok(true);
-            }
-            let reason = "it is not empty; name another folder with --at".to_owned();
-            Err(DeviceError::Unusable { path: at.to_owned(), reason })
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(cannot_use(at, "; name another folder with --at", error)),
-    }
 }
 
 fn cannot_use(path: &Path, hint: &str, source: io::Error) -> DeviceError {
@@ -392,8 +345,6 @@ fn mount_hint(error: &io::Error) -> &'static str {
         _ => "; it could not be mounted",
     }
 }
-
-const FUSE: &str = "/dev/fuse";
 
 /// What the list of mounts calls it.
 const NAME: &str = "tenuto-disk";

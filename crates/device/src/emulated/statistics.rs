@@ -40,6 +40,9 @@ pub struct DiskStatistics {
     pub busy: Duration,
     /// In all, idle time included.
     pub elapsed: Duration,
+    /// By how much services were begun before their requests came, because these would have come
+    /// earlier had the emulation not been late.
+    pub made_up: Duration,
     /// Requests that passed in fast mode.
     pub fast_requests: u64,
     /// Requests that the backing file failed.
@@ -69,8 +72,14 @@ impl Counters {
         Self { so_far, lateness: Lateness::new(), since: now, busy_until: Moment::ZERO }
     }
 
-    /// A request was served, and answered at `answered`. They come in the order of their ends.
-    pub(super) fn served(&mut self, request: &Request, service: &Service, answered: Moment) {
+    /// A request that came at `came` was served, and answered at `answered`. They come in the order of their ends.
+    pub(super) fn served(
+        &mut self,
+        request: &Request,
+        service: &Service,
+        came: Moment,
+        answered: Moment,
+    ) {
         let s = &mut self.so_far;
         match request.what {
             What::Read => {
@@ -90,6 +99,7 @@ impl Counters {
         s.transfer += service.transfer;
         s.busy += service.finish.since(service.start.max(self.busy_until));
         self.busy_until = self.busy_until.max(service.finish);
+        s.made_up += came.since(service.start);
         self.lateness.add(answered.since(service.finish));
     }
 
@@ -115,7 +125,7 @@ impl Counters {
 
 impl DiskStatistics {
     /// All of them by name, in the order in which they are shown.
-    fn fields(&mut self) -> [(&'static str, Field<'_>); 18] {
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 19] {
         use Field::{Count, Time};
         [
             ("reads", Count(&mut self.reads)),
@@ -130,6 +140,7 @@ impl DiskStatistics {
             ("flush", Time(&mut self.flush)),
             ("busy", Time(&mut self.busy)),
             ("elapsed", Time(&mut self.elapsed)),
+            ("made_up", Time(&mut self.made_up)),
             ("fast_requests", Count(&mut self.fast_requests)),
             ("failed", Count(&mut self.failed)),
             ("late_p50", Time(&mut self.late_p50)),
@@ -186,7 +197,7 @@ mod tests {
         let model = DiskModel::preset("st39183w").unwrap();
         let (mut head, mut counters) = (model.head(), Counters::new(Moment::ZERO));
         let mut rng = fastrand::Rng::with_seed(1);
-        let mut now = Moment::ZERO;
+        let (mut now, mut owed) = (Moment::ZERO, Duration::ZERO);
         for i in 0..1000 {
             let offset = rng.u64(0..model.capacity().0 / 4096 - 1) * 4096;
             let idle = Duration::from_millis(rng.u64(0..3) * 10);
@@ -194,13 +205,16 @@ mod tests {
             now = service.finish;
             let what = if i % 3 == 0 { What::Write } else { What::Read };
             let request = Request { arrival: service.start, offset, len: 4096, what };
-            counters.served(&request, &service, now + Duration::from_micros(i));
+            let (came, answered) = (service.start + idle, now + Duration::from_micros(i));
+            counters.served(&request, &service, came, answered);
+            owed += idle;
         }
         let s = counters.statistics(now);
         assert_eq!((s.reads, s.writes), (666, 334));
         assert_eq!(s.read_bytes.0 + s.written_bytes.0, 4_096_000);
         assert_eq!(s.overhead + s.seek + s.rotation + s.transfer, s.busy);
         assert!(s.busy < s.elapsed);
+        assert_eq!(s.made_up, owed);
         assert_eq!(s.late_max, Duration::from_micros(999));
     }
 
@@ -213,7 +227,7 @@ mod tests {
             let service = head.serve(Moment::ZERO, i << 20, 1 << 20, false);
             let (arrival, offset) = (Moment::ZERO, i << 20);
             let request = Request { arrival, offset, len: 1 << 20, what: What::Read };
-            counters.served(&request, &service, service.finish);
+            counters.served(&request, &service, arrival, service.finish);
             last = service.finish;
         }
         let s = counters.statistics(last);

@@ -84,14 +84,14 @@ fn method(options: &EmulatedOptions) -> String {
     )
 }
 
-/// Where the simulated disk reads so: one more at a time, as there.
+/// Where the simulated disk reads so: one more at a time, as there; whole pages, as direct reads do.
 fn simulated(bench: &Bench<'_>, way: &Way) -> Option<u32> {
     let few = way.few()?;
     let options = bench.options;
     let attempt = |streams| {
         let spread = Plan::spread(streams, bench.model.capacity(), options.block, MPEG1);
         let plan = Plan { rounds: options.rounds, order: way.order, at_once: few, ..spread };
-        let mut port = SimulatedPort::new(SimulatedDisk::new(&bench.model));
+        let mut port = SimulatedPort::new(SimulatedDisk::new(&bench.model)).by_pages();
         Ok::<_, Infallible>(
             run_rounds(&plan, &mut port, &mut |_| true).expect("a disk without faults reads"),
         )

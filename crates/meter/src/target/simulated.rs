@@ -8,6 +8,7 @@
 //!   disk 0, disk 1 ...           one clock for all
 //! ```
 
+use super::layout::PAGE;
 use super::{Arrived, Port, Request};
 use crate::log::Kind;
 use crate::transfers::Cells;
@@ -27,6 +28,8 @@ pub struct SimulatedPort {
     from: u64,
     /// How files are cut up, if they are.
     pieces: Option<Cells>,
+    /// What is asked for begins and ends at multiples of this.
+    grain: u64,
     /// By when it arrives and when it was asked for: the tag, and how it went.
     under_way: BTreeMap<(Moment, u64), (u64, Result<(), DeviceError>)>,
 }
@@ -45,6 +48,7 @@ impl SimulatedPort {
             each: each.0,
             from: 0,
             pieces: None,
+            grain: 1,
             under_way: BTreeMap::new(),
         }
     }
@@ -62,6 +66,12 @@ impl SimulatedPort {
         Self { from: from.0, ..self }
     }
 
+    /// Whole pages are asked for, as reads past the page cache are.
+    #[must_use]
+    pub fn by_pages(self) -> Self {
+        Self { grain: PAGE, ..self }
+    }
+
     /// The files, of which there are so many on each disk, lie in pieces of this size, out of order.
     #[must_use]
     pub fn in_pieces(self, files: u32, piece: ByteCount, seed: u64) -> Self {
@@ -75,9 +85,13 @@ impl SimulatedPort {
         let file = u64::from(request.file);
         let disk = &self.disks[usize::try_from(file % count).expect("below the disks")];
         let place = file / count * self.each + request.offset;
-        let one = |place: u64, len: u64| match request.kind {
-            Kind::Read => disk.ask(self.from + place, len),
-            Kind::Write => disk.ask_write(self.from + place, len),
+        let one = |place: u64, len: u64| {
+            let from = units::align_down(self.from + place, self.grain);
+            let len = units::align_up(self.from + place + len, self.grain) - from;
+            match request.kind {
+                Kind::Read => disk.ask(from, len),
+                Kind::Write => disk.ask_write(from, len),
+            }
         };
         let Some(pieces) = &self.pieces else { return one(place, request.len) };
         let (mut at, end, mut done) = (place, place + request.len, disk.now());

@@ -132,6 +132,7 @@ struct About<'a> {
     queue: u32,
     speed: u32,
     priority: &'a str,
+    way: Duration,
     fast: bool,
 }
 
@@ -147,6 +148,7 @@ impl<'a> About<'a> {
             queue: said("queue").parse().unwrap_or_default(),
             speed: said("speed").parse().unwrap_or(1),
             priority: said("priority"),
+            way: Duration::from_nanos(said("way").parse().unwrap_or_default()),
             fast: said("fast") == "on",
         }
     }
@@ -160,6 +162,7 @@ fn in_json(about: &About<'_>, s: &DiskStatistics) -> Value {
         "queue": about.queue,
         "speed": about.speed,
         "priority": about.priority,
+        "way": secs(about.way),
         "fast": about.fast,
         "reads": s.reads,
         "writes": s.writes,
@@ -173,6 +176,7 @@ fn in_json(about: &About<'_>, s: &DiskStatistics) -> Value {
         "flush": secs(s.flush),
         "busy": secs(s.busy),
         "elapsed": secs(s.elapsed),
+        "made_up": secs(s.made_up),
         "fast_requests": s.fast_requests,
         "failed": s.failed,
         "late": {
@@ -212,6 +216,8 @@ fn page(about: &About<'_>, s: &DiskStatistics) -> String {
     let late = [s.late_p50, s.late_p90, s.late_p99, s.late_max].map(show_duration);
     let [p50, p90, p99, max] = late;
     lines.push(("late", format!("p50 {p50}, p90 {p90}, p99 {p99}, longest {max}")));
+    let [way, made_up] = [about.way, s.made_up].map(show_duration);
+    lines.push(("made up", format!("{made_up} in all; the way there and back takes {way}")));
     let mut table = Table::new(&["part", ">in all", ">a request", ">of busy"]);
     for (part, time) in [
         ("overhead", s.overhead),
@@ -250,6 +256,7 @@ mod tests {
             transfer: ms(3050),
             busy: ms(4000),
             elapsed: ms(10_000),
+            made_up: ms(25),
             late_p50: Duration::from_micros(44),
             late_p90: Duration::from_micros(76),
             late_p99: Duration::from_micros(140),
@@ -257,7 +264,7 @@ mod tests {
             ..DiskStatistics::default()
         };
         let text = format!(
-            "model st39183w\nsize 1073741824\nqueue 32\nspeed 1\npriority realtime\nfast off\n{s}"
+            "model st39183w\nsize 1073741824\nqueue 32\nspeed 1\npriority realtime\nway 210000\nfast off\n{s}"
         );
         assert_eq!(text.parse(), Ok(s));
         expect![[r#"
@@ -268,6 +275,7 @@ mod tests {
             written   0 B in 0 requests
             busy      40.0 % of 10s
             late      p50 44us, p90 76us, p99 140us, longest 2ms
+            made up   25ms in all; the way there and back takes 210us
 
             part      in all  a request  of busy
             overhead    30ms      300us    0.8 %

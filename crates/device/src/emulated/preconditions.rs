@@ -1,0 +1,145 @@
+//! What must be so before a disk can be emulated, and what a dead process left in the way.
+//!
+//! It looks; of what it finds it removes only the mount of a disk that nobody serves any more.
+
+use super::{NAME, cannot_use, files, mounts};
+use crate::DeviceError;
+use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What of all that is needed is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Means {
+    fuse: bool,
+    root: bool,
+    helper: bool,
+}
+
+impl Means {
+    pub(super) fn here() -> Self {
+        let helpers = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/bin/fusermount"];
+        Self {
+            fuse: Path::new(FUSE).exists(),
+            root: may_mount(),
+            helper: helpers.iter().any(|helper| Path::new(helper).exists()),
+        }
+    }
+
+    /// Refuses what cannot work with them. `attach`: also as a block device.
+    pub(super) fn suffice(self, attach: bool) -> Result<(), DeviceError> {
+        let unusable = |reason: &str| {
+            Err(DeviceError::Unusable { path: FUSE.into(), reason: reason.to_owned() })
+        };
+        if !self.fuse {
+            return unusable(
+                "it is not there; load the kernel's module fuse (in a container: pass the device in)",
+            );
+        }
+        if attach && !self.root {
+            return unusable(
+                "a block device needs root (CAP_SYS_ADMIN); run it with sudo, or leave --attach out",
+            );
+        }
+        if !self.root && !self.helper {
+            return unusable(
+                "mounting needs root (CAP_SYS_ADMIN) or the helper fusermount3; run it with sudo, or install fuse3",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Root may, unless it is a container's that was not given the right.
+pub(super) fn may_mount() -> bool {
+    let rights = rustix::thread::capabilities(None);
+    rights.is_ok_and(|rights| rights.effective.contains(CapabilitySet::SYS_ADMIN))
+}
+
+/// As the kernel's list of mounts writes it. The folder itself may be missing, or dead.
+pub(super) fn canonical(at: &Path) -> Result<PathBuf, DeviceError> {
+    let absolute = std::path::absolute(at).map_err(|e| cannot_use(at, "", e))?;
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(parent), Some(name)) => {
+            let hint = "; the folder that it is to be in must be there";
+            Ok(parent.canonicalize().map_err(|e| cannot_use(at, hint, e))?.join(name))
+        }
+        _ => Ok(absolute),
+    }
+}
+
+/// Takes down the mount of a process that was killed: it answers nobody any more. Says so.
+pub(super) fn clear_left_over(at: &Path) -> Result<Option<String>, DeviceError> {
+    let mounted = mounts::all().unwrap_or_default();
+    let Some(there) = mounted.iter().rev().find(|mounted| mounted.at == at) else {
+        return Ok(None);
+    };
+    // Asked for its content: what is known of the folder itself the kernel says by heart.
+    let dead = fs::read_dir(at).is_err_and(|error| {
+        Errno::from_io_error(&error).is_some_and(|e| e == Errno::NOTCONN || e == Errno::CONNABORTED)
+    });
+    if there.source == Path::new(NAME) && dead {
+        let mut note = format!("took down what a dead process had left at {}", at.display());
+        for on_it in mounts::by_loop_on(&at.join(files::DISK), &mounted) {
+            let on_it = on_it.at.display();
+            note +=
+                &format!("; {on_it} is still mounted from it: take it down with `umount {on_it}`");
+        }
+        mounts::let_go(at);
+        return Ok(Some(note));
+    }
+    let by = "something is mounted there; if it is an emulated disk that still runs, stop that one";
+    Err(DeviceError::InUse { path: at.to_owned(), by })
+}
+
+/// Whether the folder exists; an error if it cannot be mounted over.
+pub(super) fn folder_is_free(at: &Path) -> Result<bool, DeviceError> {
+    match fs::read_dir(at) {
+        Ok(mut entries) => {
+            if entries.next().is_none() {
+                return Ok(true);
+            }
+            let reason = "it is not empty; name another folder with --at".to_owned();
+            Err(DeviceError::Unusable { path: at.to_owned(), reason })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(cannot_use(at, "; name another folder with --at", error)),
+    }
+}
+
+const FUSE: &str = "/dev/fuse";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_what_to_do() {
+        let (nothing, root, helper) = (
+            Means { fuse: false, root: true, helper: true },
+            Means { fuse: true, root: true, helper: false },
+            Means { fuse: true, root: false, helper: true },
+        );
+        let nobody = Means { helper: false, ..helper };
+        for (means, attach, said) in [
+            (nothing, false, Some("/dev/fuse: it is not there; load the kernel's module fuse")),
+            (nothing, true, Some("in a container: pass the device in")),
+            (root, true, None),
+            (root, false, None),
+            (helper, false, None),
+            (helper, true, Some("needs root (CAP_SYS_ADMIN); run it with sudo, or leave --attach")),
+            (nobody, false, Some("the helper fusermount3; run it with sudo, or install fuse3")),
+        ] {
+            let refused = means.suffice(attach).map_err(|error| error.to_string());
+            match said {
+                None => assert_eq!(refused, Ok(()), "{means:?} {attach}"),
+                Some(words) => {
+                    let refused = refused.unwrap_err();
+                    assert!(refused.contains(words), "{means:?} {attach}: {refused}");
+                }
+            }
+        }
+    }
+}

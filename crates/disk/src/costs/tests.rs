@@ -1,0 +1,231 @@
+//! What is charged against what a head then takes, at worst and by chance.
+
+use super::*;
+use crate::ReadGuarantee;
+use proptest::prelude::*;
+use units::Moment;
+
+const SIZES: [u64; 3] = [64 << 10, 1 << 20, 4 << 20];
+
+#[test]
+fn joining_sweeps_never_costs() {
+    for model in DiskModel::presets() {
+        for (size, small) in SIZES.into_iter().flat_map(|size| [(size, false), (size, true)]) {
+            let model = if small { model.scaled_to(ByteCount(1 << 30)) } else { model.clone() };
+            let costs = Costs::of_model(&model, ByteCount(size), 4);
+            let table: Vec<u64> = (0..=2600).map(|reads| costs.positioning(reads)).collect();
+            assert!(table.is_sorted(), "{}: falls", model.name());
+            for a in 0..table.len() {
+                for b in 0..=a.min(table.len() - 1 - a) {
+                    let apart = costs.positioning_of_sweeps(2, (a + b) as u64);
+                    assert!(table[a] + table[b] <= apart, "{}: {a}, {b}", model.name());
+                    // A nanosecond of rounding up for each.
+                    assert!(
+                        table[a + b] <= table[a] + table[b],
+                        "{}, {size}: {a} + {b}",
+                        model.name()
+                    );
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn no_sweep_takes_longer_than_it_is_charged(
+        model in prop::sample::select(DiskModel::presets()),
+        scaled in prop_oneof![Just(None), (1u64 << 28..1 << 34).prop_map(Some)],
+        size in prop::sample::select(SIZES.to_vec()),
+        reads in 1usize..60,
+        depth in 1usize..5,
+        clustered in 1u64..64,
+        wait in 0u64..1 << 25,
+        seed in any::<u64>(),
+    ) {
+        let model = scaled.map_or(model.clone(), |size| model.scaled_to(ByteCount(size)));
+        let depth32 = u32::try_from(depth).unwrap();
+        let costs = Costs::of_model(&model, ByteCount(size), depth32);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let room = (model.capacity().0 - size) / clustered;
+        let place = |rng: &mut fastrand::Rng| {
+            rng.u64(0..clustered) * room + rng.u64(0..=room / clustered)
+        };
+        let (mut head, from) = (model.head(), place(&mut rng));
+        let start = head.serve(Moment(12_345_678), from, size, false).finish
+            + Duration::from_nanos(wait);
+        let mut places: Vec<(u64, u64)> =
+            (0..reads).map(|_| (place(&mut rng), rng.u64(1..=size / 4096) * 4096)).collect();
+        places.sort_unstable();
+        let arm = costs.place(from);
+        let near = |place: &(u64, u64)| (costs.place(place.0) - arm).abs();
+        if near(places.last().unwrap()) < near(&places[0]) {
+            places.reverse();
+        }
+        let (mut under_way, mut now) = (std::collections::VecDeque::new(), start);
+        for (place, len) in &places {
+            if under_way.len() >= depth {
+                now = under_way.pop_front().unwrap();
+            }
+            under_way.push_back(head.serve(now, *place, *len, false).finish);
+        }
+        let took = under_way.back().unwrap().since(start);
+        let transfer = places.iter().map(|(place, len)| costs.transfer(*place, *len)).sum();
+        let charged = Duration::from_nanos(costs.batch(reads as u64, transfer));
+        prop_assert!(took <= charged, "{reads} reads took {took:?}, charged {charged:?}");
+    }
+}
+
+#[test]
+fn taking_a_read_out_of_a_sweep_never_costs() {
+    let mut following = 0;
+    for model in DiskModel::presets() {
+        let costs = Costs::of_model(&model, ByteCount::MIB, 4);
+        let Some(shortest) = costs.shortest_following() else { continue };
+        following += 1;
+        for reads in 1..=600 {
+            for follows in 0..reads {
+                let sweep = costs.sweep(reads, follows, reads * shortest);
+                let less = (reads - 1) * shortest;
+                let of = |follows| costs.sweep(reads - 1, follows, less);
+                assert!(of(follows.saturating_sub(2)) <= sweep, "{}", model.name());
+                assert!(of(follows.min(reads - 1)) <= sweep, "{}", model.name());
+            }
+        }
+    }
+    assert!(following > 1, "arms that read ahead");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Visits of several reads, each read at once after the one before, whichever way the arm
+    /// goes; and at the worst rotation.
+    #[test]
+    fn no_sweep_of_visits_takes_longer_than_it_is_charged(
+        model in prop::sample::select(DiskModel::presets()),
+        size in prop::sample::select(SIZES.to_vec()),
+        lengths in prop::collection::vec(1u64..9, 1..30),
+        depth in 1usize..5,
+        clustered in 1u64..64,
+        worst in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let costs = Costs::of_model(&model, ByteCount(size), u32::try_from(depth).unwrap());
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let room = (model.capacity().0 - size * 9) / clustered;
+        let mut place = || (rng.u64(0..clustered) * room + rng.u64(0..=room)) / 4096 * 4096;
+        let (mut head, from) = (model.head(), place());
+        let start = head.serve(Moment(12_345_678), from, size, false).finish;
+        let mut visits: Vec<(u64, u64)> = lengths.iter().map(|reads| (place(), *reads)).collect();
+        visits.sort_unstable();
+        let arm = costs.place(from + size);
+        let near = |visit: &(u64, u64)| (costs.place(visit.0) - arm).abs();
+        if near(visits.last().unwrap()) < near(&visits[0]) {
+            visits.reverse();
+        }
+        let (mut under_way, mut now) = (std::collections::VecDeque::new(), start);
+        let (mut transfer, mut follows) = (0, 0);
+        for (at, reads) in &visits {
+            for read in 0..*reads {
+                if under_way.len() >= depth {
+                    now = under_way.pop_front().unwrap();
+                }
+                let offset = at + read * size;
+                let service = if worst {
+                    head.serve_turned(now, offset, size, 1.0)
+                } else {
+                    head.serve(now, offset, size, false)
+                };
+                under_way.push_back(service.finish);
+                let takes = costs.transfer(offset, size);
+                let long = costs.shortest_following().is_some_and(|least| takes >= least);
+                follows += u64::from(read > 0 && long);
+                transfer += takes;
+            }
+        }
+        let took = under_way.back().unwrap().since(start);
+        let reads = lengths.iter().sum();
+        let charged = Duration::from_nanos(costs.sweep(reads, follows, transfer));
+        prop_assert!(took <= charged, "{visits:?} took {took:?}, charged {charged:?}");
+    }
+}
+
+/// The other side of the bound: reads evenly over the disk, each of which waits for a whole turn, take
+/// what they are charged but for a few thousandths. Nothing sound is left to be had there.
+#[test]
+fn the_worst_sweep_takes_nearly_what_it_is_charged() {
+    for (name, reads) in [("hdd-20tb", 203), ("hdd-20tb", 20), ("st39183w", 62)] {
+        let model = DiskModel::preset(name).unwrap();
+        let size = 4 << 20;
+        let costs = Costs::of_model(&model, ByteCount(size), 1);
+        let mut head = model.head();
+        let pitch = (model.capacity().0 - size) / (reads - 1);
+        let (mut now, mut transfer) = (Moment::ZERO, 0);
+        for read in 0..reads {
+            now = head.serve_turned(now, read * pitch, size, 1.0).finish;
+            transfer += costs.transfer(read * pitch, size);
+        }
+        let charged = Duration::from_nanos(costs.batch(reads, transfer));
+        let beyond = charged.as_secs_f64() / now.since(Moment::ZERO).as_secs_f64() - 1.0;
+        assert!((0.0..0.02).contains(&beyond), "{name}, {reads} reads: {beyond:.4}");
+    }
+}
+
+#[test]
+fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
+    let mbps = |mb: u64| BitRate(mb * 8_000_000);
+    let guarantee = ReadGuarantee {
+        read_size: ByteCount(1_000_000),
+        min_read: 20,
+        mean_read: 30.0,
+        longest_read: Duration::from_millis(60),
+    };
+    let record = Calibration {
+        slot: Duration::from_millis(500),
+        guarantees: vec![guarantee],
+        queue_depth: 4,
+        r0: mbps(150),
+        t0: Duration::from_millis(9),
+        zones: vec![(ByteCount(5), mbps(200)), (ByteCount(1 << 30), mbps(100))],
+        arm: None,
+        writing: None,
+        method: String::new(),
+        measured_at: 0,
+    };
+    let of = |record: &Calibration, size| Costs::of_calibration(record, ByteCount(size));
+    let costs = of(&record, 500_000).unwrap();
+    // 500 ms for 20 reads are 25 ms each, of which the slower zone's transfer takes 10.
+    // The longest took 35 ms more, once a sweep.
+    assert_eq!(costs.positioning(3), 35_000_000 + 45_000_000);
+    assert_eq!(costs.positioning(5000), 5 * 35_000_000 + 5000 * 15_000_000);
+    assert_eq!(costs.transfer(0, 1_000_000), 5_000_001);
+    assert_eq!(costs.transfer(1 << 30, 1_000_000), 10_000_001);
+    assert_eq!(costs.transfer((1 << 30) - 500_000, 1_000_000), 7_500_001, "half and half");
+    assert_eq!(costs.batch(1, costs.transfer(1 << 40, 1_000_000)), 60_000_001, "the longest");
+    let without = |change: fn(&mut Calibration)| {
+        let mut record = record.clone();
+        change(&mut record);
+        of(&record, 500_000)
+    };
+    assert_eq!(of(&record, 2_000_000), None, "no guarantee for such reads");
+    assert_eq!(without(|r| r.zones.clear()), None);
+    assert_eq!(without(|r| r.zones[1].1 = BitRate(0)), None);
+    assert_eq!(without(|r| r.guarantees[0].min_read = 0), None);
+    assert_eq!(without(|r| r.zones[1].1 = BitRate(80_000_000)), None, "slower than it was");
+    assert_eq!(without(|r| r.zones[1].0 = ByteCount::ZERO), None, "zones that go back");
+}
+
+#[test]
+fn absurd_places_have_a_cost() {
+    let model = DiskModel::preset("st39183w").unwrap();
+    let costs = Costs::of_model(&model, ByteCount::MIB, 0);
+    let end = model.capacity().0;
+    let last = costs.transfer(end - (1 << 20), 1 << 20);
+    assert_eq!(costs.transfer(end, 1 << 20), last);
+    assert_eq!(costs.transfer(u64::MAX, 1 << 20), last);
+    assert!(costs.transfer(0, u64::MAX) > 0 && costs.place(u64::MAX) <= 1.0);
+    assert_eq!((costs.positioning(0), costs.positioning(u64::MAX)), (0, u64::MAX));
+}
