@@ -254,18 +254,12 @@ impl EmulatedDisk {
         Ok(())
     }
 
-    /// By somebody who is run at once, as the drive is. `fast`: how it goes on then.
+    /// `fast`: how it goes on then.
     fn measure_way(&mut self, fast: bool) {
         let file = self.file();
         let path = self.device().unwrap_or(&file);
         self.drive.set_fast(false);
-        let way = std::thread::scope(|scope| {
-            let measuring = scope.spawn(|| {
-                let _ = realtime::enter();
-                way::measure(&self.drive, path, self.model.capacity())
-            });
-            measuring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let way = way::measure(&self.drive, path, self.model.capacity());
         match way {
             Ok(way) => self.drive.set_way(way),
             Err(error) => self.notes.push(format!(
