@@ -3,8 +3,11 @@
 //!
 //! ```text
 //! cargo bench -p meter --bench emulated -- streams [--backing FILE] [ext4,rounds-1MiB-4,...]
+//! cargo bench -p meter --bench emulated -- model [--backing FILE] [speed, ...]
 //! ```
 //!
+//! `model`: how near the emulated disk comes to the simulated one, round by round; half a minute,
+//! divided by the speed. `streams`:
 //! 60 readers of 30 MiB each at once, on Tenuto's rounds (direct reads in the order of place;
 //! `rounds-1MiB-4` are reads of 1 MiB, 4 in the disk at once; `-halved`: the last of each stream in
 //! two), and on ext2, ext4, XFS and btrfs with a read-ahead of 128 KiB and with the kernel's own;
@@ -17,6 +20,7 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
+mod model;
 mod readers;
 
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
@@ -51,7 +55,12 @@ fn main() {
     }
     match rest.first().map(String::as_str) {
         Some("streams") => streams(&backing, rest.get(1).map(String::as_str)),
-        _ => println!("skipped; say `streams`, the head of the file says what that is"),
+        Some("model") => {
+            let speeds = rest.get(1).map_or("1", String::as_str).split(',');
+            let speed = |text: &str| text.parse().expect("a speed is a whole number");
+            speeds.for_each(|text| model::against_the_model(&backing, speed(text)));
+        }
+        _ => println!("skipped; say `streams` or `model`, the head of the file says what that is"),
     }
 }
 
@@ -64,7 +73,7 @@ fn streams(backing: &Path, only: Option<&str>) {
     for (mib, at_once, halved) in ROUNDS {
         let name = format!("rounds-{mib}MiB-{at_once}{}", if halved { "-halved" } else { "" });
         if wanted(&name) {
-            let disk = start(backing);
+            let disk = start(backing, 1);
             disk.set_fast(false);
             disk.reset_statistics();
             let streams = readers::in_rounds(&disk, ByteCount::mib(mib), at_once, halved);
@@ -76,7 +85,7 @@ fn streams(backing: &Path, only: Option<&str>) {
             continue;
         }
         for read_ahead in [Some(128), None] {
-            let disk = start(backing);
+            let disk = start(backing, 1);
             let device = disk.device().expect("attached");
             let mut mounted = kind.make(device, RANGE.0).unwrap_or_else(|error| panic!("{error}"));
             let files = readers::fill(&mounted);
@@ -93,12 +102,14 @@ fn streams(backing: &Path, only: Option<&str>) {
     }
 }
 
-fn start(backing: &Path) -> EmulatedDisk {
+/// In fast mode.
+fn start(backing: &Path, speed: u32) -> EmulatedDisk {
     let model = DiskModel::preset(MODEL).expect("it comes along");
     let options = EmulateOptions {
         size: Some(model.capacity()),
         attach: true,
         fast: true,
+        speed,
         ..EmulateOptions::new(backing)
     };
     let disk = EmulatedDisk::start(&model, &options).unwrap_or_else(|error| panic!("{error}"));

@@ -1,0 +1,68 @@
+//! How near an emulated disk comes to its model: the same rounds on it, by the clock, and on the
+//! simulated one. The capacities of both differ as their rounds do.
+
+use crate::start;
+use device::{FileDevice, Method, OpenOptions, SimulatedDisk};
+use meter::emulated::{MB, MPEG1};
+use meter::rounds::{Faster, Outcome, Pace, Plan, run};
+use meter::target::{QueuedPort, SimulatedPort};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Read one by one in SCAN order, each round right behind the one before.
+pub(crate) fn against_the_model(backing: &Path, speed: u32) {
+    let disk = start(backing, speed);
+    let model = disk.model();
+    let spread = Plan::spread(STREAMS, model.capacity(), MB, MPEG1);
+    let plan = Plan { rounds: ROUNDS, pace: Pace::Free, ..spread };
+    let mut simulated = SimulatedPort::new(SimulatedDisk::new(model)).by_pages();
+    let simulated = run(&plan, &mut simulated, &mut |_| true).expect("it has no faults");
+    disk.set_fast(false);
+    disk.reset_statistics();
+    let path = disk.device().expect("attached");
+    let emulated = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let _ = device::run_first();
+            read(path, &plan, speed)
+        });
+        reading.join().expect("it reads")
+    });
+    let done = disk.statistics();
+    println!("{STREAMS} streams, {speed} times as fast; a way of {:.3} ms", ms(disk.way()));
+    println!("| round | simulated s | emulated s | longer by |");
+    println!("|---|---|---|---|");
+    for (number, (ours, theirs)) in emulated.rounds.iter().zip(&simulated.rounds).enumerate() {
+        line(&(number + 1).to_string(), ours.took.as_secs_f64(), theirs.took.as_secs_f64());
+    }
+    line("mean", emulated.round_times().mean, simulated.round_times().mean);
+    println!(
+        "made up {:.3} ms a read; late p50 {:.2}, p99 {:.2}, longest {:.2} ms; load {}\n",
+        ms(done.made_up) / f64::from(STREAMS * ROUNDS),
+        ms(done.late_p50),
+        ms(done.late_p99),
+        ms(done.late_max),
+        crate::load(),
+    );
+}
+
+fn read(path: &Path, plan: &Plan, speed: u32) -> Outcome {
+    let device = FileDevice::open(path, OpenOptions::default()).expect("the disk opens");
+    let pool = QueuedPort::pool(1, plan.block);
+    let queue = device.queue_by(Method::Pread, 1, &pool).expect("the disk can be read");
+    let port = QueuedPort::new(&device, queue, pool, Instant::now());
+    run(plan, &mut Faster::new(Box::new(port), speed), &mut |_| true).expect("the disk is read")
+}
+
+fn line(what: &str, ours: f64, theirs: f64) {
+    println!("| {what} | {theirs:.3} | {ours:.3} | {:+.2} % |", (ours / theirs - 1.0) * 100.0);
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// As many as the simulated disk holds.
+const STREAMS: u32 = 62;
+
+/// Half a minute at the disk's own speed.
+const ROUNDS: u32 = 6;
