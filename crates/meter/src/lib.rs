@@ -28,6 +28,7 @@ pub mod streams;
 pub mod study;
 pub mod target;
 pub mod threshold;
+pub mod tls;
 pub mod trace;
 pub mod transfers;
 pub mod viewer;

@@ -1,7 +1,11 @@
 //! Which bucket, where, and by what right.
 
 use super::S3Error;
+use crate::tls::Trust;
+use rustls::crypto::ring;
 use rusty_s3::{Bucket, Credentials, UrlStyle};
+use std::sync::Arc;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// `s3://BUCKET[/PREFIX]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct Access {
     pub region: String,
     /// Key, secret and session token; without, requests are not signed.
     pub keys: Option<(String, String, Option<String>)>,
+    /// Whom to believe behind an `https` endpoint.
+    pub trust: Trust,
 }
 
 impl Address {
@@ -61,6 +67,7 @@ impl Access {
                 .or_else(|| var("AWS_DEFAULT_REGION"))
                 .unwrap_or_else(|| REGION.to_owned()),
             keys: keys.map(|(key, secret)| (key, secret, var("AWS_SESSION_TOKEN"))),
+            trust: Trust::default(),
         }
     }
 
@@ -69,12 +76,24 @@ impl Access {
         if self.endpoint.is_empty() {
             return Err(S3Error::NoEndpoint);
         }
-        if self.endpoint.starts_with("https://") {
-            return Err(S3Error::Tls(endpoint()));
-        }
         let url = self.endpoint.parse().map_err(|_| S3Error::Endpoint(endpoint()))?;
         let bucket = Bucket::new(url, UrlStyle::Path, name.to_owned(), self.region.clone());
         bucket.map_err(|_| S3Error::Endpoint(endpoint()))
+    }
+
+    /// How to talk to an `https` endpoint.
+    pub(super) fn tls(&self) -> Result<TlsConfig, S3Error> {
+        let provider = Arc::new(ring::default_provider());
+        let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
+        let roots = match self.endpoint.starts_with("https://") {
+            true => self.trust.roots()?,
+            false => Vec::new(),
+        };
+        let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
+        Ok(config
+            .root_certs(RootCerts::from(roots))
+            .disable_verification(self.trust == Trust::Anybody)
+            .build())
     }
 
     pub(super) fn credentials(&self) -> Option<Credentials> {

@@ -1,6 +1,8 @@
 //! Requests about objects, each signed, made once, and waited for.
 
+use super::clocked::{Clocked, Spent};
 use super::{Access, Address};
+use crate::tls::{TrustError, explain, explain_io};
 use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
     PutObject, UploadPart,
@@ -9,6 +11,9 @@ use rusty_s3::{Bucket, Credentials, S3Action};
 use std::io::Read;
 use std::time::{Duration, Instant};
 use ureq::http::Response;
+use ureq::tls::TlsConfig;
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body};
 
 /// There is no such bucket, or it does not do what is asked.
@@ -23,13 +28,21 @@ pub enum S3Error {
     )]
     NoEndpoint,
     /// Not a place.
-    #[error("'{0}' is not an endpoint of the form http://HOST[:PORT]")]
+    #[error("'{0}' is not an endpoint of the form http[s]://HOST[:PORT]")]
     Endpoint(String),
-    /// https.
-    #[error(
-        "{0}: TLS is not supported; give the server's http:// address, or put a TLS-ending proxy in between"
-    )]
-    Tls(String),
+    /// Nobody is trusted.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The two do not trust, or understand, each other.
+    #[error("{action} {place}: no secure connection: {reason}")]
+    Tls {
+        /// `reading`, `writing`, ...
+        action: &'static str,
+        /// The object, or the bucket.
+        place: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// An answer that was not hoped for.
     #[error("{action} {place}: {status}{said}{hint}")]
     Status {
@@ -72,24 +85,39 @@ pub(super) struct Client {
     bucket: Bucket,
     credentials: Option<Credentials>,
     agent: Agent,
+    /// For connections.
+    spent: Spent,
 }
 
 impl Client {
-    pub(super) fn new(access: &Access, address: &Address) -> Result<Self, S3Error> {
+    /// `tls` is what [`Access::tls`] gave.
+    pub(super) fn new(access: &Access, address: &Address, tls: TlsConfig) -> Result<Self, S3Error> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             // What is measured is the bucket, by the way that was named.
             .proxy(None)
             .max_redirects(0)
+            .tls_config(tls)
             .timeout_global(Some(PATIENCE))
             .input_buffer_size(BUFFER)
             .user_agent("tenuto-meter")
             .build();
+        let spent = Spent::default();
+        let connector = Clocked::new(
+            Connector::<()>::chain(TcpConnector::default(), RustlsConnector::default()),
+            spent.clone(),
+        );
         Ok(Self {
             bucket: access.bucket(&address.bucket)?,
             credentials: access.credentials(),
-            agent: config.new_agent(),
+            agent: Agent::with_parts(config, connector, DefaultResolver::default()),
+            spent,
         })
+    }
+
+    /// What was spent on opening connections since this was asked last.
+    pub(super) fn spent(&self) -> Duration {
+        self.spent.take()
     }
 
     /// Reads into `memory`; says when the answer began.
@@ -202,10 +230,12 @@ impl Client {
         asked: Result<Response<Body>, ureq::Error>,
     ) -> Result<Response<Body>, S3Error> {
         let place = self.place(key);
-        let mut answer = asked.map_err(|error| S3Error::Lost {
-            action,
-            place: place.clone(),
-            reason: error.to_string(),
+        let mut answer = asked.map_err(|error| {
+            let place = place.clone();
+            match untrusted(&error) {
+                Some(reason) => S3Error::Tls { action, place, reason },
+                None => S3Error::Lost { action, place, reason: error.to_string() },
+            }
         })?;
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {
@@ -226,6 +256,16 @@ impl Client {
 
     pub(super) fn place(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket.name())
+    }
+}
+
+/// What is wrong with TLS, if that is it.
+fn untrusted(error: &ureq::Error) -> Option<String> {
+    match error {
+        ureq::Error::Rustls(error) => Some(explain(error)),
+        ureq::Error::Io(error) => explain_io(error),
+        ureq::Error::Tls(said) => Some((*said).to_owned()),
+        _ => None,
     }
 }
 

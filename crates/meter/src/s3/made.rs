@@ -11,6 +11,7 @@ use super::client::Client;
 use super::{Access, Address, S3Error};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use units::ByteCount;
+use ureq::tls::TlsConfig;
 
 /// See the head of this file.
 pub struct MadeObjects {
@@ -18,6 +19,7 @@ pub struct MadeObjects {
     pub(super) address: Address,
     folder: String,
     client: Client,
+    pub(super) tls: TlsConfig,
     /// Made, or begun.
     objects: u32,
     each: ByteCount,
@@ -32,9 +34,10 @@ impl MadeObjects {
         each: ByteCount,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, S3Error> {
-        let client = Client::new(&access, &address)?;
+        let tls = access.tls()?;
+        let client = Client::new(&access, &address, tls.clone())?;
         let folder = format!("{}tenuto-meter-{:016x}", address.prefix, any_number());
-        let mut made = Self { access, address, folder, client, objects: 0, each };
+        let mut made = Self { access, address, folder, client, tls, objects: 0, each };
         let mut chance = fastrand::Rng::with_seed(SEED);
         for number in 0..objects {
             made.objects = number + 1;

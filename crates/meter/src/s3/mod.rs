@@ -9,12 +9,14 @@
 //! Requests are signed in their address (AWS Signature Version 4, as `rusty-s3` makes it) and go
 //! over a connection for each thread, kept open. Nothing is read or removed but what was made.
 //!
-//! It does no TLS: an `https://` endpoint is refused. It tries nothing twice: what a client library
+//! What opening a connection takes, TLS included, is told of the request that had to wait for it as the
+//! opening of a file is. It tries nothing twice: what a client library
 //! would hide by trying again is what is to be measured. An object cannot be written in part, so
 //! that streams that write need a layout of an object for each frame.
 
 mod address;
 mod client;
+mod clocked;
 mod made;
 mod port;
 

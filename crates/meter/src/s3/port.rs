@@ -8,7 +8,7 @@ use device::DeviceError;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
 /// What the threads share.
@@ -42,7 +42,8 @@ impl Worker for Clerks {
     fn own(&self) -> Clerk {
         let mut memory = vec![0; self.largest];
         fastrand::Rng::with_seed(SEED).fill(&mut memory);
-        Clerk { client: Client::new(&self.objects.access, &self.objects.address), memory }
+        let MadeObjects { access, address, tls, .. } = &*self.objects;
+        Clerk { client: Client::new(access, address, tls.clone()), memory }
     }
 
     fn perform(&self, request: &Request, clerk: &mut Clerk) -> Arrived {
@@ -68,7 +69,8 @@ impl Worker for Clerks {
             source: io::Error::other(error),
         });
         let first = first.map(|at: Instant| Moment::ZERO + at.duration_since(self.origin));
-        Arrived { first, ..Arrived::new(tag, self.now(), result) }
+        let open = clerk.client.as_ref().map_or(Duration::ZERO, Client::spent);
+        Arrived { first, open, ..Arrived::new(tag, self.now(), result) }
     }
 
     fn now(&self) -> Moment {
@@ -77,7 +79,9 @@ impl Worker for Clerks {
 
     fn method(&self) -> String {
         let objects = self.objects.objects();
-        format!("S3 over HTTP/1.1, a connection for each request under way, {objects} objects")
+        let tls =
+            if self.objects.access.endpoint.starts_with("https://") { " and TLS" } else { "" };
+        format!("S3 over HTTP/1.1{tls}, a connection for each request under way, {objects} objects")
     }
 }
 

@@ -3,12 +3,17 @@
 
 use super::*;
 use crate::target::{Port, Request};
+use crate::tls::Trust;
+use secured::{Says, Secured, accept};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use units::{ByteCount, Moment};
+
+#[path = "../../tests/secured/mod.rs"]
+mod secured;
 
 #[derive(Clone, Default)]
 struct Bucket {
@@ -21,22 +26,37 @@ struct Bucket {
 impl Bucket {
     /// It answers until the test's process ends. `wrong` may answer a method itself.
     fn open(wrong: fn(&str) -> Option<&'static str>) -> (Self, Access) {
+        Self::open_with(None, wrong)
+    }
+
+    fn open_with(
+        secured: Option<&Secured>,
+        wrong: fn(&str) -> Option<&'static str>,
+    ) -> (Self, Access) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let scheme = if secured.is_some() { "https" } else { "http" };
+        let endpoint = format!("{scheme}://{}", listener.local_addr().unwrap());
+        let tls = secured.map(|secured| Arc::clone(&secured.config));
         let bucket = Self::default();
         let served = bucket.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let bucket = served.clone();
-                std::thread::spawn(move || bucket.serve(stream, wrong));
+                let (bucket, tls) = (served.clone(), tls.clone());
+                std::thread::spawn(move || match tls {
+                    None => bucket.serve(stream, wrong),
+                    Some(tls) => bucket.serve(accept(&tls, stream), wrong),
+                });
             }
         });
         let keys = Some(("key".to_owned(), "secret".to_owned(), None));
-        (bucket, Access { endpoint, region: "r".to_owned(), keys })
+        let trust = match secured {
+            Some(secured) => Trust::File(secured.authority().to_owned()),
+            None => Trust::System,
+        };
+        (bucket, Access { endpoint, region: "r".to_owned(), keys, trust })
     }
 
-    fn serve(&self, stream: TcpStream, wrong: fn(&str) -> Option<&'static str>) {
-        let mut out = stream.try_clone().unwrap();
+    fn serve(&self, stream: impl Read + Write, wrong: fn(&str) -> Option<&'static str>) {
         let mut input = BufReader::new(stream);
         loop {
             let mut head = String::new();
@@ -68,7 +88,8 @@ impl Bucket {
                 Some(answer) => answer.as_bytes().to_vec(),
                 None => self.answer(&what, path, header("range"), body),
             };
-            out.write_all(&answer).unwrap();
+            input.get_mut().write_all(&answer).unwrap();
+            input.get_mut().flush().unwrap();
         }
     }
 
@@ -164,6 +185,48 @@ fn objects_are_made_read_by_range_written_and_removed() {
 }
 
 #[test]
+fn a_bucket_behind_tls_says_what_opening_took() {
+    let secured = Secured::new("bucket", Says::Truth);
+    let (bucket, access) = Bucket::open_with(Some(&secured), |_| None);
+    let objects = Arc::new(make(&access, 1, 10_000).unwrap());
+    let mut port = bucket_port(objects, 1, ByteCount(4096), Instant::now());
+    let mut done = Vec::new();
+    for tag in 0..2 {
+        port.begin(Request::read(tag, 0, 4096)).unwrap();
+        port.wait(Moment::MAX, &mut done).unwrap();
+    }
+    assert!(done.iter().all(|arrived| arrived.result.is_ok()), "{done:?}");
+    let opened: Vec<bool> = done.iter().map(|arrived| !arrived.open.is_zero()).collect();
+    assert_eq!(opened, [true, false], "the second goes over the connection of the first");
+    assert!(port.method().contains("HTTP/1.1 and TLS"), "{}", port.method());
+    drop(port);
+    assert!(bucket.sizes().is_empty());
+
+    let stranger = Access { trust: Trust::System, ..access.clone() };
+    let error = make(&stranger, 1, 10).err().unwrap().to_string();
+    assert!(error.contains("no secure connection: its certificate is signed by nobody"), "{error}");
+    let anybody = Access { trust: Trust::Anybody, ..access };
+    assert!(make(&anybody, 1, 10).is_ok());
+}
+
+#[test]
+fn a_bucket_that_is_not_what_it_says_is_refused_with_the_reason() {
+    let cases = [
+        (Says::OtherName, "is for films.example, not for 127.0.0.1"),
+        (Says::Expired, "its certificate expired "),
+        (Says::TooEarly, "is this machine's clock right?"),
+        (Says::SelfSigned, "is signed by nobody who is trusted here"),
+        (Says::AuthoritysOwn, "is an authority's own"),
+    ];
+    for (says, wanted) in cases {
+        let secured = Secured::new(&format!("bucket-{says:?}"), says);
+        let (_bucket, access) = Bucket::open_with(Some(&secured), |_| None);
+        let error = make(&access, 1, 10).err().unwrap().to_string();
+        assert!(error.contains(wanted), "{says:?}: {error}");
+    }
+}
+
+#[test]
 fn a_large_object_goes_in_parts() {
     let (bucket, access) = Bucket::open(|_| None);
     let objects = make(&access, 1, 40 << 20).unwrap();
@@ -222,7 +285,6 @@ fn addresses_and_endpoints_are_read() {
         make(&access, 1, 1).err().unwrap()
     };
     assert_eq!(error(""), S3Error::NoEndpoint);
-    assert!(matches!(error("https://s3.example"), S3Error::Tls(_)));
     assert!(matches!(error("nonsense"), S3Error::Endpoint(_)));
     let vars = |name: &str| match name {
         "AWS_ENDPOINT_URL" => Some("http://h".to_owned()),

@@ -4,25 +4,28 @@
 //! single byte of the answer came is therefore sent once more over a new one.
 
 use super::ViewerError;
+use super::hosts::Network;
 use super::http::{Head, ResponseReader};
 use super::source::Request;
-use mio::net::TcpStream;
-use mio::{Interest, Registry, Token};
-use std::collections::BTreeMap;
+use super::wire::Wire;
+use crate::tls::explain_io;
+use mio::Token;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::Duration;
+use std::net::SocketAddr;
+use units::Moment;
 
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Connection {
     token: Token,
-    stream: Option<TcpStream>,
-    /// Whom `stream` leads to.
-    peer: Option<SocketAddr>,
+    stream: Option<Wire>,
+    /// Whom `stream` leads to, and by which name if it is in private.
+    peer: Option<(SocketAddr, Option<String>)>,
     /// The request, and how much of it has been sent.
     out: Vec<u8>,
     sent: usize,
+    /// When all of it was.
+    sent_at: Option<Moment>,
     reader: ResponseReader,
     /// The stream has brought an answer before.
     used: bool,
@@ -36,6 +39,7 @@ impl Connection {
             peer: None,
             out: Vec::new(),
             sent: 0,
+            sent_at: None,
             reader: ResponseReader::default(),
             used: false,
         }
@@ -44,44 +48,54 @@ impl Connection {
     /// Sends `request`; the answer comes through `ready`.
     pub(crate) fn ask(
         &mut self,
-        registry: &Registry,
-        hosts: &mut Hosts,
+        network: &mut Network<'_>,
         request: &Request,
     ) -> Result<(), ViewerError> {
-        let address = hosts.resolve(&request.url.host_and_port())?;
-        if self.peer != Some(address) {
+        let address = network.hosts.resolve(&request.url.host_and_port())?;
+        let name = request.url.secure.then(|| request.url.host().to_owned());
+        let peer = Some((address, name));
+        if self.peer != peer {
             self.close();
         }
         self.out = render(request);
-        self.sent = 0;
+        (self.sent, self.sent_at) = (0, None);
         self.reader = ResponseReader::default();
-        self.peer = Some(address);
+        self.peer = peer;
         if self.stream.is_none() {
-            self.connect(registry)?;
+            self.connect(network, request)?;
         }
         // If it cannot be sent now, `ready` does it; if the peer has closed, `ready` finds out.
-        let _ = self.send();
+        let _ = self.send(network);
         Ok(())
+    }
+
+    /// When all of the last request was sent: it may have had to wait for a connection.
+    pub(crate) fn sent_at(&self) -> Option<Moment> {
+        self.sent_at
     }
 
     /// The socket can be read or written. Gives the body's bytes to `sink` through `scratch`, and
     /// the head once the answer is complete.
     pub(crate) fn ready(
         &mut self,
-        registry: &Registry,
+        network: &mut Network<'_>,
         request: &Request,
         scratch: &mut [u8],
         sink: &mut dyn FnMut(&Head, &[u8]),
     ) -> Result<Option<Head>, ViewerError> {
         let lost = |reason: String| ViewerError::Lost { url: request.url.to_string(), reason };
-        if let Err(error) = self.send() {
-            return self.again(registry, &lost(error.to_string()));
+        let failed = |error: &io::Error| match explain_io(error) {
+            Some(reason) => ViewerError::Tls { url: request.url.to_string(), reason },
+            None => lost(error.to_string()),
+        };
+        if let Err(error) = self.send(network) {
+            return self.again(network, request, &failed(&error));
         }
         loop {
             let Some(stream) = &mut self.stream else { return Ok(None) };
             match stream.read(scratch) {
                 Ok(0) if self.reader.is_untouched() => {
-                    return self.again(registry, &lost("closed before an answer".into()));
+                    return self.again(network, request, &lost("closed before an answer".into()));
                 }
                 Ok(0) => {
                     self.close();
@@ -97,7 +111,7 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return self.again(registry, &lost(error.to_string())),
+                Err(error) => return self.again(network, request, &failed(&error)),
             }
             if let Some(head) = self.reader.take_complete() {
                 self.used = true;
@@ -118,7 +132,8 @@ impl Connection {
     /// After a loss: once more if the stream was an old one, otherwise the loss stands.
     fn again(
         &mut self,
-        registry: &Registry,
+        network: &mut Network<'_>,
+        request: &Request,
         lost: &ViewerError,
     ) -> Result<Option<Head>, ViewerError> {
         let retry = self.used && self.reader.is_untouched();
@@ -126,32 +141,27 @@ impl Connection {
         if !retry {
             return Err(lost.clone());
         }
-        self.sent = 0;
-        self.connect(registry)?;
+        (self.sent, self.sent_at) = (0, None);
+        self.connect(network, request)?;
         Ok(None)
     }
 
-    fn connect(&mut self, registry: &Registry) -> Result<(), ViewerError> {
-        let peer = self.peer.expect("an address comes with each request");
-        let open = || -> io::Result<TcpStream> {
-            let mut stream = TcpStream::connect(peer)?;
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            registry.register(&mut stream, self.token, interest)?;
-            Ok(stream)
-        };
-        let stream = open().map_err(|error| ViewerError::Connect {
-            address: peer.to_string(),
+    fn connect(&mut self, network: &mut Network<'_>, request: &Request) -> Result<(), ViewerError> {
+        let (address, _) = self.peer.clone().expect("an address comes with each request");
+        let secure = network.hosts.secure(&request.url)?;
+        let begun = network.now();
+        let stream = Wire::open(address, secure, network.registry, self.token, begun);
+        self.stream = Some(stream.map_err(|error| ViewerError::Connect {
+            address: address.to_string(),
             reason: error.to_string(),
-        })?;
-        // Requests are small and must not wait for each other's acknowledgement.
-        let _ = stream.set_nodelay(true);
-        self.stream = Some(stream);
+        })?);
         self.used = false;
         Ok(())
     }
 
-    fn send(&mut self) -> io::Result<()> {
+    fn send(&mut self, network: &mut Network<'_>) -> io::Result<()> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
+        network.opened.extend(stream.advance(&|| network.now())?);
         while self.sent < self.out.len() {
             match stream.write(&self.out[self.sent..]) {
                 Ok(len) => self.sent += len,
@@ -168,7 +178,10 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        if self.sent == self.out.len() {
+            self.sent_at.get_or_insert_with(|| network.now());
+        }
+        stream.flush()
     }
 }
 
@@ -182,37 +195,3 @@ pub(crate) fn render(request: &Request) -> Vec<u8> {
     )
     .into_bytes()
 }
-
-/// Where hosts are: each is looked up and knocked at once, so that a wrong address is told before
-/// hundreds of viewers run into it.
-#[derive(Debug, Default)]
-pub(crate) struct Hosts {
-    known: BTreeMap<String, SocketAddr>,
-}
-
-impl Hosts {
-    /// An address at which `host_and_port` listens.
-    pub(crate) fn resolve(&mut self, host_and_port: &str) -> Result<SocketAddr, ViewerError> {
-        if let Some(address) = self.known.get(host_and_port) {
-            return Ok(*address);
-        }
-        let addresses = host_and_port.to_socket_addrs().map_err(|error| ViewerError::Host {
-            host: host_and_port.to_owned(),
-            reason: error.to_string(),
-        })?;
-        let mut reason = "it has no address".to_owned();
-        for address in addresses {
-            match std::net::TcpStream::connect_timeout(&address, CONNECT) {
-                Ok(_) => {
-                    self.known.insert(host_and_port.to_owned(), address);
-                    return Ok(address);
-                }
-                Err(error) => reason = error.to_string(),
-            }
-        }
-        Err(ViewerError::Connect { address: host_and_port.to_owned(), reason })
-    }
-}
-
-/// Whoever does not answer a knock within this time is not there.
-const CONNECT: Duration = Duration::from_secs(5);

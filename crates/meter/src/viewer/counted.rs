@@ -7,6 +7,7 @@
 //!   late                 the picture stood, for longer than the player's dead-band
 //!   frame number, round  number of the piece
 //!   response             from when the player wanted a piece to its last byte
+//!   service              from when the request for it was sent (the connection was open) to there
 //!   late by the meter    it stood no longer than the meter itself was late in these seconds
 //! ```
 //!
@@ -135,9 +136,10 @@ impl Tally<'_> {
     fn fetched(&mut self, session: &Session, rendered: &[Rendered], log: &mut dyn Keep) {
         for fetched in &session.fetched {
             let took = fetched.end.since(fetched.asked);
+            let service = fetched.end.since(fetched.sent);
             self.outcome.reads.operations += 1;
             self.outcome.reads.bytes += ByteCount(fetched.bytes);
-            self.outcome.reads.service.record(took);
+            self.outcome.reads.service.record(service);
             self.outcome.response.record(took);
             self.second(fetched.end, |second| {
                 second.longest_response = second.longest_response.max(took);
@@ -151,7 +153,7 @@ impl Tally<'_> {
                 frame: fetched.piece as u64,
                 bytes: u32::try_from(fetched.bytes).unwrap_or(u32::MAX),
                 intended: nanos(fetched.asked),
-                start: nanos(fetched.asked),
+                start: nanos(fetched.sent),
                 first: fetched.first.map_or(NONE, nanos),
                 end: nanos(fetched.end),
                 deadline: due.map_or(NONE, |shown| nanos(shown.due + self.dead_band)),

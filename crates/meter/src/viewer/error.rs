@@ -1,5 +1,6 @@
 //! What can go wrong between a viewer and a server, each with what to do about it.
 
+use crate::tls::TrustError;
 use std::io;
 use std::path::PathBuf;
 
@@ -43,19 +44,21 @@ pub enum PlayError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewerError {
     /// Not an address.
-    #[error("'{url}' is not an address of the form http://HOST[:PORT]/PATH")]
+    #[error("'{url}' is not an address of the form http[s]://HOST[:PORT]/PATH")]
     Url {
         /// As given.
         url: String,
     },
-    /// https.
-    #[error(
-        "{url}: TLS is not supported by 'tenuto play'; give the server's http:// address, or put \
-         a TLS-ending proxy in between"
-    )]
+    /// Nobody is trusted.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The two do not trust, or understand, each other.
+    #[error("{url}: no secure connection: {reason}")]
     Tls {
-        /// As given.
+        /// What was asked for.
         url: String,
+        /// Why, and what to do.
+        reason: String,
     },
     /// No such host.
     #[error("cannot find the host '{host}': {reason}; check the name")]
@@ -118,10 +121,21 @@ pub enum ViewerError {
     },
     /// A playlist was expected.
     #[error(
-        "{url}: not a playlist that can be played ({reason}); give the address of a .m3u8 or .mp4, \
-         or of a server's root"
+        "{url}: not a playlist that can be played ({reason}); give the address of a .m3u8, .mpd or \
+         .mp4, or of a server's root"
     )]
     NotAPlaylist {
+        /// What was asked for.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A DASH manifest was expected.
+    #[error(
+        "{url}: not a DASH manifest that can be played ({reason}); give an MPD of type static, or \
+         the title's HLS playlist or MP4 file"
+    )]
+    NotAManifest {
         /// What was asked for.
         url: String,
         /// What is wrong.

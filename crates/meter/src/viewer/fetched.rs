@@ -13,6 +13,8 @@ pub(crate) struct Fetched {
     pub(crate) piece: usize,
     /// When the player wanted it; before it was put off, if it was.
     pub(crate) asked: Moment,
+    /// When the request for it was sent: it may have had to wait for a connection to open.
+    pub(crate) sent: Moment,
     /// When the first byte of the body came.
     pub(crate) first: Option<Moment>,
     /// When all of it was there.

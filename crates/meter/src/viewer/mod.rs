@@ -1,17 +1,19 @@
 //! Plays titles from an HTTP server as so many viewers would, and tells what each of them saw.
 //!
-//! It fetches over real sockets (HLS playlists with fragmented MP4, or progressive MP4 by byte
+//! It fetches over real sockets (HLS or DASH with fragmented MP4, or progressive MP4 by byte
 //! ranges), keeps a play-out clock and a buffer per viewer ([`player`]), and discards the media as
-//! it comes, so that hundreds of viewers fit on one core and into little memory. It speaks plain
-//! HTTP/1.1 to any server, not only to ours.
+//! it comes, so that hundreds of viewers fit on one core and into little memory. It speaks
+//! HTTP/1.1, with TLS or without, to any server, not only to ours.
 //!
-//! It deliberately does not decode (a picture that arrives in time is counted as seen), does not
-//! switch between renditions, and does not do TLS.
+//! It deliberately does not decode (a picture that arrives in time is counted as seen) and does not
+//! switch between renditions.
 
 mod connection;
 mod counted;
+mod dash;
 mod error;
 mod fetched;
+mod hosts;
 mod http;
 mod options;
 mod outcome;
@@ -23,6 +25,7 @@ mod source;
 mod summary;
 mod titles;
 mod url;
+mod wire;
 
 pub use counted::Counted;
 pub use error::{PlayError, ViewerError};
@@ -69,7 +72,7 @@ fn perform(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Sample),
 ) -> Result<(usize, run::Run), PlayError> {
-    let mut hosts = connection::Hosts::default();
+    let mut hosts = hosts::Hosts::new(options.trust.clone());
     if options.viewers == 0 {
         return Err(PlayError::NoViewers);
     }

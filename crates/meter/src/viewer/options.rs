@@ -1,5 +1,6 @@
 //! What to play, for how many viewers, and how they behave.
 
+use crate::tls::Trust;
 use player::{Behaviour, PlayerOptions};
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use units::{parse_duration, show_duration};
 /// Everything [`super::play`] needs to know.
 #[derive(Clone, Debug)]
 pub struct PlayOptions {
-    /// What is played: HLS playlists (`.m3u8`), progressive MP4 files, or a server's root (or its
+    /// What is played: HLS playlists (`.m3u8`), DASH manifests (`.mpd`), progressive MP4 files, or a server's root (or its
     /// `/titles`), which stands for all its titles. Several are shared out among the viewers.
     pub urls: Vec<String>,
     /// How many viewers come.
@@ -40,6 +41,8 @@ pub struct PlayOptions {
     pub retry: bool,
     /// A server that says nothing for this long while it owes something has failed.
     pub patience: Duration,
+    /// Whom to believe behind an `https` address.
+    pub trust: Trust,
 }
 
 impl Default for PlayOptions {
@@ -58,6 +61,7 @@ impl Default for PlayOptions {
             save: None,
             retry: false,
             patience: PATIENCE,
+            trust: Trust::default(),
         }
     }
 }

@@ -21,6 +21,15 @@ pub struct PlayReport {
     pub startup_ms: Distribution,
     /// From arrival to the answer at the door, per viewer who got one.
     pub answer_ms: Distribution,
+    /// Of TCP, per connection that was opened.
+    #[serde(default)]
+    pub connect_ms: Distribution,
+    /// Of TLS, from there on, per connection that has it.
+    #[serde(default)]
+    pub handshake_ms: Distribution,
+    /// From when the request for a piece was sent to the first byte of the answer's body.
+    #[serde(default)]
+    pub first_byte_ms: Distribution,
     /// All stalls of a viewer together, per admitted viewer.
     pub stalled_ms: Distribution,
     /// Unit granule drift of every piece of every admitted viewer.

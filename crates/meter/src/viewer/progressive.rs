@@ -106,7 +106,7 @@ impl MoovFinder {
             if number + 1 < count { PIECE } else { duration.saturating_sub(PIECE * last(count)) }
         });
         let timeline = TrackTimeline::from_durations(durations);
-        Ok(TrackSource { base: url.clone(), init: None, pieces, timeline })
+        Ok(TrackSource { base: url.clone(), inits: Vec::new(), pieces, timeline })
     }
 }
 

@@ -6,13 +6,14 @@
 //!   sockets ─▶ poll ─────────────────────┘
 //! ```
 
-use super::connection::Hosts;
 use super::fetched::Own;
+use super::hosts::{Hosts, Network};
 use super::options::Choice;
 use super::outcome::{Outcome, Sample};
 use super::save::Saver;
 use super::session::{LANES, Session, Shared, State};
 use super::url::Url;
+use super::wire::Opened;
 use super::{PlayError, PlayOptions};
 use mio::{Events, Poll, Registry};
 use player::Stage;
@@ -30,6 +31,7 @@ pub(crate) struct Run {
     pub(crate) complete: bool,
     pub(crate) saved: Vec<PathBuf>,
     pub(crate) own: Own,
+    pub(crate) opened: Vec<Opened>,
 }
 
 /// Plays `urls` to all viewers until the end, the time limit or the `stop` flag.
@@ -76,7 +78,6 @@ struct Theatre<'a> {
     timers: Vec<Option<Moment>>,
     /// Sessions not done.
     open: BTreeSet<usize>,
-    begun: Instant,
     samples: Vec<Sample>,
     next_sample: Moment,
     own: Own,
@@ -100,8 +101,7 @@ impl<'a> Theatre<'a> {
         Self {
             shared: Shared {
                 options,
-                registry,
-                hosts,
+                network: Network { registry, hosts, begun: Instant::now(), opened: Vec::new() },
                 scratch: vec![0; SCRATCH],
                 saver: options.save.as_deref().map(Saver::new),
                 fatal: None,
@@ -110,7 +110,6 @@ impl<'a> Theatre<'a> {
             open: (0..sessions.len()).collect(),
             sessions,
             queue,
-            begun: Instant::now(),
             samples: Vec::new(),
             next_sample: Moment::ZERO,
             own: Own::default(),
@@ -118,7 +117,7 @@ impl<'a> Theatre<'a> {
     }
 
     fn now(&self) -> Moment {
-        Moment::ZERO + self.begun.elapsed()
+        self.shared.network.now()
     }
 
     /// Whether everybody is done, or the time is up. Errors: nothing can be saved, or nobody gets anything at all.
@@ -238,6 +237,7 @@ impl<'a> Theatre<'a> {
                 complete,
                 saved: self.shared.saver.map(Saver::paths).unwrap_or_default(),
                 own: self.own,
+                opened: self.shared.network.opened,
             }),
         }
     }

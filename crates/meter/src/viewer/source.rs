@@ -19,14 +19,21 @@ pub(crate) struct Request {
 pub(crate) struct TrackSource {
     /// Where the pieces' references are resolved, and what a piece without one stands for.
     pub(crate) base: Url,
-    /// To be fetched once, before the first piece.
-    pub(crate) init: Option<Piece>,
+    /// Headers, in order.
+    pub(crate) inits: Vec<Init>,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) timeline: TrackTimeline,
 }
 
-/// One piece, as short as can be: a film has thousands, and a run has hundreds of films.
+/// A header of the pieces from one on: to be fetched once, before the first of them.
 #[derive(Clone, Debug)]
+pub(crate) struct Init {
+    pub(crate) before: usize,
+    pub(crate) piece: Piece,
+}
+
+/// One piece, as short as can be: a film has thousands, and a run has hundreds of films.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) reference: Option<Box<str>>,
     pub(crate) range: Option<Range<u64>>,
@@ -40,6 +47,12 @@ impl TrackSource {
             None => self.base.clone(),
         };
         Ok(Request { url, range: piece.range.clone() })
+    }
+
+    /// The header of a piece: its number, and what it is.
+    pub(crate) fn init(&self, piece: usize) -> Option<(usize, &Piece)> {
+        let number = self.inits.partition_point(|init| init.before <= piece).checked_sub(1)?;
+        Some((number, &self.inits[number].piece))
     }
 }
 
@@ -107,23 +120,30 @@ fn track(url: &Url, media: &MediaPlaylist) -> Result<TrackSource, &'static str> 
     }
     let mut pieces = Vec::with_capacity(media.segments.len());
     let mut durations = Vec::with_capacity(media.segments.len());
+    let mut inits: Vec<Init> = Vec::new();
     // A byte range without an offset goes on where the last one ended.
     let mut next = 0;
-    for segment in &media.segments {
+    for (number, segment) in media.segments.iter().enumerate() {
+        // It holds until there is another.
+        if let Some(map) = &segment.map {
+            let piece = Piece {
+                reference: Some(map.uri.as_str().into()),
+                range: map.byte_range.as_ref().map(|range| byte_range(range, &mut 0)),
+            };
+            if inits.last().is_none_or(|last| last.piece != piece) {
+                inits.push(Init { before: number, piece });
+            }
+        }
         let duration = Duration::try_from_secs_f32(segment.duration);
         durations.push(duration.map_err(|_| "a segment's duration is no time")?);
         let range = segment.byte_range.as_ref().map(|range| byte_range(range, &mut next));
         pieces.push(Piece { reference: Some(segment.uri.as_str().into()), range });
     }
-    let init = media.segments[0].map.as_ref().map(|map| Piece {
-        reference: Some(map.uri.as_str().into()),
-        range: map.byte_range.as_ref().map(|range| byte_range(range, &mut 0)),
-    });
     let timeline = TrackTimeline::from_durations(durations);
     if timeline.duration().is_zero() {
         return Err("its segments have no duration");
     }
-    Ok(TrackSource { base: url.clone(), init, pieces, timeline })
+    Ok(TrackSource { base: url.clone(), inits, pieces, timeline })
 }
 
 fn byte_range(range: &m3u8_rs::ByteRange, next: &mut u64) -> Range<u64> {
@@ -163,7 +183,7 @@ mod tests {
         let Listing::Track(track) = read(text).unwrap() else { panic!("media") };
         assert_eq!(track.timeline.duration(), Duration::from_millis(6500));
         let ask = |piece| track.request(piece).unwrap().url.to_string();
-        assert_eq!(ask(track.init.as_ref().unwrap()), "http://h/t/film/0/init.mp4?s=T");
+        assert_eq!(ask(track.init(1).unwrap().1), "http://h/t/film/0/init.mp4?s=T");
         assert_eq!(ask(&track.pieces[1]), "http://h/t/film/0/1.m4s?s=T");
     }
 
@@ -176,7 +196,20 @@ mod tests {
         let Listing::Track(track) = read(text).unwrap() else { panic!("media") };
         let ranges: Vec<_> = track.pieces.iter().map(|piece| piece.range.clone()).collect();
         assert_eq!(ranges, [Some(800..1800), Some(1800..2300)]);
-        assert_eq!(track.init.unwrap().range, Some(0..800));
+        assert_eq!(track.init(0).unwrap().1.range, Some(0..800));
+    }
+
+    #[test]
+    fn headers_change_where_a_playlist_says_so() {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-MAP:URI=\"a.mp4\"\n\
+            #EXTINF:4,\n0.m4s\n#EXTINF:4,\n1.m4s\n#EXT-X-DISCONTINUITY\n\
+            #EXT-X-MAP:URI=\"b.mp4\"\n#EXTINF:4,\n2.m4s\n#EXT-X-ENDLIST\n";
+        let Listing::Track(track) = read(text).unwrap() else { panic!("media") };
+        let init = |piece| {
+            let (number, init) = track.init(piece).unwrap();
+            (number, init.reference.as_deref().unwrap())
+        };
+        assert_eq!([init(0), init(1), init(2)], [(0, "a.mp4"), (0, "a.mp4"), (1, "b.mp4")]);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use units::Moment;
 pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayReport {
     let viewers: Vec<ViewerReport> = run.sessions.iter().map(viewer).collect();
     let admitted = || viewers.iter().filter(|viewer| viewer.outcome == Outcome::Admitted);
+    let fetched = || run.sessions.iter().flat_map(|session| &session.fetched);
+    let waits = fetched().filter_map(|piece| Some(ms(piece.first?.since(piece.sent))));
+    let handshakes = run.opened.iter().filter_map(|opened| opened.handshake.map(ms));
     let drifts = run.sessions.iter().filter_map(|session| session.last.as_ref());
     PlayReport {
         parameters: parameters(options, titles),
@@ -22,6 +25,9 @@ pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayR
         totals: totals(&viewers, run.took),
         startup_ms: Distribution::of(viewers.iter().filter_map(|viewer| viewer.startup_ms)),
         answer_ms: Distribution::of(viewers.iter().filter_map(|viewer| viewer.answer_ms)),
+        connect_ms: Distribution::of(run.opened.iter().map(|opened| ms(opened.connect))),
+        handshake_ms: Distribution::of(handshakes),
+        first_byte_ms: Distribution::of(waits),
         stalled_ms: Distribution::of(admitted().map(|viewer| viewer.stalled_ms)),
         drift_ms: Distribution::of(
             drifts.flat_map(|last| last.drift.units().iter().map(|nanos| to_ms(nanos.abs()))),

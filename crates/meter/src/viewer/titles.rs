@@ -1,12 +1,15 @@
 //! Which addresses a run plays: those given, and all titles of a server given by its root.
 
-use super::connection::{Hosts, render};
+use super::connection::render;
+use super::hosts::Hosts;
 use super::http::ResponseReader;
 use super::options::Form;
 use super::source::Request;
 use super::url::Url;
 use super::{PlayError, PlayOptions, ViewerError};
+use crate::tls::explain_io;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -63,14 +66,26 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError
         .collect())
 }
 
+/// A socket, with TLS or without.
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
 /// One small answer, waited for.
 fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, ViewerError> {
-    let lost = |error: std::io::Error| ViewerError::Lost {
-        url: url.to_string(),
-        reason: error.to_string(),
+    let lost = |error: std::io::Error| match explain_io(&error) {
+        Some(reason) => ViewerError::Tls { url: url.to_string(), reason },
+        None => ViewerError::Lost { url: url.to_string(), reason: error.to_string() },
     };
-    let mut stream = TcpStream::connect(hosts.resolve(&url.host_and_port())?).map_err(lost)?;
-    stream.set_read_timeout(Some(patience)).map_err(lost)?;
+    let socket = TcpStream::connect(hosts.resolve(&url.host_and_port())?).map_err(lost)?;
+    socket.set_read_timeout(Some(patience)).map_err(lost)?;
+    let mut stream: Box<dyn Stream> = match hosts.secure(url)? {
+        None => Box::new(socket),
+        Some((config, name)) => {
+            let session = ClientConnection::new(config, name);
+            let session = session.map_err(|error| lost(std::io::Error::other(error)))?;
+            Box::new(StreamOwned::new(session, socket))
+        }
+    };
     let request = Request { url: url.clone(), range: None };
     stream.write_all(&render(&request)).map_err(lost)?;
     let mut reader = ResponseReader::default();

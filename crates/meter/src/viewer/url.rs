@@ -1,10 +1,12 @@
-//! Addresses: as much of RFC 3986 as playlists and redirects need. Only `http`.
+//! Addresses: as much of RFC 3986 as playlists and redirects need. Only `http` and `https`.
 
 use super::ViewerError;
 
 /// Where to ask, and what for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Url {
+    /// `https`.
+    pub(crate) secure: bool,
     /// `HOST` or `HOST:PORT`, as the `Host` header wants it.
     pub(crate) authority: String,
     /// Path and query, beginning with `/`.
@@ -16,32 +18,37 @@ impl Url {
     pub(crate) fn parse(text: &str) -> Result<Self, ViewerError> {
         let text = text.trim();
         let error = || ViewerError::Url { url: text.to_owned() };
-        let rest = match text.split_once("://") {
-            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-                return Err(ViewerError::Tls { url: text.to_owned() });
-            }
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+        let (secure, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some(_) => return Err(error()),
-            None => text,
+            None => (false, text),
         };
+        Self::of(secure, rest).ok_or_else(error)
+    }
+
+    /// From what stands behind the scheme.
+    fn of(secure: bool, rest: &str) -> Option<Self> {
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         let clean = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
         if authority.is_empty() || authority.contains('@') || !clean(authority) || !clean(target) {
-            return Err(error());
+            return None;
         }
         let slash = if target.starts_with('/') { "" } else { "/" };
-        Ok(Self { authority: authority.to_owned(), target: format!("{slash}{target}") })
+        let target = format!("{slash}{target}");
+        Some(Self { secure, authority: authority.to_owned(), target })
     }
 
     /// The address that `reference`, found at this address, stands for.
     pub(crate) fn join(&self, reference: &str) -> Result<Self, ViewerError> {
-        if reference.contains("://") {
+        let error = || ViewerError::Url { url: reference.to_owned() };
+        if has_scheme(reference) {
             return Self::parse(reference);
         }
         if let Some(rest) = reference.strip_prefix("//") {
-            return Self::parse(rest);
+            return Self::of(self.secure, rest).ok_or_else(error);
         }
         let path = self.target.split('?').next().unwrap_or_default();
         let target = if reference.starts_with('/') {
@@ -52,7 +59,8 @@ impl Url {
             let folder = &path[..=path.rfind('/').unwrap_or(0)];
             format!("{folder}{reference}")
         };
-        Self::parse(&format!("{}{}", self.authority, without_dots(&target)))
+        let rest = format!("{}{}", self.authority, without_dots(&target));
+        Self::of(self.secure, &rest).ok_or_else(error)
     }
 
     /// This address with more behind it.
@@ -75,15 +83,32 @@ impl Url {
         if self.authority[after_host..].contains(':') {
             self.authority.clone()
         } else {
-            format!("{}:80", self.authority)
+            format!("{}:{}", self.authority, if self.secure { 443 } else { 80 })
+        }
+    }
+
+    /// The name or address alone, as a certificate has it.
+    pub(crate) fn host(&self) -> &str {
+        let authority = self.authority.as_str();
+        match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((address, _)) => address,
+            None => authority.split(':').next().unwrap_or_default(),
         }
     }
 }
 
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.target)
+        let scheme = if self.secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.target)
     }
+}
+
+/// Whether it begins with `NAME://`; such may stand in a query, too.
+fn has_scheme(reference: &str) -> bool {
+    reference.split_once("://").is_some_and(|(scheme, _)| {
+        scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
 }
 
 /// Resolves `.` and `..` in the path of a target.
@@ -131,25 +156,35 @@ mod tests {
         for (reference, wanted) in cases {
             assert_eq!(base.join(reference).unwrap().to_string(), wanted, "{reference}");
         }
+        let secure = Url::parse("https://host/t/a.m3u8").unwrap();
+        assert_eq!(secure.join("//other/x").unwrap().to_string(), "https://other/x");
+        assert_eq!(
+            secure.join("b.m4s?u=http://x").unwrap().to_string(),
+            "https://host/t/b.m4s?u=http://x"
+        );
+        assert_eq!(secure.join("http://h/x").unwrap().to_string(), "http://h/x");
     }
 
     #[test]
     fn hosts_and_ports() {
         let cases = [
-            ("localhost", "localhost:80", "/"),
-            ("http://127.0.0.1:8080", "127.0.0.1:8080", "/"),
-            ("HTTP://[::1]:9000/x#top", "[::1]:9000", "/x"),
-            ("http://[::1]?q", "[::1]:80", "/?q"),
+            ("localhost", "localhost:80", "localhost", "/"),
+            ("http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1", "/"),
+            ("HTTP://[::1]:9000/x#top", "[::1]:9000", "::1", "/x"),
+            ("http://[::1]?q", "[::1]:80", "::1", "/?q"),
+            ("https://films.example/a", "films.example:443", "films.example", "/a"),
         ];
-        for (text, host, target) in cases {
+        for (text, address, host, target) in cases {
             let url = Url::parse(text).unwrap();
-            assert_eq!((url.host_and_port().as_str(), url.target.as_str()), (host, target));
+            assert_eq!(
+                (url.host_and_port().as_str(), url.host(), url.target.as_str()),
+                (address, host, target)
+            );
         }
     }
 
     #[test]
     fn what_cannot_be_asked_is_named() {
-        assert!(matches!(Url::parse("https://a/"), Err(ViewerError::Tls { .. })));
         for bad in ["", "http://", "ftp://a/", "http://u@a/", "http://a/b c", "http://a/b\r\nX: y"]
         {
             assert!(matches!(Url::parse(bad), Err(ViewerError::Url { .. })), "{bad:?}");

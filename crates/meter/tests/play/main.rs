@@ -3,6 +3,10 @@
 //! Nothing here asserts how long something took; where a delay is scripted, it is many times longer
 //! than what the machine may add.
 
+mod dash;
+mod secure;
+#[path = "../secured/mod.rs"]
+mod secured;
 mod stage;
 
 use meter::log::Record;
@@ -287,7 +291,6 @@ fn whoever_cannot_play_is_told_what_to_do() {
         (stage.url("/page"), "not an MP4 file that can be played"),
         (stage.url("/broken.m3u8"), "the server answered 500: on fire"),
         (stage.url("/around"), "the server answered 302"),
-        (stage.url("").replace("http", "https"), "TLS is not supported"),
         ("ftp://x/".into(), "is not an address of the form"),
     ];
     for (url, wanted) in cases {

@@ -3,8 +3,10 @@
 //! The film is five pieces of 200 ms; video segments have 1,000 bytes, audio segments 100, headers
 //! 30. Everybody who knocks gets a number, which is the token of the playlists that follow.
 
+use crate::secured::{Secured, accept};
+use rustls::ServerConfig;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +17,7 @@ type Script = dyn Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync;
 /// A running server; its threads end with the test's process.
 pub(crate) struct Stage {
     address: SocketAddr,
+    scheme: &'static str,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -24,25 +27,38 @@ impl Stage {
     pub(crate) fn open(
         script: impl Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync + 'static,
     ) -> Self {
+        Self::open_with(None, Arc::new(script))
+    }
+
+    /// The same over TLS.
+    pub(crate) fn open_secured(
+        secured: &Secured,
+        script: impl Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
+        Self::open_with(Some(Arc::clone(&secured.config)), Arc::new(script))
+    }
+
+    fn open_with(tls: Option<Arc<ServerConfig>>, script: Arc<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let house = House {
-            script: Arc::new(script),
-            knocks: Arc::new(AtomicUsize::new(0)),
-            asked: Arc::clone(&asked),
-        };
+        let house =
+            House { script, knocks: Arc::new(AtomicUsize::new(0)), asked: Arc::clone(&asked) };
+        let scheme = if tls.is_some() { "https" } else { "http" };
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let house = house.clone();
-                std::thread::spawn(move || house.serve(stream));
+                let (house, tls) = (house.clone(), tls.clone());
+                std::thread::spawn(move || match tls {
+                    None => house.serve(stream),
+                    Some(tls) => house.serve(accept(&tls, stream)),
+                });
             }
         });
-        Self { address, asked }
+        Self { address, scheme, asked }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        format!("{}://{}{path}", self.scheme, self.address)
     }
 
     /// Targets of all requests until now.
@@ -59,16 +75,38 @@ pub(crate) struct Reply {
     delay: Duration,
     cut: Option<usize>,
     close: bool,
+    /// Of a file: parts of it can be asked for.
+    ranged: bool,
 }
 
 impl Reply {
     fn new(status: u16, headers: &str, body: impl Into<Vec<u8>>) -> Self {
         let (headers, body) = (headers.to_owned(), body.into());
-        Self { status, headers, body, delay: Duration::ZERO, cut: None, close: false }
+        Self {
+            status,
+            headers,
+            body,
+            delay: Duration::ZERO,
+            cut: None,
+            close: false,
+            ranged: false,
+        }
     }
 
     pub(crate) fn segment(len: usize) -> Self {
         Self::new(200, "", vec![7; len])
+    }
+
+    pub(crate) fn file(bytes: Vec<u8>) -> Self {
+        Self { ranged: true, ..Self::new(200, "", bytes) }
+    }
+
+    /// What answers a request for this part of it.
+    fn part(self, range: Option<Range<usize>>) -> Self {
+        match range {
+            Some(range) if self.ranged => ranged(&self.body, range),
+            _ => self,
+        }
     }
 
     pub(crate) fn refusal(resource: &str, retry_after: u64) -> Self {
@@ -106,13 +144,16 @@ struct House {
 }
 
 impl House {
-    fn serve(&self, mut stream: TcpStream) {
+    fn serve(&self, mut stream: impl Read + Write) {
         let mut pending = Vec::new();
         while let Some((target, range)) = next_request(&mut stream, &mut pending) {
             self.asked.lock().unwrap().push(target.clone());
             let knock = is_door(&target).then(|| self.knocks.fetch_add(1, Ordering::Relaxed));
             let reply = (self.script)(&target, knock);
-            let reply = reply.unwrap_or_else(|| house_answer(&target, range, knock));
+            let reply = match reply {
+                Some(reply) => reply.part(range),
+                None => house_answer(&target, range, knock),
+            };
             std::thread::sleep(reply.delay);
             if send(&mut stream, &reply).is_err() || reply.close || reply.cut.is_some() {
                 return;
@@ -122,10 +163,10 @@ impl House {
 }
 
 fn is_door(target: &str) -> bool {
-    target.ends_with("/master.m3u8") || target.ends_with(".mp4")
+    ["/master.m3u8", ".mp4", ".mpd"].iter().any(|end| target.ends_with(end))
 }
 
-fn send(stream: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
+fn send(stream: &mut impl Write, reply: &Reply) -> std::io::Result<()> {
     let head = format!(
         "HTTP/1.1 {} Said\r\n{}Content-Length: {}\r\n\r\n",
         reply.status,
@@ -133,12 +174,13 @@ fn send(stream: &mut TcpStream, reply: &Reply) -> std::io::Result<()> {
         reply.body.len()
     );
     stream.write_all(head.as_bytes())?;
-    stream.write_all(&reply.body[..reply.cut.unwrap_or(reply.body.len())])
+    stream.write_all(&reply.body[..reply.cut.unwrap_or(reply.body.len())])?;
+    stream.flush()
 }
 
 /// Target and range of the next request, or `None` when there is none.
 fn next_request(
-    stream: &mut TcpStream,
+    stream: &mut impl Read,
     pending: &mut Vec<u8>,
 ) -> Option<(String, Option<Range<usize>>)> {
     let end = loop {
@@ -177,7 +219,7 @@ fn house_answer(target: &str, range: Option<Range<usize>>, knock: Option<usize>)
         "/t/film.mp4" if token.is_empty() => {
             Reply::new(307, &format!("Location: /t/film.mp4?s={number}\r\n"), "")
         }
-        "/t/film.mp4" => ranged(range.expect("players ask for ranges")),
+        "/t/film.mp4" => ranged(&media_mp4(), range.expect("players ask for ranges")),
         _ if name.ends_with(".m3u8") => Reply::new(200, "", media(&name[..1], &token)),
         _ if name == "init.mp4" => Reply::segment(30),
         _ if path.contains("/0/") => Reply::segment(1000),
@@ -202,8 +244,7 @@ fn media(track: &str, token: &str) -> String {
     )
 }
 
-fn ranged(range: Range<usize>) -> Reply {
-    let file = media_mp4();
+fn ranged(file: &[u8], range: Range<usize>) -> Reply {
     let range = range.start..range.end.min(file.len());
     let header =
         format!("Content-Range: bytes {}-{}/{}\r\n", range.start, range.end - 1, file.len());

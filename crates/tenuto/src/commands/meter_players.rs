@@ -7,6 +7,7 @@ use super::meter_blame::{self, Blame};
 use super::meter_record::{self, Subject};
 use super::meter_search::{self, LONG, Probe};
 use super::meter_streams::{late, moved, quantiles, time};
+use super::trust::trust;
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
@@ -14,6 +15,7 @@ use crate::limits;
 use crate::out::{self, Bar, facts};
 use meter::capacity::{Rule, Step};
 use meter::log::{Keep, Sink};
+use meter::tls::Trust;
 use meter::viewer::{self, Arrivals, Counted, PlayOptions, Sample, Totals};
 use serde_json::json;
 use std::path::Path;
@@ -89,6 +91,7 @@ fn delivered(counted: &Counted) -> f64 {
 struct Asked {
     target: String,
     duration: Duration,
+    trust: Trust,
 }
 
 impl Asked {
@@ -97,12 +100,8 @@ impl Asked {
         if args.maybe::<String>("profile").is_some() {
             return Err(Failure::usage("a title has its own rate").hint("leave out --profile"));
         }
-        if target.split('?').next().is_some_and(|path| path.ends_with(".mpd")) {
-            return Err(Failure::usage(format!("{target}: DASH manifests are not read"))
-                .hint("give the title's HLS playlist (.m3u8), or its MP4 file"));
-        }
         limits::raise_open_files();
-        Ok(Self { target, duration: args.get("duration") })
+        Ok(Self { target, duration: args.get("duration"), trust: trust(args)? })
     }
 
     fn subject(&self) -> Subject {
@@ -137,6 +136,7 @@ impl Asked {
             viewers,
             arrivals: Arrivals::Every(arrivals(duration) / viewers),
             duration: Some(duration),
+            trust: self.trust.clone(),
             ..PlayOptions::default()
         };
         Ok(viewer::count(&options, stop, log, show)?)

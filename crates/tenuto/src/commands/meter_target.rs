@@ -1,5 +1,6 @@
 //! What the meter's commands measure, as the command line names it.
 
+use super::trust::trust;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
@@ -95,7 +96,7 @@ impl Spot {
             destructive: destructive.is_some(),
             method,
             drop_caches: args.has("drop-caches"),
-            access: access(args),
+            access: access(args)?,
         };
         let local = spot.method != Method::Best
             || spot.buffered
@@ -360,7 +361,7 @@ fn many(
 }
 
 /// What the command line says, and where it says nothing the environment.
-fn access(args: &Args<'_>) -> Access {
+fn access(args: &Args<'_>) -> Result<Access, Failure> {
     let mut access = Access::from_variables(&|name| std::env::var(name).ok());
     if let Some(endpoint) = args.maybe("endpoint") {
         access.endpoint = endpoint;
@@ -368,15 +369,17 @@ fn access(args: &Args<'_>) -> Access {
     if let Some(region) = args.maybe("region") {
         access.region = region;
     }
-    access
+    access.trust = trust(args)?;
+    Ok(access)
 }
 
 impl From<S3Error> for Failure {
     fn from(error: S3Error) -> Self {
         let code = match error {
-            S3Error::Address(_) | S3Error::NoEndpoint | S3Error::Endpoint(_) | S3Error::Tls(_) => {
-                Code::Usage
-            }
+            S3Error::Address(_)
+            | S3Error::NoEndpoint
+            | S3Error::Endpoint(_)
+            | S3Error::Trust(_) => Code::Usage,
             _ => return Self::of(&error.to_string()),
         };
         Self::of(&error.to_string()).code(code)

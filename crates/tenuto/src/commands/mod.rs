@@ -37,6 +37,7 @@ mod simulate;
 mod simulate_titles;
 mod stores;
 mod transfer;
+mod trust;
 
 use crate::cli::Args;
 use crate::failure::Failure;

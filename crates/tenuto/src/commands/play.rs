@@ -1,5 +1,6 @@
 //! `play`: viewers as told, and what they saw.
 
+use super::trust::trust;
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
@@ -69,6 +70,7 @@ fn options(args: &Args<'_>) -> Result<PlayOptions, Failure> {
         },
         save,
         retry: args.has("retry"),
+        trust: trust(args)?,
         ..defaults
     })
 }

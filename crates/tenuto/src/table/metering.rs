@@ -1,8 +1,9 @@
 //! Measuring disks from outside.
 
 use super::analysis::{AGENT, COMPARE, PROFILE_FROM};
-use super::measured::{BOTTLENECK, CAPACITY, METHODS, RAMP, REPORT, RUN, TRANSFERS};
+use super::measured::{BOTTLENECK, CAPACITY, METHODS, RUN};
 use super::studies::STUDY;
+use super::transferred::{RAMP, REPORT, TRANSFERS};
 use super::{Command, Row, Value, json};
 
 pub(super) const COMMANDS: &[Command] = &[METER];

@@ -12,11 +12,13 @@ mod disks;
 mod emulation;
 mod measured;
 mod metering;
+mod on_target;
 mod published;
 mod shell;
 mod simulate;
 mod stores;
 mod studies;
+mod transferred;
 mod viewing;
 
 /// Commands that belong together, as `tenuto --help` shows them.
@@ -175,6 +177,22 @@ const fn json(example: &'static str, bad: &'static str) -> Row {
         .long("The names in it are stable; docs/reference/json.md explains each.")
         .example(example)
         .bad(bad, "--json takes no value")
+}
+
+/// `--ca-file`, which every command has that speaks with servers.
+const fn ca_file(example: &'static str, bad: &'static str) -> Row {
+    Row::option("ca-file", Value::Path, "Trust only these authorities' certificates, in PEM")
+        .long("Of https:// addresses. Without it those that this machine trusts.")
+        .example(example)
+        .bad(bad, "--ca-file needs a value")
+}
+
+/// `--insecure`, its opposite.
+const fn insecure(example: &'static str, bad: &'static str) -> Row {
+    Row::switch("insecure", "Believe whoever answers at an https:// address")
+        .long("Encrypted all the same, but nobody knows for whom.")
+        .example(example)
+        .bad(bad, "--insecure takes no value")
 }
 
 /// All rows, each with the words of its command.

@@ -1,6 +1,6 @@
 //! Serving a store, and watching as a viewer would.
 
-use super::{Command, Row, Value, json};
+use super::{Command, Row, Value, ca_file, insecure, json};
 use scheduler::PolicyKind;
 
 pub(super) const COMMANDS: &[Command] = &[SERVE, PLAY];
@@ -141,14 +141,14 @@ const PLAY: Command = Command {
     name: "play",
     about: "Play titles as viewers would, and report what they saw",
     long: "\
-Fetches HLS or MP4 as a player does, keeps a play-out clock and a buffer for each viewer, throws \
+Fetches HLS, DASH or MP4 as a player does, keeps a play-out clock and a buffer for each viewer, throws \
 the media away (or saves the first viewer's), and reports start-up times, stalls, drift and \
-refusals. Works against any HTTP server.
+refusals. Works against any HTTP server, with TLS or without.
 
 Ends with exit code 3 when nobody was admitted. docs/reference/play.md explains every figure.",
     inner: &[],
     rows: &[
-        Row::many("URL", Value::Url, "Playlists, MP4 files, or a Tenuto server for all its titles")
+        Row::many("URL", Value::Url, "Playlists, manifests, MP4 files, or a Tenuto server for all its titles")
             .example("play http://127.0.0.1:8080/t/film/master.m3u8")
             .bad("play", "URL is missing"),
         Row::option("viewers", Value::Count(1, 100_000), "How many viewers come")
@@ -262,6 +262,14 @@ Ends with exit code 3 when nobody was admitted. docs/reference/play.md explains 
         Row::switch("retry", "Refused viewers come again after Retry-After")
             .example("play http://127.0.0.1:8080 --viewers 50 --retry")
             .bad("play http://127.0.0.1:8080 --retry=3", "--retry takes no value"),
+        ca_file(
+            "play https://films.example/t/film/master.m3u8 --ca-file ca.pem",
+            "play https://films.example --ca-file",
+        ),
+        insecure(
+            "play https://127.0.0.1:8443/t/film/master.m3u8 --insecure",
+            "play https://127.0.0.1:8443 --insecure=yes",
+        ),
         json("play http://127.0.0.1:8080 --json", "play http://127.0.0.1:8080 --json=x"),
     ],
 };

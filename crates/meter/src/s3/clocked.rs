@@ -1,0 +1,46 @@
+//! What opening connections takes (TCP, and TLS on it), told from what requests take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use ureq::Error;
+use ureq::unversioned::transport::{ConnectionDetails, Connector, Transport};
+
+/// A way to connect, by the clock.
+#[derive(Debug)]
+pub(super) struct Clocked<C> {
+    inner: C,
+    spent: Spent,
+}
+
+/// Nanoseconds since it was asked last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spent(Arc<AtomicU64>);
+
+impl<C> Clocked<C> {
+    pub(super) fn new(inner: C, spent: Spent) -> Self {
+        Self { inner, spent }
+    }
+}
+
+impl Spent {
+    pub(super) fn take(&self) -> Duration {
+        Duration::from_nanos(self.0.swap(0, Ordering::Relaxed))
+    }
+}
+
+impl<In: Transport, C: Connector<In>> Connector<In> for Clocked<C> {
+    type Out = C::Out;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<C::Out>, Error> {
+        let begun = Instant::now();
+        let made = self.inner.connect(details, chained);
+        let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.spent.0.fetch_add(nanos, Ordering::Relaxed);
+        made
+    }
+}

@@ -1,0 +1,212 @@
+//! Who is believed to be the server it says it is, and what to do where nobody is.
+//!
+//! ```text
+//!   Trust ─┬─ System   what this machine trusts: /etc/ssl/certs, or SSL_CERT_FILE, SSL_CERT_DIR
+//!          ├─ File     these authorities, or this very certificate's, and no others
+//!          └─ Anybody  whoever answers (encrypted all the same)
+//!              ▼
+//!          ClientConfig: TLS 1.3 and 1.2, HTTP/1.1, every connection with a whole handshake
+//! ```
+//!
+//! No session is resumed: each of many viewers is somebody else, and would not have the ticket of
+//! another. It knows no clients' certificates, and looks up no revocations.
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Whom to believe. See the head of this file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Whom this machine believes.
+    #[default]
+    System,
+    /// Whom the PEM certificates in this file have signed.
+    File(PathBuf),
+    /// Everybody.
+    Anybody,
+}
+
+/// There is nobody to trust.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TrustError {
+    /// A machine without authorities.
+    #[error(
+        "this machine trusts no certificate authority{0}; install ca-certificates, or name one's \
+         certificate with --ca-file"
+    )]
+    Nobody(String),
+    /// The file is not what it was taken for.
+    #[error("{}: {reason}; --ca-file is a file of certificates in PEM", path.display())]
+    File {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Trust {
+    /// The authorities; none for everybody.
+    pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+        match self {
+            Self::Anybody => Ok(Vec::new()),
+            Self::File(path) => of_file(path),
+            Self::System => {
+                let found = rustls_native_certs::load_native_certs();
+                if !found.certs.is_empty() {
+                    return Ok(found.certs);
+                }
+                let why = found.errors.first();
+                Err(TrustError::Nobody(why.map_or(String::new(), |error| format!(" ({error})"))))
+            }
+        }
+    }
+
+    /// How to talk to a server.
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TrustError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("the provider knows TLS 1.2 and 1.3");
+        let mut config = if *self == Self::Anybody {
+            let anybody = Arc::new(Anybody(provider));
+            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+        } else {
+            let mut roots = RootCertStore::empty();
+            // One that makes no sense signs nothing.
+            roots.add_parsable_certificates(self.roots()?);
+            builder.with_root_certificates(roots).with_no_client_auth()
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.resumption = Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+}
+
+fn of_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let error = |reason: String| TrustError::File { path: path.to_owned(), reason };
+    let bytes = std::fs::read(path).map_err(|reason| error(reason.to_string()))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let certificates = certificates.map_err(|reason| error(reason.to_string()))?;
+    if certificates.is_empty() {
+        return Err(error("there is no certificate in it".to_owned()));
+    }
+    Ok(certificates)
+}
+
+/// What went wrong between two that wanted to talk in private, and what to do about it.
+pub(crate) fn explain(error: &rustls::Error) -> String {
+    use rustls::Error as Tls;
+    let days = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs()) / DAY;
+    match error {
+        Tls::InvalidCertificate(CertificateError::UnknownIssuer) => "its certificate is signed by \
+             nobody who is trusted here (by itself, perhaps); name the authority's certificate \
+             with --ca-file, or measure whoever answers with --insecure"
+            .to_owned(),
+        Tls::InvalidCertificate(CertificateError::ExpiredContext { time, not_after }) => format!(
+            "its certificate expired {} days ago; renew it there (or is this machine's clock \
+             wrong?), or measure all the same with --insecure",
+            days(*not_after, *time)
+        ),
+        Tls::InvalidCertificate(CertificateError::NotValidYetContext { time, not_before }) => {
+            format!(
+                "its certificate will be valid in {} days; is this machine's clock right? Or \
+                 measure all the same with --insecure",
+                days(*time, *not_before)
+            )
+        }
+        Tls::InvalidCertificate(CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        }) => format!(
+            "its certificate is for {}, not for {}; ask for it by a name that is in it, or \
+             measure whoever answers with --insecure",
+            names(presented),
+            expected.to_str()
+        ),
+        // The library behind has this as text only.
+        Tls::InvalidCertificate(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is an authority's own (CA:TRUE), which a server may not use; make one \
+             that is signed by it, or measure whoever answers with --insecure"
+                .to_owned()
+        }
+        Tls::InvalidCertificate(other) => format!(
+            "its certificate cannot be accepted ({other}); have it made anew, or measure whoever \
+             answers with --insecure"
+        ),
+        Tls::InvalidMessage(_) => {
+            "what answers does not speak TLS; is this an http:// address?".to_owned()
+        }
+        Tls::AlertReceived(alert) => format!(
+            "the server broke off the TLS handshake ({alert:?}); it may know neither TLS 1.2 nor \
+             1.3, or want a certificate of its clients, which are not supported"
+        ),
+        other => format!("TLS: {other}"),
+    }
+}
+
+/// Without what the library puts around each: `DnsName("films.example")`.
+fn names(presented: &[String]) -> String {
+    let bare = |name: &String| {
+        let inside = name.split_once('(').map_or(name.as_str(), |(_, inside)| inside);
+        inside.trim_end_matches(')').trim_matches('"').to_owned()
+    };
+    match presented {
+        [] => "nobody".to_owned(),
+        some => some.iter().map(bare).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The same of what a stream over TLS failed with; `None`: it is not about TLS.
+pub(crate) fn explain_io(error: &std::io::Error) -> Option<String> {
+    error.get_ref()?.downcast_ref::<rustls::Error>().map(explain)
+}
+
+const DAY: u64 = 24 * 3600;
+
+/// Believes everybody to be who it says; that it holds the key of its certificate it must show.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,144 @@
+//! What a viewer fetches and when it is to be rendered, read from DASH manifests
+//! (ISO/IEC 23009-1, profiles `live`, `on-demand`, `main` and `full` of type `static`).
+//!
+//! ```text
+//!   MPD ─▶ periods ─▶ video, audio: the representation with the most bits per second
+//!                        │
+//!                        ├─ SegmentTemplate (number, time), SegmentList ──▶ pieces
+//!                        └─ SegmentBase ─▶ ask for the index range ─▶ sidx ─▶ pieces
+//! ```
+//!
+//! The periods of a title are one row of pieces for each track; where a period has headers of its
+//! own, they are fetched before its first piece. It never looks elsewhere for a part of a manifest
+//! (xlink), plays nothing live, and does not look at what kind of picture it is or how it is
+//! protected.
+
+mod manifest;
+mod segments;
+mod sidx;
+mod template;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+use super::ViewerError;
+use super::session::LANES;
+use super::source::{Init, Piece, Request, TrackSource};
+use super::url::Url;
+use player::TrackTimeline;
+use std::ops::Range;
+use std::time::Duration;
+
+/// What a manifest says, as far as it is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Manifest {
+    url: Url,
+    tracks: Vec<Vec<Part>>,
+}
+
+/// A track's pieces in one period.
+#[derive(Clone, Debug)]
+struct Part {
+    init: Option<Piece>,
+    pieces: Pieces,
+}
+
+#[derive(Clone, Debug)]
+enum Pieces {
+    Known(Vec<(Piece, Duration)>),
+    /// They are in a `sidx` box in this range of the file.
+    Indexed {
+        reference: Box<str>,
+        index: Range<u64>,
+    },
+}
+
+/// Whether this may be the beginning of a manifest.
+pub(crate) fn looks_like_a_manifest(bytes: &[u8]) -> bool {
+    let start = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
+    start.starts_with(b"<?xml") || start.starts_with(b"<MPD") || start.starts_with(b"<!--")
+}
+
+/// Reads a manifest that was found at `url`.
+pub(crate) fn read_manifest(url: &Url, bytes: &[u8]) -> Result<Manifest, ViewerError> {
+    let tracks = std::str::from_utf8(bytes)
+        .map_err(|_| "it is not UTF-8".to_owned())
+        .and_then(|text| manifest::tracks(url, text));
+    match tracks {
+        Ok(mut tracks) => {
+            tracks.truncate(LANES);
+            Ok(Manifest { url: url.clone(), tracks })
+        }
+        Err(reason) => Err(not_playable(url, reason)),
+    }
+}
+
+fn not_playable(url: &Url, reason: String) -> ViewerError {
+    ViewerError::NotAManifest { url: url.to_string(), reason }
+}
+
+impl Manifest {
+    pub(crate) fn tracks(&self) -> usize {
+        self.tracks.len()
+    }
+
+    /// The next index of a track that is still to be fetched.
+    pub(crate) fn wanted(&self, track: usize) -> Result<Option<Request>, ViewerError> {
+        let next = self.tracks[track].iter().find_map(|part| match &part.pieces {
+            Pieces::Known(_) => None,
+            Pieces::Indexed { reference, index } => Some((reference, index)),
+        });
+        let Some((reference, index)) = next else { return Ok(None) };
+        Ok(Some(Request { url: self.url.join(reference)?, range: Some(index.clone()) }))
+    }
+
+    /// The index that was wanted is here.
+    pub(crate) fn found(&mut self, track: usize, bytes: &[u8]) -> Result<(), ViewerError> {
+        let part = self.tracks[track].iter_mut().find_map(|part| match &part.pieces {
+            Pieces::Known(_) => None,
+            Pieces::Indexed { reference, index } => {
+                let (reference, index) = (reference.clone(), index.clone());
+                Some((part, reference, index))
+            }
+        });
+        let (part, reference, index) = part.expect("it was wanted");
+        let found = sidx::read(bytes, index.start)
+            .map_err(|reason| not_playable(&self.url, format!("{reference}: {reason}")))?;
+        let piece = |(range, duration)| {
+            let reference = Some(reference.clone());
+            (Piece { reference, range: Some(range) }, duration)
+        };
+        part.pieces = Pieces::Known(found.into_iter().map(piece).collect());
+        Ok(())
+    }
+
+    /// All periods of each track, once every index is here.
+    pub(crate) fn sources(self) -> Result<Vec<TrackSource>, ViewerError> {
+        let Self { url, tracks } = self;
+        tracks.into_iter().map(|parts| source(&url, parts)).collect()
+    }
+}
+
+fn source(url: &Url, parts: Vec<Part>) -> Result<TrackSource, ViewerError> {
+    let (mut inits, mut pieces, mut durations) = (Vec::new(), Vec::new(), Vec::new());
+    for part in parts {
+        inits.extend(part.init.map(|piece| Init { before: pieces.len(), piece }));
+        let Pieces::Known(known) = part.pieces else { panic!("every index has been asked for") };
+        for (piece, duration) in known {
+            pieces.push(piece);
+            durations.push(duration);
+        }
+    }
+    if pieces.len() > MOST_PIECES {
+        return Err(not_playable(url, format!("it has more than {MOST_PIECES} segments")));
+    }
+    let timeline = TrackTimeline::from_durations(durations);
+    if timeline.duration().is_zero() {
+        return Err(not_playable(url, "its segments have no duration".to_owned()));
+    }
+    Ok(TrackSource { base: url.clone(), inits, pieces, timeline })
+}
+
+/// Of a track: more than two days of one-second segments. A timeline can say a billion in a line.
+const MOST_PIECES: usize = 200_000;

@@ -1,0 +1,88 @@
+//! Where hosts are, how they are talked to, and what it took to reach them.
+
+use super::ViewerError;
+use super::url::Url;
+use super::wire::Opened;
+use crate::tls::Trust;
+use mio::Registry;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use units::Moment;
+
+/// What the connections of a run have in common.
+pub(crate) struct Network<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) hosts: Hosts,
+    /// Moment zero.
+    pub(crate) begun: Instant,
+    /// Each connection that was opened.
+    pub(crate) opened: Vec<Opened>,
+}
+
+impl Network<'_> {
+    pub(crate) fn now(&self) -> Moment {
+        Moment::ZERO + self.begun.elapsed()
+    }
+}
+
+/// Each host is looked up and knocked at once, so that a wrong address is told before hundreds of
+/// viewers run into it.
+#[derive(Debug, Default)]
+pub(crate) struct Hosts {
+    known: BTreeMap<String, SocketAddr>,
+    trust: Trust,
+    /// Made when it is first needed: reading what a machine trusts takes a while.
+    config: Option<Arc<ClientConfig>>,
+}
+
+impl Hosts {
+    pub(crate) fn new(trust: Trust) -> Self {
+        Self { trust, ..Self::default() }
+    }
+
+    /// An address at which `host_and_port` listens.
+    pub(crate) fn resolve(&mut self, host_and_port: &str) -> Result<SocketAddr, ViewerError> {
+        if let Some(address) = self.known.get(host_and_port) {
+            return Ok(*address);
+        }
+        let addresses = host_and_port.to_socket_addrs().map_err(|error| ViewerError::Host {
+            host: host_and_port.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let mut reason = "it has no address".to_owned();
+        for address in addresses {
+            match std::net::TcpStream::connect_timeout(&address, CONNECT) {
+                Ok(_) => {
+                    self.known.insert(host_and_port.to_owned(), address);
+                    return Ok(address);
+                }
+                Err(error) => reason = error.to_string(),
+            }
+        }
+        Err(ViewerError::Connect { address: host_and_port.to_owned(), reason })
+    }
+
+    /// How to talk in private to the host of `url`, if that is asked for.
+    pub(crate) fn secure(
+        &mut self,
+        url: &Url,
+    ) -> Result<Option<(Arc<ClientConfig>, ServerName<'static>)>, ViewerError> {
+        if !url.secure {
+            return Ok(None);
+        }
+        let config = match &self.config {
+            Some(config) => config,
+            None => self.config.insert(self.trust.config()?),
+        };
+        let name = ServerName::try_from(url.host().to_owned())
+            .map_err(|_| ViewerError::Url { url: url.to_string() })?;
+        Ok(Some((Arc::clone(config), name)))
+    }
+}
+
+/// Whoever does not answer a knock within this time is not there.
+const CONNECT: Duration = Duration::from_secs(5);

@@ -1,0 +1,241 @@
+//! What is answered before the player runs: refusals, playlists, manifests, and a file's boxes.
+//!
+//! ```text
+//!   Door ─┬─ media playlist ─────────────────────────────────┐
+//!         ├─ multivariant playlist ─▶ Playlist of each track ─┤
+//!         ├─ manifest ─▶ Index of each track that needs one ──┼─▶ start
+//!         └─ MP4 ─▶ Boxes, until moov is here ────────────────┘
+//! ```
+
+use super::talk::{Job, SHORTEST_RETRY, What};
+use super::{LANES, Session, Shared, State};
+use crate::viewer::ViewerError;
+use crate::viewer::dash::{looks_like_a_manifest, read_manifest};
+use crate::viewer::http::Head;
+use crate::viewer::outcome::{Outcome, RefusalReport};
+use crate::viewer::progressive::Found;
+use crate::viewer::source::{Listing, Request, TrackSource, looks_like_a_playlist, read_playlist};
+use player::{Player, Timeline};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use units::Moment;
+
+impl Session {
+    /// A good answer to something that is no media.
+    pub(super) fn told(
+        &mut self,
+        now: Moment,
+        job: Job,
+        head: &Head,
+        body: &[u8],
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        let url = job.request.url.clone();
+        match job.what {
+            What::Playlist(number) => self.playlist(number, read_playlist(&url, body)?, shared),
+            What::Index(track) => self.index(now, track, &job, head, body, shared),
+            _ if looks_like_a_playlist(body) || looks_like_a_manifest(body) => {
+                self.answered = Some(now);
+                if is_part(head) {
+                    // It was taken for a file, from its address.
+                    let request = Request { url, range: None };
+                    self.ask(now, 0, Job::new(What::Door, request), shared);
+                    return Ok(());
+                }
+                if looks_like_a_manifest(body) {
+                    return self.manifest(now, &job, body, shared);
+                }
+                match read_playlist(&url, body)? {
+                    Listing::Track(track) => self.start(vec![track], shared),
+                    Listing::Tracks(tracks) => {
+                        self.awaited = tracks.len().min(LANES);
+                        for (track, url) in tracks.into_iter().enumerate().take(LANES) {
+                            let request = Request { url, range: None };
+                            self.ask(now, track, Job::new(What::Playlist(track), request), shared);
+                        }
+                    }
+                }
+                Ok(())
+            }
+            What::Door if job.request.range.is_none() => {
+                if url.path().ends_with(".mpd") {
+                    read_manifest(&url, body).map(drop)
+                } else {
+                    read_playlist(&url, body).map(drop)
+                }
+            }
+            _ => {
+                self.answered.get_or_insert(now);
+                self.boxes(now, job, head, body, shared)
+            }
+        }
+    }
+
+    fn playlist(
+        &mut self,
+        number: usize,
+        listing: Listing,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        let Listing::Track(track) = listing else {
+            let reason = "a variant leads to another list of variants".to_owned();
+            return Err(ViewerError::NotAPlaylist { url: self.url.to_string(), reason });
+        };
+        // The lanes ask at the same time; whoever is first waits for the other.
+        let at = self.tracks.len().min(number);
+        self.tracks.insert(at, track);
+        self.awaited -= 1;
+        if self.awaited == 0 {
+            let tracks = std::mem::take(&mut self.tracks);
+            self.start(tracks, shared);
+        }
+        Ok(())
+    }
+
+    fn manifest(
+        &mut self,
+        now: Moment,
+        job: &Job,
+        body: &[u8],
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        let manifest = read_manifest(&job.request.url, body)?;
+        let tracks = manifest.tracks();
+        self.awaited = tracks;
+        self.manifest = Some(manifest);
+        (0..tracks).try_for_each(|track| self.seek_index(now, track, shared))
+    }
+
+    /// Asks for a track's next index, or, with those of all tracks here, starts.
+    fn seek_index(
+        &mut self,
+        now: Moment,
+        track: usize,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        let Some(manifest) = &self.manifest else { return Ok(()) };
+        if let Some(request) = manifest.wanted(track)? {
+            self.ask(now, track, Job::new(What::Index(track), request), shared);
+            return Ok(());
+        }
+        self.awaited -= 1;
+        if self.awaited == 0
+            && let Some(manifest) = self.manifest.take()
+        {
+            self.start(manifest.sources()?, shared);
+        }
+        Ok(())
+    }
+
+    fn index(
+        &mut self,
+        now: Moment,
+        track: usize,
+        job: &Job,
+        head: &Head,
+        body: &[u8],
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        let wanted = job.request.range.clone().unwrap_or_default();
+        let came = head.range.as_ref().map_or(0, |(range, _)| range.start);
+        // A server without byte ranges sends all of it.
+        let index = wanted
+            .start
+            .checked_sub(came)
+            .and_then(|skipped| body.get(usize::try_from(skipped).ok()?..))
+            .unwrap_or_default();
+        let index =
+            &index[..index.len().min(usize::try_from(wanted.end - wanted.start).unwrap_or(0))];
+        if let Some(manifest) = &mut self.manifest {
+            manifest.found(track, index)?;
+        }
+        self.seek_index(now, track, shared)
+    }
+
+    /// Part of a progressive file's boxes has come.
+    fn boxes(
+        &mut self,
+        now: Moment,
+        job: Job,
+        head: &Head,
+        body: &[u8],
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        let url = job.request.url.clone();
+        let error = |reason: &str| {
+            let (url, reason) = (url.to_string(), reason.to_owned());
+            ViewerError::NotMp4 { url, reason }
+        };
+        // A server without byte ranges sends the whole of a small file, which is as good.
+        let whole = (0..body.len() as u64, Some(body.len() as u64));
+        let (range, total) = head.range.clone().unwrap_or(whole);
+        let total = total.ok_or_else(|| error("the server does not say how long it is"))?;
+        self.open_saver(1, shared);
+        self.save(0, Some(range.start), body, shared);
+        match self.finder.look(range.start, body, total).map_err(error)? {
+            Found::Need(range) => {
+                let request = Request { url: job.request.url, range: Some(range) };
+                self.ask(now, 0, Job::new(What::Boxes, request), shared);
+            }
+            Found::Moov(moov) => {
+                let track = self.finder.pieces(&job.request.url, &moov, total).map_err(error)?;
+                self.start(vec![track], shared);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is known: the player starts. Its time counts from the knock that let it in.
+    fn start(&mut self, tracks: Vec<TrackSource>, shared: &mut Shared<'_>) {
+        let pace = shared.options.view.pace();
+        let timelines = tracks.iter().map(|track| track.timeline.at_speed(pace)).collect();
+        let timeline = Arc::new(Timeline { tracks: timelines });
+        self.timeline = Some(Arc::clone(&timeline));
+        self.open_saver(tracks.len(), shared);
+        self.tracks = tracks;
+        self.state = State::Inside;
+        let options = shared.options;
+        self.player = Some(Player::new(self.knocked, timeline, options.player, &options.behaviour));
+    }
+
+    pub(super) fn refused(&mut self, now: Moment, head: &Head, body: &[u8], retry: bool) {
+        self.answered = Some(now);
+        self.refusal = Some(refusal(head.retry_after, body));
+        if retry {
+            let wait = Duration::from_secs(head.retry_after.unwrap_or(5)).max(SHORTEST_RETRY);
+            self.state = State::WaitingOutside(now + wait);
+        } else {
+            self.state = State::Done(Outcome::Refused);
+            self.close();
+        }
+    }
+}
+
+/// Whether more of it lies behind what came.
+fn is_part(head: &Head) -> bool {
+    let range = head.range.as_ref();
+    range.is_some_and(|(range, total)| total.is_none_or(|total| range.end < total))
+}
+
+/// What a refusal says: JSON with `resource` and `message` from Tenuto (or, when it is not about a
+/// resource, `error`), a line of text from others.
+fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
+    RefusalReport {
+        resource: text(&["resource", "error"]).unwrap_or("unknown").to_owned(),
+        retry_after_s,
+        reason: text(&["message"]).map_or_else(|| beginning(body), str::to_owned),
+        detail: text(&["detail"]).map(str::to_owned),
+    }
+}
+
+/// The first line of an answer, for people.
+pub(crate) fn beginning(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// Of an error page.
+const SHOWN: usize = 200;

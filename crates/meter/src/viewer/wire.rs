@@ -1,0 +1,180 @@
+//! A non-blocking way to a server, with TLS or without, and how long it took to open.
+//!
+//! ```text
+//!   open ──▶ connected ──▶ (handshake) ──▶ bytes both ways
+//!       connect        handshake
+//! ```
+//!
+//! As edge-triggered polling wants it, `read` goes on until the socket has nothing more. It sends
+//! nothing before the handshake is over: what is asked for then is asked for by somebody known.
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use units::Moment;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    socket: TcpStream,
+    tls: Option<Box<Tls>>,
+    begun: Moment,
+    connected: Option<Moment>,
+    open: bool,
+}
+
+#[derive(Debug)]
+struct Tls {
+    session: ClientConnection,
+    /// What came from the socket, and which part of it the session has not taken.
+    sealed: Vec<u8>,
+    from: usize,
+    to: usize,
+}
+
+/// What it took to open one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) connect: Duration,
+    pub(crate) handshake: Option<Duration>,
+}
+
+impl Wire {
+    pub(crate) fn open(
+        peer: SocketAddr,
+        secure: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+        registry: &Registry,
+        token: Token,
+        begun: Moment,
+    ) -> io::Result<Self> {
+        let tls = match secure {
+            None => None,
+            Some((config, name)) => {
+                let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
+                Some(Box::new(Tls { session, sealed: vec![0; SEALED], from: 0, to: 0 }))
+            }
+        };
+        let mut socket = TcpStream::connect(peer)?;
+        registry.register(&mut socket, token, Interest::READABLE | Interest::WRITABLE)?;
+        // Requests are small and must not wait for each other's acknowledgement.
+        let _ = socket.set_nodelay(true);
+        Ok(Self { socket, tls, begun, connected: None, open: false })
+    }
+
+    /// Goes on with opening; says what it took, once, when it is open.
+    pub(crate) fn advance(&mut self, now: &dyn Fn() -> Moment) -> io::Result<Option<Opened>> {
+        if self.open {
+            return Ok(None);
+        }
+        let connected = match self.connected {
+            Some(at) => at,
+            None => {
+                if let Some(error) = self.socket.take_error()? {
+                    return Err(error);
+                }
+                match self.socket.peer_addr() {
+                    Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(None),
+                    Err(error) => return Err(error),
+                    Ok(_) => *self.connected.insert(now()),
+                }
+            }
+        };
+        let connect = connected.since(self.begun);
+        let Some(tls) = &mut self.tls else {
+            self.open = true;
+            return Ok(Some(Opened { connect, handshake: None }));
+        };
+        while tls.session.is_handshaking() {
+            tls.flush(&mut self.socket)?;
+            match tls.take_in(&mut self.socket) {
+                Ok(true) => {}
+                Ok(false) => return Err(ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        tls.flush(&mut self.socket)?;
+        self.open = true;
+        Ok(Some(Opened { connect, handshake: Some(now().since(connected)) }))
+    }
+}
+
+impl Tls {
+    /// Sends what is sealed, as far as it goes.
+    fn flush(&mut self, socket: &mut TcpStream) -> io::Result<()> {
+        while self.session.wants_write() {
+            match self.session.write_tls(socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the session what has come, or what comes; false at the end.
+    fn take_in(&mut self, socket: &mut TcpStream) -> io::Result<bool> {
+        if self.from == self.to {
+            let len = loop {
+                match socket.read(&mut self.sealed) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    read => break read?,
+                }
+            };
+            (self.from, self.to) = (0, len);
+        }
+        let taken = self.session.read_tls(&mut &self.sealed[self.from..self.to])?;
+        self.from += taken;
+        if let Err(error) = self.session.process_new_packets() {
+            // The other side is told why, if it still listens.
+            let _ = self.flush(socket);
+            return Err(io::Error::new(ErrorKind::InvalidData, error));
+        }
+        Ok(taken > 0)
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if !self.open {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let Some(tls) = &mut self.tls else { return self.socket.read(into) };
+        loop {
+            match tls.session.reader().read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            tls.take_in(&mut self.socket)?;
+            tls.flush(&mut self.socket)?;
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.open {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let Some(tls) = &mut self.tls else { return self.socket.write(bytes) };
+        let taken = tls.session.writer().write(bytes)?;
+        tls.flush(&mut self.socket)?;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => tls.flush(&mut self.socket),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Of a connection, while it is open: two TLS records.
+const SEALED: usize = 32 * 1024;

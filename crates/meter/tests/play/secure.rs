@@ -1,0 +1,120 @@
+//! The same viewers over TLS: what is fetched, what is timed apart, and whom they do not trust.
+
+use super::stage::{Reply, Stage, media_mp4};
+use super::{Outcome, options, play, verdicts};
+use crate::secured::{Says, Secured};
+use meter::log::Record;
+use meter::tls::Trust;
+use meter::viewer::{PlayError, PlayOptions, PlayReport, count};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+fn file(secured: &Secured) -> Trust {
+    Trust::File(secured.authority().to_owned())
+}
+
+#[test]
+fn films_are_played_over_tls() {
+    let secured = Secured::new("played", Says::Truth);
+    let stage = Stage::open_secured(&secured, |_, _| None);
+    let play =
+        |path| play(&PlayOptions { trust: file(&secured), ..options(&stage, path, 2) }).unwrap();
+    let hls = play("/t/film/master.m3u8");
+    assert_eq!(verdicts(&hls), [(Outcome::Admitted, "finished"); 2], "{hls:#?}");
+    assert_eq!(hls.viewers[0].bytes, 2 * 30 + 5 * (1000 + 100));
+    // Video and audio have a connection each.
+    assert_eq!((hls.connect_ms.count, hls.handshake_ms.count), (4, 4));
+    assert!(hls.handshake_ms.min > 0.0);
+    assert_eq!(hls.first_byte_ms.count, 20);
+
+    let mp4 = play("/t/film.mp4");
+    assert_eq!(mp4.viewers[1].bytes, media_mp4().len() as u64);
+    assert_eq!(play("/titles").parameters.titles, 2);
+}
+
+#[test]
+fn a_connection_that_is_closed_is_opened_again_and_counted_apart() {
+    let secured = Secured::new("closing", Says::Truth);
+    let stage = Stage::open_secured(&secured, |target, _| {
+        target.ends_with("m4s?s=0").then(|| Reply::segment(1000).saying_close())
+    });
+    let mut log: Vec<Record> = Vec::new();
+    let options =
+        PlayOptions { trust: file(&secured), ..options(&stage, "/t/film/master.m3u8", 1) };
+    let counted = count(&options, &AtomicBool::new(false), &mut log, &mut |_| {}).unwrap();
+    let report: &PlayReport = &counted.report;
+    assert_eq!(verdicts(report), [(Outcome::Admitted, "finished")]);
+    // Each lane one, and one more after all of its pieces but the last.
+    assert_eq!((report.connect_ms.count, report.handshake_ms.count), (10, 10));
+    let waited = log.iter().filter(|record| record.start > record.intended).count();
+    assert!(waited >= 8, "those that had to wait for a connection: {waited}");
+    let service = &counted.outcome.reads.service;
+    assert!(service.quantile(0.5) <= counted.outcome.response.quantile(0.5));
+}
+
+#[test]
+fn whoever_is_not_trusted_is_named() {
+    let said = |says: Says, trusted: bool| {
+        let secured = Secured::new(&format!("{says:?}"), says);
+        let stage = Stage::open_secured(&secured, |_, _| None);
+        let trust = if trusted { file(&secured) } else { Trust::Anybody };
+        let told = ["/t/film/master.m3u8", "/titles"].map(|path| {
+            let options = PlayOptions { trust: trust.clone(), ..options(&stage, path, 1) };
+            play(&options).map_or_else(|error| error.to_string(), |_| "played".to_owned())
+        });
+        assert_eq!(told[0].replace("/t/film/master.m3u8", "/titles"), told[1]);
+        told[1].clone()
+    };
+    let cases = [
+        (Says::Truth, "played"),
+        (Says::OtherName, "its certificate is for films.example, not for 127.0.0.1; ask for it by"),
+        (Says::Expired, "its certificate expired "),
+        (Says::TooEarly, "is this machine's clock right?"),
+        (Says::SelfSigned, "is signed by nobody who is trusted here (by itself, perhaps); name"),
+        (Says::AuthoritysOwn, "is an authority's own"),
+    ];
+    for (says, wanted) in cases {
+        let told = said(says, true);
+        assert!(told.contains(wanted), "{says:?}: {told}");
+        assert_eq!(said(says, false), "played", "{says:?}, believed");
+    }
+}
+
+#[test]
+fn who_speaks_no_tls_or_only_tls_is_named() {
+    let plain = TcpListener::bind("127.0.0.1:0").unwrap();
+    let urls = vec![format!("https://{}/film.m3u8", plain.local_addr().unwrap())];
+    std::thread::spawn(move || {
+        for mut stream in plain.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let to_plain = PlayOptions { urls, trust: Trust::Anybody, ..PlayOptions::default() };
+    let error = play(&to_plain).unwrap_err().to_string();
+    assert!(error.contains("does not speak TLS; is this an http:// address?"), "{error}");
+
+    let secured = Secured::new("only", Says::Truth);
+    let stage = Stage::open_secured(&secured, |_, _| None);
+    let urls = vec![stage.url("/t/film/master.m3u8").replace("https:", "http:")];
+    let patience = Duration::from_secs(5);
+    let error = play(&PlayOptions { urls, patience, ..PlayOptions::default() });
+    assert!(matches!(error, Err(PlayError::Viewer(_))), "{error:?}");
+}
+
+#[test]
+fn what_is_no_authority_is_told_before_anything_is_asked() {
+    let none = PathBuf::from("/no/such/ca.pem");
+    let here = std::env::current_exe().unwrap().with_extension("d");
+    for (path, wanted) in [(none, "No such file"), (here, "there is no certificate in it")] {
+        let trust = Trust::File(path);
+        let secured = Secured::new(wanted, Says::Truth);
+        let stage = Stage::open_secured(&secured, |_, _| None);
+        let error = play(&PlayOptions { trust, ..options(&stage, "/t/x.m3u8", 1) });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+}

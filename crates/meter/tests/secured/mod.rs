@@ -1,0 +1,90 @@
+//! A server's end of TLS, for tests: certificates of every kind, and sockets that speak with them.
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Who a server says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// This address, signed by the authority.
+    Truth,
+    /// Another name, signed by the authority.
+    OtherName,
+    /// This address, in the past.
+    Expired,
+    /// This address, in the future.
+    TooEarly,
+    /// This address, signed by itself.
+    SelfSigned,
+    /// This address, as an authority of its own (what `openssl req -x509` makes).
+    AuthoritysOwn,
+}
+
+/// A server's identity, and the authority in a file.
+pub(crate) struct Secured {
+    pub(crate) config: Arc<ServerConfig>,
+    authority: PathBuf,
+}
+
+impl Secured {
+    /// `name` is that of the test: the authority's file is called by it.
+    pub(crate) fn new(name: &str, says: Says) -> Self {
+        let ca_key = KeyPair::generate().unwrap();
+        let mut ca = CertificateParams::new(Vec::new()).unwrap();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        ca.distinguished_name.push(DnType::CommonName, "authority");
+        let authority = ca.self_signed(&ca_key).unwrap();
+        let file = format!("tenuto-ca-{}-{name}.pem", std::process::id());
+        let file = std::env::temp_dir().join(file);
+        std::fs::write(&file, authority.pem()).unwrap();
+
+        let host = if says == Says::OtherName { "films.example" } else { "127.0.0.1" };
+        let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        match says {
+            Says::Expired => params.not_after = date_time_ymd(2020, 1, 1),
+            Says::TooEarly => params.not_before = date_time_ymd(2500, 1, 1),
+            Says::AuthoritysOwn => params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
+            Says::Truth | Says::OtherName | Says::SelfSigned => {}
+        }
+        let key = KeyPair::generate().unwrap();
+        let certificate = match says {
+            Says::SelfSigned | Says::AuthoritysOwn => params.self_signed(&key).unwrap(),
+            _ => params.signed_by(&key, &Issuer::new(ca, ca_key)).unwrap(),
+        };
+        if says == Says::AuthoritysOwn {
+            std::fs::write(&file, certificate.pem()).unwrap();
+        }
+        let key = PrivatePkcs8KeyDer::from(key.serialize_der());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key.into())
+            .unwrap();
+        Self { config: Arc::new(config), authority: file }
+    }
+
+    /// The authority's certificate.
+    pub(crate) fn authority(&self) -> &Path {
+        &self.authority
+    }
+}
+
+impl Drop for Secured {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.authority);
+    }
+}
+
+/// The server's end of `socket`; the handshake is made with the first bytes.
+pub(crate) fn accept(
+    config: &Arc<ServerConfig>,
+    socket: TcpStream,
+) -> StreamOwned<ServerConnection, TcpStream> {
+    StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), socket)
+}
