@@ -5,6 +5,8 @@
 #   benches/fleet.sh TENUTO [AGENTS [PROGRAM]]    AGENTS: 40; PROGRAM: what hosts get, as `make agent`
 #                                                 builds it; TENUTO itself unless named
 #
+# FLEET_SSH are options of `--ssh`, such as '-o KexAlgorithms=^curve25519-sha256 -c aes128-gcm@openssh.com'.
+#
 # Prints `connected_in_ms`: from the start of the controller until every host has got the program by
 # ssh, started it, proven the token and had its clock read. Then 2 s of a stream on each, in virtual
 # networks but on one machine's memory: only the time to be ready means anything.
@@ -66,7 +68,7 @@ SSH
 chmod 755 "$work/bin/ssh"
 
 PATH="$work/bin:$PATH" "$tenuto" meter run --profile dvcpro50 --streams "$agents" --duration 2s \
-    --size 8MiB --target "$work/films" --hosts "$hosts" --program "$program" --json >"$work/summary.json" || true
+    --size 8MiB --target "$work/films" --hosts "$hosts" --program "$program" --ssh "ssh ${FLEET_SSH:-}" --json >"$work/summary.json" || true
 grep -E '"(connected_in_ms|valid|frames)"' "$work/summary.json" | tail -3
 grep -c '"host"' "$work/summary.json" | sed 's/$/ agents/'
 left=$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'tenuto-agent.*' | wc -l)

@@ -2,15 +2,17 @@
 //!
 //! ```text
 //!   streams, transfers ── Record ──▶ Metered ──▶ log
-//!                                       │ counts
+//!   viewers, agents ── Sample, Seen ──┐  │ counts
 //!   GET /metrics ──▶ Endpoint ───────▶ Live
 //! ```
 //!
 //! Counters go up over all runs of a program (a search makes many); what is of the run that is on is a
-//! gauge. One scrape at a time. It has no TLS and asks for no password: it says nothing but counts, at
-//! the address that the user names. What players of titles see is not in it.
+//! gauge. What viewers and agents tell is a sum so far: counters take what is new of it. One scrape at a time. It has no TLS and asks for no password: it says nothing but counts, at
+//! the address that the user names.
 
+use crate::fleet::Seen;
 use crate::log::{Keep, Kind, NONE, Record};
+use crate::viewer::Sample;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,8 +22,8 @@ use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -39,6 +41,22 @@ pub struct Live {
     late_by_storage: Counter,
     late_by_meter: Counter,
     response: Histogram,
+    /// By state.
+    viewers: Family<Labels, Gauge>,
+    stalls: Counter,
+    /// By state.
+    agents: Family<Labels, Gauge>,
+    /// Of the run that is on, as far as it was told.
+    told: Mutex<Told>,
+}
+
+/// What somebody who tells sums has told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    bytes: u64,
+    stalls: u64,
+    frames: u64,
+    late: u64,
 }
 
 type Labels = [(&'static str, &'static str); 1];
@@ -67,6 +85,12 @@ impl Default for Live {
             Unit::Seconds,
             response.clone(),
         );
+        let viewers = Family::<Labels, Gauge>::default();
+        registry.register("viewers", "Viewers of a title, by what they are at", viewers.clone());
+        let stalls = Counter::default();
+        registry.register("stalls", "Times that a viewer's picture began to stand", stalls.clone());
+        let agents = Family::<Labels, Gauge>::default();
+        registry.register("agents", "Agents of a fleet, by what they are at", agents.clone());
         let of = |family: &Family<Labels, Counter>, kind: Kind| {
             family.get_or_create(&[("kind", kind.word())]).clone()
         };
@@ -81,6 +105,10 @@ impl Default for Live {
             late_by_storage: by("storage"),
             late_by_meter: by("meter"),
             response,
+            viewers,
+            stalls,
+            agents,
+            told: Mutex::default(),
             registry,
         }
     }
@@ -91,6 +119,54 @@ impl Live {
     pub fn begin(&self, clients: u32) {
         self.runs.inc();
         self.clients.set(clients.into());
+        *self.told() = Told::default();
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the viewers of the run that is on are at.
+    pub fn viewers(&self, sample: &Sample) {
+        let Sample { waiting, playing, stalled, refused, failed, gone, .. } = *sample;
+        let states = [
+            ("waiting", waiting),
+            ("playing", playing),
+            ("stalled", stalled),
+            ("refused", refused),
+            ("failed", failed),
+            ("gone", gone),
+        ];
+        for (state, count) in states {
+            self.viewers.get_or_create(&[("state", state)]).set(count.into());
+        }
+        let mut told = self.told();
+        self.stalls.inc_by(sample.stalls.saturating_sub(told.stalls));
+        self.bytes[0].inc_by(sample.bytes.saturating_sub(told.bytes));
+        (told.stalls, told.bytes) = (sample.stalls, sample.bytes);
+    }
+
+    /// What the agents of the run that is on are at, and have counted.
+    pub fn agents(&self, seen: &[Seen]) {
+        let mut counts = [("preparing", 0), ("running", 0), ("done", 0), ("lost", 0)];
+        for agent in seen {
+            let state = match agent {
+                Seen { lost: true, .. } => 3,
+                Seen { done, workers, .. } if done == workers => 2,
+                Seen { ready, workers, .. } if ready < workers => 0,
+                _ => 1,
+            };
+            counts[state].1 += 1;
+        }
+        for (state, count) in counts {
+            self.agents.get_or_create(&[("state", state)]).set(count);
+        }
+        let frames = seen.iter().map(|agent| agent.frames).sum();
+        let late = seen.iter().map(|agent| agent.late).sum();
+        let mut told = self.told();
+        self.frames.inc_by(u64::saturating_sub(frames, told.frames));
+        self.late_by_storage.inc_by(u64::saturating_sub(late, told.late));
+        (told.frames, told.late) = (frames, late);
     }
 
     /// One more operation is over, or never will be.
@@ -269,5 +345,50 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
         }
         assert!(scraped(&endpoint, "/").starts_with("HTTP/1.1 404"));
+    }
+
+    fn shows(live: &Live, lines: &[&str]) {
+        let text = live.text().unwrap();
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn what_viewers_are_at_is_a_gauge_and_what_is_new_of_it_is_counted() {
+        let live = Live::default();
+        live.begin(3);
+        let sample = Sample { playing: 2, stalled: 1, stalls: 4, bytes: 700, ..Sample::default() };
+        live.viewers(&Sample { stalls: 1, bytes: 200, ..sample });
+        live.viewers(&sample);
+        let state = "tenuto_meter_viewers{state=\"playing\"} 2";
+        let (stalls, bytes) = ("tenuto_meter_stalls_total", "tenuto_meter_moved_bytes_total");
+        let bytes = format!("{bytes}{{kind=\"read\"}}");
+        shows(&live, &[state, &format!("{stalls} 4"), &format!("{bytes} 700")]);
+        // The next run of a search begins at nothing again.
+        live.begin(4);
+        live.viewers(&Sample { gone: 4, stalls: 1, bytes: 50, ..Sample::default() });
+        let state = "tenuto_meter_viewers{state=\"playing\"} 0";
+        shows(&live, &[state, &format!("{stalls} 5"), &format!("{bytes} 750")]);
+    }
+
+    #[test]
+    fn what_agents_are_at_is_a_gauge_and_what_they_count_is_counted_once() {
+        let live = Live::default();
+        live.begin(4);
+        let agent = Seen { workers: 2, ready: 2, frames: 100, late: 3, ..Seen::default() };
+        let preparing = Seen { ready: 1, frames: 0, late: 0, ..agent.clone() };
+        let done = Seen { done: 2, ..agent.clone() };
+        let lost = Seen { lost: true, ..agent.clone() };
+        for _ in 0..2 {
+            live.agents(&[agent.clone(), preparing.clone(), done.clone(), lost.clone()]);
+        }
+        let state = |state, count| format!("tenuto_meter_agents{{state=\"{state}\"}} {count}");
+        let states = ["preparing", "running", "done", "lost"].map(|name| state(name, 1));
+        shows(&live, &states.each_ref().map(String::as_str));
+        shows(
+            &live,
+            &["tenuto_meter_frames_total 300", "tenuto_meter_late_frames_total{by=\"storage\"} 9"],
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::channel::{Receiver, Sender, accept, greet};
 use super::clock::offset;
 use super::messages::{Reply, Request};
 use super::*;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
@@ -104,6 +104,30 @@ fn another_version_and_another_protocol_are_named() {
     (&there).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
     let greeted = greet(here.try_clone().unwrap(), here, &token(SECRET));
     assert!(greeted.err().unwrap().to_string().contains("not of a tenuto agent"));
+}
+
+#[test]
+fn a_controller_of_another_version_is_named_on_both_sides() {
+    let (here, there) = UnixStream::pair().unwrap();
+    let agent = std::thread::spawn(move || {
+        accept(there.try_clone().unwrap(), there, &token(SECRET), About::default()).err().unwrap()
+    });
+    let frame = || {
+        let mut length = [0; 4];
+        (&here).read_exact(&mut length).unwrap();
+        let mut frame = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
+        (&here).read_exact(&mut frame).unwrap();
+        String::from_utf8(frame).unwrap()
+    };
+    assert!(frame().contains("nonce"), "it greets first");
+    // It knows the token for all that, or may.
+    let prove = br#"{"version":1,"program":"7.5.0","nonce":"00","mac":"00"}"#;
+    (&here).write_all(&u32::try_from(prove.len()).unwrap().to_be_bytes()).unwrap();
+    (&here).write_all(prove).unwrap();
+    for said in [agent.join().unwrap().to_string(), frame()] {
+        assert!(said.contains("the other side is tenuto 7.5.0 (protocol 1)"), "{said}");
+        assert!(said.contains("use the same on both"), "{said}");
+    }
 }
 
 #[test]

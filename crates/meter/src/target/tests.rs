@@ -75,6 +75,19 @@ fn wanted(layout: Layout, writing: Writing) -> Wanted {
     Wanted { shape, direct: true, writing }
 }
 
+/// Files that are opened for each write and written in place.
+fn written(paths: Vec<PathBuf>) -> Use {
+    Use {
+        paths,
+        direct: false,
+        write: true,
+        keep: false,
+        anew: Anew::InPlace,
+        at_once: 1,
+        largest: ByteCount(1000),
+    }
+}
+
 #[test]
 fn files_are_made_used_and_gone() {
     let dir = Dir::new("made");
@@ -86,13 +99,12 @@ fn files_are_made_used_and_gone() {
     let before: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
     assert!(before[0] != before[1], "no two files are alike");
     let how = Use {
-        paths: paths.clone(),
         direct: true,
-        write: true,
         keep: true,
         anew: Anew::No,
         at_once: 3,
         largest: ByteCount(5000),
+        ..written(paths.clone())
     };
     let mut port = files_port(how, Instant::now()).unwrap();
     let handles = [
@@ -129,15 +141,7 @@ fn a_frame_that_is_written_anew_is_a_new_file() {
     let Place::Many { files, .. } = Place::at(&dir.0, &want, &mut |_| true).unwrap() else {
         panic!("many files")
     };
-    let how = Use {
-        paths: (0..files.files()).map(|number| files.path(number)).collect(),
-        direct: false,
-        write: true,
-        keep: false,
-        anew: Anew::InPlace,
-        at_once: 1,
-        largest: ByteCount(1000),
-    };
+    let how = written((0..files.files()).map(|number| files.path(number)).collect());
     let mut port = files_port(how, Instant::now()).unwrap();
     let handle = Handle::Own { client: 0, open: true, close: true };
     port.begin(Request { tag: 7, kind: Kind::Write, file: 3, offset: 0, len: 1000, handle })
@@ -157,15 +161,8 @@ fn a_file_is_replaced_when_the_new_one_is_whole_and_not_before() {
     let Place::Many { files, .. } = Place::at(&dir.0, &want, &mut |_| true).unwrap() else {
         panic!("many files")
     };
-    let how = Use {
-        paths: (0..files.files()).map(|number| files.path(number)).collect(),
-        direct: false,
-        write: true,
-        keep: false,
-        anew: Anew::Replaced,
-        at_once: 2,
-        largest: ByteCount(4096),
-    };
+    let paths = (0..files.files()).map(|number| files.path(number)).collect();
+    let how = Use { anew: Anew::Replaced, at_once: 2, largest: ByteCount(4096), ..written(paths) };
     let mut port = files_port(how, Instant::now()).unwrap();
     let mut done = Vec::new();
     let mut write = |client, offset, open, close| {

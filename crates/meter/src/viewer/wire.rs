@@ -170,8 +170,8 @@ impl Write for Wire {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
-            Some(tls) => tls.flush(&mut self.socket),
-            None => Ok(()),
+            Some(tls) if self.open => tls.flush(&mut self.socket),
+            _ => Ok(()),
         }
     }
 }

@@ -2,20 +2,21 @@
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
-use crate::commands::{meter_agent, meter_profiles, meter_record};
+use crate::commands::meter_metrics::Metrics;
+use crate::commands::{
+    meter_agent, meter_fleet_page as page, meter_lend, meter_profiles, meter_record,
+};
 use crate::failure::{Code, Failure};
-use crate::out::{self, Bar, Table, facts};
+use crate::out::{self, Bar};
 use clap::parser::ValueSource;
-use meter::fleet::{self, AgentOutcome, Connection, Fleet, FleetError, Job, Seen, Token};
-use serde_json::{Value, json};
+use meter::fleet::{self, Connection, FleetError, Job, Seen, Token};
+use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Child;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use units::BitRate;
 
 /// For a connection to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -29,6 +30,7 @@ pub(super) fn is_wanted(args: &Args<'_>) -> bool {
 
 pub(super) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let (job, streams, workers) = job(args)?;
+    let metrics = Metrics::serve(args)?;
     let dir = meter_record::prepare(args)?;
     let began = Instant::now();
     let bar = Bar::new();
@@ -38,8 +40,14 @@ pub(super) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let jobs = shares.into_iter().map(|streams| Job { streams, ..job.clone() }).collect();
     let ready_ms = began.elapsed().as_millis();
     let stop = on_interrupt()?;
+    if let Some(live) = metrics.live() {
+        live.begin(streams);
+    }
     let mut watch = |seen: &[Seen]| {
         bar.say(&view(seen));
+        if let Some(live) = metrics.live() {
+            live.agents(seen);
+        }
         !stop.load(Ordering::Relaxed)
     };
     let result = fleet::run(connections, jobs, began, &mut watch);
@@ -48,8 +56,8 @@ pub(super) fn run(args: &Args<'_>) -> Result<(), Failure> {
         let _ = helper.wait();
     }
     let outcome = result?;
-    let why = why_invalid(&outcome, stop.load(Ordering::Relaxed));
-    let mut summary = summary(&outcome, &why);
+    let why = page::why_invalid(&outcome, stop.load(Ordering::Relaxed));
+    let mut summary = page::summary(&outcome, &why);
     summary["scenario"] = json!({
         "target": job.target,
         "streams": streams,
@@ -58,14 +66,14 @@ pub(super) fn run(args: &Args<'_>) -> Result<(), Failure> {
         "connected_in_ms": ready_ms,
     });
     if let Some(dir) = &dir {
-        let path = dir.join("summary.json");
-        std::fs::write(&path, format!("{summary:#}\n"))
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        let page = page::report(&outcome, &summary)?;
+        meter_record::save_all(dir, &summary["scenario"], &summary, &page)?;
+        out::note(&format!("wrote {}", dir.join("report.html").display()));
     }
     if args.has("json") {
         out::print_json(&summary);
     } else {
-        out::print(&page(&outcome, &summary));
+        out::print(&page::text(&outcome, &summary));
     }
     match why.first() {
         None => Ok(()),
@@ -129,6 +137,7 @@ fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connecte
             Failure::usage("no agent is named").hint("--agents 10.0.0.1:7070,10.0.0.2:7070")
         );
     }
+    let ssh = meter_lend::ssh(args)?;
     let token = if agents.is_empty() { None } else { Some(meter_agent::token(args)?) };
     let program = match (hosts.is_empty(), args.maybe::<PathBuf>("program")) {
         (true, None) => Vec::new(),
@@ -136,7 +145,7 @@ fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connecte
             return Err(Failure::usage("--program is for --hosts")
                 .hint("agents that run already have theirs"));
         }
-        (false, named) => program(named.as_deref().unwrap_or(Path::new(THIS)))?,
+        (false, named) => meter_lend::program(named.as_deref())?,
     };
     let made: Vec<Result<(Connection, Option<Child>), Failure>> = std::thread::scope(|scope| {
         let dialled = agents.iter().map(|agent| {
@@ -144,10 +153,10 @@ fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connecte
             scope.spawn(move || Ok((dial(agent, token, began)?, None)))
         });
         let dialled: Vec<_> = dialled.collect();
-        let program = &program;
+        let (program, ssh) = (&program, &ssh);
         let lent = hosts.iter().map(|host| {
             scope.spawn(move || {
-                let (connection, child) = lend(host, target, program, began)?;
+                let (connection, child) = meter_lend::lend(ssh, host, target, program, began)?;
                 Ok((connection, Some(child)))
             })
         });
@@ -166,20 +175,6 @@ fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connecte
     Ok((connections, children))
 }
 
-/// This program's own file, also when it was replaced meanwhile.
-const THIS: &str = "/proc/self/exe";
-
-/// What is to be copied.
-fn program(path: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-    if !bytes.starts_with(b"\x7fELF") {
-        return Err(Failure::usage(format!("{} is no program", path.display()))
-            .hint("`make agent` builds target/agent/tenuto"));
-    }
-    Ok(bytes)
-}
-
 fn dial(agent: &str, token: &Token, began: Instant) -> Result<Connection, Failure> {
     let cannot = |error: std::io::Error| {
         Failure::new(format!("agent {agent}: cannot connect: {error}"))
@@ -191,45 +186,6 @@ fn dial(agent: &str, token: &Token, began: Instant) -> Result<Connection, Failur
     stream.set_nodelay(true).map_err(cannot)?;
     let from = Box::new(stream.try_clone().map_err(cannot)?);
     Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)
-}
-
-/// Copies this program to a host, starts it there, and speaks with it through ssh. The directory it
-/// lies in is removed when it ends, however it does.
-fn lend(
-    host: &str,
-    target: &str,
-    program: &[u8],
-    began: Instant,
-) -> Result<(Connection, Child), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(format!("host {host}: {error}"))
-            .hint(format!("`ssh -o BatchMode=yes {host} true` must work"))
-    };
-    if host.starts_with('-') {
-        return Err(Failure::usage(format!("'{host}' is no host")));
-    }
-    let quoted = format!("'{}'", target.replace('\'', r"'\''"));
-    let script = format!(
-        "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
-         trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
-         head -c {} > \"$d/tenuto\" && chmod 700 \"$d/tenuto\" && \
-         \"$d/tenuto\" meter agent --stdio {quoted}",
-        program.len()
-    );
-    let mut child = Command::new("ssh")
-        .args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "--", host, &script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let (token, text) = Token::fresh().map_err(failed)?;
-    let mut to = child.stdin.take().expect("piped");
-    let from = Box::new(child.stdout.take().expect("piped"));
-    to.write_all(program)
-        .and_then(|()| to.write_all(format!("{text}\n").as_bytes()))
-        .map_err(failed)?;
-    let connection = fleet::connect(host, from, Box::new(to), &token, began)?;
-    Ok((connection, child))
 }
 
 impl From<FleetError> for Failure {
@@ -252,105 +208,6 @@ fn view(seen: &[Seen]) -> String {
         format!("{:20} {state:24} {:>10} frames {:>8} late", agent.name, agent.frames, agent.late)
     };
     seen.iter().map(line).collect::<Vec<_>>().join("\n  ")
-}
-
-/// Why what was measured is not what was asked for.
-fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
-    let lost = |agent: &AgentOutcome| {
-        let why = agent.lost.as_ref()?;
-        Some(format!("agent {} was lost: {why}", agent.name))
-    };
-    let mut why: Vec<String> = fleet.agents.iter().filter_map(lost).collect();
-    if interrupted {
-        why.push("interrupted".to_owned());
-    }
-    for agent in fleet.agents.iter().filter(|agent| agent.lost.is_none()) {
-        for (number, worker) in (1..).zip(&agent.workers) {
-            let said = match worker {
-                None => Some("said nothing".to_owned()),
-                Some(worker) if worker.code == Some(0) && worker.summary.is_some() => None,
-                Some(worker) => Some(match worker.said.trim() {
-                    "" => "ended without a word".to_owned(),
-                    said => said.replace('\n', "; "),
-                }),
-            };
-            why.extend(said.map(|said| format!("agent {}, worker {number}: {said}", agent.name)));
-        }
-    }
-    why
-}
-
-fn summaries(agent: &AgentOutcome) -> impl Iterator<Item = &Value> {
-    agent.workers.iter().flatten().filter_map(|worker| worker.summary.as_ref())
-}
-
-fn sum(fleet: &Fleet, name: &str) -> u64 {
-    fleet.agents.iter().flat_map(summaries).filter_map(|one| one[name].as_u64()).sum()
-}
-
-fn summary(fleet: &Fleet, why: &[String]) -> Value {
-    let agents = fleet.agents.iter().map(|agent| {
-        json!({
-            "name": agent.name,
-            "host": agent.about.host,
-            "processors": agent.about.processors,
-            "kernel": agent.about.kernel,
-            "clock": agent.clock,
-            "begun_late_ns": agent.begun_late_ns,
-            "lost": agent.lost,
-            "workers": summaries(agent).collect::<Vec<_>>(),
-        })
-    });
-    let mut all = json!({
-        "valid": why.is_empty(),
-        "why_not": why,
-        "agents": agents.collect::<Vec<_>>(),
-    });
-    let counts = [
-        "frames",
-        "late",
-        "late_by_storage",
-        "late_by_meter",
-        "failed",
-        "never_came",
-        "bytes",
-        "bits_per_s",
-    ];
-    for name in counts {
-        all[name] = json!(sum(fleet, name));
-    }
-    all
-}
-
-fn page(fleet: &Fleet, summary: &Value) -> String {
-    let mut table = Table::new(&[
-        "agent",
-        "host",
-        ">frames",
-        ">late",
-        ">rate",
-        ">clock known to",
-        ">began late",
-    ]);
-    for agent in &fleet.agents {
-        let of = |name: &str| summaries(agent).filter_map(|one| one[name].as_u64()).sum::<u64>();
-        table.row(vec![
-            agent.name.clone(),
-            agent.about.host.clone(),
-            of("frames").to_string(),
-            of("late_by_storage").to_string(),
-            BitRate(of("bits_per_s")).to_string(),
-            format!("{} us", agent.clock.wrong_by_at_most_ns.div_ceil(1000)),
-            agent.begun_late_ns.map_or("-".to_owned(), |late| format!("{} us", late / 1000)),
-        ]);
-    }
-    let count = |name: &str| summary[name].as_u64().unwrap_or_default();
-    let lines = facts(&[
-        ("frames", format!("{}, {} late", count("frames"), count("late_by_storage"))),
-        ("late by agents", count("late_by_meter").to_string()),
-        ("together", BitRate(count("bits_per_s")).to_string()),
-    ]);
-    format!("{}\n{lines}", table.show())
 }
 
 #[cfg(test)]

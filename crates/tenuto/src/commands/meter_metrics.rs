@@ -34,13 +34,4 @@ impl Metrics {
     pub(super) fn live(&self) -> Option<&Live> {
         self.0.as_ref().map(|served| &*served.live)
     }
-
-    /// For what is not counted so.
-    pub(super) fn refuse(args: &Args<'_>, what: &str) -> Result<(), Failure> {
-        match args.maybe::<SocketAddr>("metrics") {
-            Some(_) => Err(Failure::usage(format!("--metrics has nothing of {what}"))
-                .hint("it is for streams and transfers of this machine")),
-            None => Ok(()),
-        }
-    }
 }

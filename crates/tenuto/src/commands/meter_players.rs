@@ -4,6 +4,7 @@
 //! has it. Who is refused counts as one for whom it did not hold.
 
 use super::meter_blame::{self, Blame};
+use super::meter_metrics::Metrics;
 use super::meter_record::{self, Subject};
 use super::meter_search::{self, LONG, Probe};
 use super::meter_streams::{late, moved, quantiles, time};
@@ -92,6 +93,7 @@ struct Asked {
     target: String,
     duration: Duration,
     trust: Trust,
+    metrics: Metrics,
 }
 
 impl Asked {
@@ -101,7 +103,12 @@ impl Asked {
             return Err(Failure::usage("a title has its own rate").hint("leave out --profile"));
         }
         limits::raise_open_files();
-        Ok(Self { target, duration: args.get("duration"), trust: trust(args)? })
+        Ok(Self {
+            target,
+            duration: args.get("duration"),
+            trust: trust(args)?,
+            metrics: Metrics::serve(args)?,
+        })
     }
 
     fn subject(&self) -> Subject {
@@ -139,7 +146,17 @@ impl Asked {
             trust: self.trust.clone(),
             ..PlayOptions::default()
         };
-        Ok(viewer::count(&options, stop, log, show)?)
+        let live = self.metrics.live();
+        if let Some(live) = live {
+            live.begin(viewers);
+        }
+        let mut show = |sample: &Sample| {
+            if let Some(live) = live {
+                live.viewers(sample);
+            }
+            show(sample);
+        };
+        Ok(viewer::count(&options, stop, log, &mut show)?)
     }
 
     fn probe(

@@ -8,6 +8,7 @@ use crate::commands::meter_profiles;
 use crate::commands::meter_record::{self, save_all};
 use crate::commands::meter_streams::time;
 use crate::commands::meter_target::{Spot, Target};
+use crate::commands::meter_threshold::{Alarm, Watched};
 use crate::commands::meter_transfers as transfers;
 use crate::commands::meter_transfers_page::by_operation;
 use crate::failure::Failure;
@@ -37,6 +38,8 @@ struct Asked {
 struct Done {
     step: Step,
     outcome: Outcome,
+    /// What `--threshold` saw.
+    threshold: Value,
 }
 
 pub(crate) fn ramp(args: &Args<'_>) -> Result<(), Failure> {
@@ -55,16 +58,19 @@ pub(crate) fn ramp(args: &Args<'_>) -> Result<(), Failure> {
         seed: args.count("seed"),
         metrics: Metrics::serve(args)?,
     };
+    let steps = asked.script.steps(asked.length, asked.seed);
+    let watched = |step: Step| Ok((step, Alarm::new(args, transfers::SECOND)?.of(step.clients)));
+    let steps: Vec<(Step, Alarm)> = steps.map(watched).collect::<Result<_, Failure>>()?;
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
     let bar = Bar::new();
     let mix = asked.mix()?;
     let target = transfers::open(&asked.spot, &mix, &stop, &bar)?;
     let mut done = Vec::new();
-    for step in asked.script.steps(asked.length, asked.seed) {
-        let outcome = attempt(&asked, &target, &mix, step, dir.as_deref(), &stop, &bar)?;
+    for (step, alarm) in steps {
+        let outcome = attempt(&asked, &target, &mix, (step, &alarm), dir.as_deref(), &stop, &bar)?;
         let complete = outcome.complete;
-        done.push(Done { step, outcome });
+        done.push(Done { step, outcome, threshold: alarm.json() });
         if !complete {
             break;
         }
@@ -116,7 +122,7 @@ fn attempt(
     asked: &Asked,
     target: &Target,
     mix: &Mix,
-    step: Step,
+    (step, alarm): (Step, &Alarm),
     dir: Option<&Path>,
     stop: &AtomicBool,
     bar: &Bar,
@@ -131,7 +137,9 @@ fn attempt(
     }
     let (mut sink, behind) = meter_record::log(log.as_deref(), asked.spot.is_simulated())?;
     let live = asked.metrics.live();
-    let outcome = transfers::attempt(target, &plan, &mut sink, live, &mut |progress| {
+    let mut watched = Watched { log: &mut sink, alarm };
+    let outcome = transfers::attempt(target, &plan, &mut watched, live, &mut |progress| {
+        alarm.look(progress.elapsed);
         bar.say(&format!("{clients} clients: {}, {}", time(progress.elapsed), progress.bytes));
         !stop.load(Ordering::Relaxed)
     });
@@ -160,7 +168,7 @@ fn text(done: &[Done]) -> String {
 
 fn rows(done: &[Done]) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for Done { step, outcome } in done {
+    for Done { step, outcome, .. } in done {
         let mut total = outcome.total_rate().to_string();
         for (name, row) in by_operation(outcome) {
             rows.push(vec![
@@ -180,8 +188,9 @@ fn rows(done: &[Done]) -> Vec<Vec<String>> {
 
 fn summary(asked: &Asked, done: &[Done]) -> Value {
     let Asked { script, profile, spot, seed, .. } = asked;
-    let steps = done.iter().map(|Done { step, outcome }| {
+    let steps = done.iter().map(|Done { step, outcome, threshold }| {
         let mut said = transfers::figures(outcome);
+        said["threshold"] = threshold.clone();
         said["clients"] = json!(step.clients);
         said
     });
@@ -254,7 +263,7 @@ fn report(asked: &Asked, done: &[Done]) -> Result<Page, Failure> {
 
 fn plot_of(done: &[Done], title: &str, unit: &str, of: impl Fn(&Row) -> f64) -> Plot {
     let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for Done { step, outcome } in done {
+    for Done { step, outcome, .. } in done {
         for (name, row) in by_operation(outcome) {
             lines.entry(name).or_default().push((f64::from(step.clients), of(&row)));
         }

@@ -44,11 +44,9 @@ pub(super) struct Asked {
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     if meter_fleet::is_wanted(args) {
-        Metrics::refuse(args, "agents")?;
         return meter_fleet::run(args);
     }
     if meter_players::are_meant(args) {
-        Metrics::refuse(args, "players")?;
         return meter_players::run(args);
     }
     let asked = Asked::new(args)?;
@@ -101,7 +99,6 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
 
 pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     if meter_players::are_meant(args) {
-        Metrics::refuse(args, "players")?;
         return meter_players::capacity(args);
     }
     let asked = Asked::new(args)?;

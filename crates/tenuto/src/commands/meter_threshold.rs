@@ -1,4 +1,4 @@
-//! `meter run --threshold`: told the moment the mean rate within a buffer's time is too low.
+//! `--threshold`: told the moment the mean rate within a buffer's time is too low.
 
 use crate::cli::Args;
 use crate::commands::meter_streams::time;
@@ -15,6 +15,8 @@ use units::{BitRate, ByteCount};
 pub(super) struct Alarm {
     asked: Option<(Threshold, RefCell<Watch>)>,
     json: bool,
+    /// Of the run that is on, where there are several.
+    clients: Option<u32>,
 }
 
 /// A log that is watched.
@@ -41,7 +43,12 @@ impl Alarm {
                 Some((threshold, RefCell::new(Watch::new(threshold))))
             }
         };
-        Ok(Self { asked, json: args.has("json") })
+        Ok(Self { asked, json: args.has("json"), clients: None })
+    }
+
+    /// Of a run of so many clients among others.
+    pub(super) fn of(self, clients: u32) -> Self {
+        Self { clients: Some(clients), ..self }
     }
 
     /// Time has passed: tells of a crossing, if there is one.
@@ -51,13 +58,17 @@ impl Alarm {
         if self.json {
             let mut event = object(&crossing);
             event["event"] = json!("threshold");
+            if let Some(clients) = self.clients {
+                event["clients"] = json!(clients);
+            }
             out::event(&event);
             return;
         }
         let Crossing { at, below, mean } = crossing;
         let which = if below { "below" } else { "again above" };
         let (rate, window) = (threshold.rate, time(threshold.window));
-        out::note(&format!("{which} {rate} at {}: {mean} in the last {window}", time(at)));
+        let run = self.clients.map_or(String::new(), |clients| format!("{clients} clients: "));
+        out::note(&format!("{run}{which} {rate} at {}: {mean} in the last {window}", time(at)));
     }
 
     /// For the summary; null where it was not asked for.

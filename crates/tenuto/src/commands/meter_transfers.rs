@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
 }
 
 /// What `--threshold` takes the mean of, unless told: transfers have no buffer that says.
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// Whether what a run says can be relied on.
 pub(super) fn believable(outcome: &Outcome) -> Result<(), Failure> {

@@ -156,6 +156,14 @@ itself is counted apart; a run with more than one such frame in a thousand is no
                 )
                 .example("meter run --profile xdcam422 --target /mnt/films --hosts edit1,edit2")
                 .bad("meter run --hosts", "--hosts needs a value"),
+            Row::option("ssh", Value::Text, "The ssh of --hosts, with options of its own")
+                .default("ssh")
+                .long(
+                    "Split at blanks. A quicker key exchange and cipher make many logins ready sooner: \
+                     `ssh -o KexAlgorithms=^curve25519-sha256 -c aes128-gcm@openssh.com`.",
+                )
+                .example("meter run --profile xdcam422 --target /mnt/films --hosts edit1 --ssh ./our-ssh")
+                .bad("meter run --ssh", "--ssh needs a value"),
             Row::option("program", Value::Path, "The program that --hosts get; this one unless named")
                 .long(
                     "What `make agent` built runs on any Linux of its architecture and is copied \

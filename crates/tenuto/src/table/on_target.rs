@@ -73,7 +73,7 @@ macro_rules! on_a_target {
                 .long(
                     "OpenMetrics text at http://ADDR:PORT/metrics, each explained in \
                      docs/reference/metrics.md. Port 0 is any that is free; which one is said on \
-                     stderr. Not of players and agents.",
+                     stderr.",
                 )
                 .example(concat!("meter ", $name, $with, " --target /mnt/films --metrics 127.0.0.1:9101"))
                 .bad(

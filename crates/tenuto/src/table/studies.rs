@@ -3,27 +3,6 @@
 use super::{Command, Row, Value, json};
 use meter::study::{self, Study};
 
-pub(super) const STUDY: Command = Command {
-    name: "study",
-    about: "See what one thing does to it, other things being equal",
-    long: "",
-    rows: &[],
-    inner: &[
-        BUFFERING,
-        LENGTH,
-        RANDOM,
-        BLOCK_SIZE,
-        SHARING,
-        CACHE,
-        FRAGMENTATION,
-        POSITION,
-        FILL_LEVEL,
-        WRITES,
-        NODES,
-        NETWORK,
-    ],
-};
-
 /// A study of storage: all take the same, and those of two nodes the second one.
 macro_rules! study {
     ($name:literal, $study:path, [$($row:expr),* $(,)?]) => {
@@ -90,24 +69,32 @@ const fn command(study: &Study, rows: &'static [Row]) -> Command {
     Command { name: study.name, about: study.about, long: study.long, rows, inner: &[] }
 }
 
-const BUFFERING: Command = study!("buffering", study::BUFFERING, []);
-const LENGTH: Command = study!("length", study::LENGTH, []);
-const RANDOM: Command = study!("random", study::RANDOM, []);
-const BLOCK_SIZE: Command = study!("block-size", study::BLOCK_SIZE, []);
-const SHARING: Command = study!("sharing", study::SHARING, []);
-const CACHE: Command = study!("cache", study::CACHE, []);
-const FRAGMENTATION: Command = study!("fragmentation", study::FRAGMENTATION, []);
-const POSITION: Command = study!("position", study::POSITION, []);
-const FILL_LEVEL: Command = study!("fill-level", study::FILL_LEVEL, []);
-const WRITES: Command = study!("writes", study::WRITES, []);
-const NODES: Command = study!(
-    "nodes",
-    study::NODES,
-    [Row::option("second", Value::Path, "A directory on the second node")
-        .long("Needed, unless --target is a simulated disk.")
-        .example("meter study nodes --target /mnt/one --second /mnt/two")
-        .bad("meter study nodes --target /mnt/one --second", "--second needs a value")]
-);
+pub(super) const STUDY: Command = Command {
+    name: "study",
+    about: "See what one thing does to it, other things being equal",
+    long: "",
+    rows: &[],
+    // As in `study::ALL`: a test compares them.
+    inner: &[
+        study!("buffering", study::BUFFERING, []),
+        study!("length", study::LENGTH, []),
+        study!("random", study::RANDOM, []),
+        study!("block-size", study::BLOCK_SIZE, []),
+        study!("sharing", study::SHARING, []),
+        study!("cache", study::CACHE, []),
+        study!("fragmentation", study::FRAGMENTATION, []),
+        study!("position", study::POSITION, []),
+        study!("fill-level", study::FILL_LEVEL, []),
+        study!("writes", study::WRITES, []),
+        study!("nodes", study::NODES, [SECOND]),
+        NETWORK,
+    ],
+};
+
+const SECOND: Row = Row::option("second", Value::Path, "A directory on the second node")
+    .long("Needed, unless --target is a simulated disk.")
+    .example("meter study nodes --target /mnt/one --second /mnt/two")
+    .bad("meter study nodes --target /mnt/one --second", "--second needs a value");
 
 const NETWORK: Command = Command {
     name: "network",

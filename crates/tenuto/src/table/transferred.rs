@@ -149,6 +149,8 @@ The report has rate and latency against the number of clients.",
                 "meter ramp ebu-multi-edit --seed x",
                 "--seed: 'x' is not a whole number from 0 to 4294967295",
             ),
+            threshold!("ramp ebu-multi-read", ""),
+            window!("ramp ebu-multi-read", "", "A second, unless you say otherwise."),
             Row::switch("toml", "Print the script, to change and use")
                 .example("meter ramp ebu-multi-edit --toml")
                 .bad("meter ramp ebu-multi-edit --toml=x", "--toml takes no value"),

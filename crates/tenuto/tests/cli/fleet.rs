@@ -53,7 +53,7 @@ fn three() -> (Room, Vec<Agent>, String) {
 #[test]
 fn three_agents_count_what_one_would() {
     let (room, _agents, line) = three();
-    let run = room.run(&format!("{line} --streams 7 --workers 2 --duration 2s --json"));
+    let run = room.run(&format!("{line} --streams 7 --workers 2 --duration 2s --out said --json"));
     let said: Value = serde_json::from_str(&run.out).unwrap_or_else(|_| panic!("{}", run.err));
     // 7 streams of 25 frames a second for 2 s, whatever was late on a busy machine.
     assert_eq!(said["frames"], 350, "{said}");
@@ -64,6 +64,9 @@ fn three_agents_count_what_one_would() {
     };
     assert_eq!(agents.iter().map(streams).collect::<Vec<_>>(), [[2, 1], [1, 1], [1, 1]]);
     assert!(agents.iter().all(|agent| agent["lost"].is_null() && agent["begun_late_ns"].is_u64()));
+    let page = String::from_utf8(room.read("said/report.html")).unwrap();
+    let named = agents.iter().all(|agent| page.contains(agent["name"].as_str().unwrap()));
+    assert!(named && page.contains("What broke first") && page.contains("3 agents on"), "{page}");
     let left: Vec<_> = std::fs::read_dir(room.path("films")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }

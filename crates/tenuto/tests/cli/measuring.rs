@@ -162,7 +162,9 @@ fn a_bucket_that_cannot_be_reached_is_named() {
     let room = Room::new();
     let line = "meter run --profile xdcam422 --target s3://films/a";
     room.fails(line, 2, "nothing says where the bucket is");
-    room.fails(&format!("{line} --endpoint https://h"), 2, "TLS is not supported");
+    room.fails(&format!("{line} --endpoint https://127.0.0.1:1"), 1, "is the endpoint right");
+    let file = format!("{line} --endpoint https://127.0.0.1:1 --ca-file nowhere");
+    room.fails(&file, 2, "nowhere: No such file");
     room.fails(&format!("{line} --endpoint http://127.0.0.1:1"), 1, "is the endpoint right");
     room.fails(&format!("{line} --endpoint http://h --buffered"), 2, "no file of this machine's");
     room.fails(

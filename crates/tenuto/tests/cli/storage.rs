@@ -280,7 +280,10 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     let total = |step: &serde_json::Value| step["total_bits_per_s"].as_u64().unwrap();
     assert!(total(&steps[9]) > total(&steps[0]), "{report}");
     assert_eq!(report, room.json(line), "the same from the same seed");
-    assert_ne!(report["steps"], room.json(&format!("{line} --seed 2"))["steps"]);
+    let other = room.json(&format!("{line} --seed 2 --threshold 1000Gbps"));
+    assert_ne!(total(&steps[9]), total(&other["steps"][9]));
+    let crossed = &other["steps"][9]["threshold"]["crossings"][0];
+    assert_eq!(crossed["below"], true, "each number of clients is watched by itself: {other}");
     let page = String::from_utf8(room.read("ramp/report.html")).unwrap();
     assert!(page.contains("Mean latency, by number of clients"));
     let counted = recount(read(&room.path("ramp/clients-010")).unwrap()).unwrap();
