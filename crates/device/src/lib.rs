@@ -38,7 +38,7 @@ pub use block::{
 };
 pub use calibrate::{CalibrateOptions, CalibrateProgress, Turns, calibrate};
 pub use describe::{Description, DiskFacts, QueueLimits, Use, describe};
-pub use emulated::{DiskStatistics, EmulateOptions, EmulatedDisk, run_first};
+pub use emulated::{DiskStatistics, EmulateOptions, EmulatedDisk, run_as_others, run_first};
 pub use faulty::{Access, Fault, Faulty, Rule};
 pub use file::{FileDevice, OpenOptions};
 pub use fragments::fragments;

@@ -29,7 +29,7 @@ mod realtime;
 mod statistics;
 mod way;
 
-pub use realtime::enter as run_first;
+pub use realtime::{enter as run_first, leave as run_as_others};
 pub use statistics::DiskStatistics;
 
 use crate::DeviceError;

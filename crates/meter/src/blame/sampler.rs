@@ -2,9 +2,11 @@
 
 use super::stack::Stack;
 use super::{Counters, Sample, beneath};
+use crate::streams::Times;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +21,9 @@ pub struct Watched {
     pub stack: Stack,
     /// One for each second, and one for what was left over.
     pub samples: Vec<Sample>,
+    /// How much too late a thread that only sleeps was woken, each time: what this machine can do,
+    /// whatever is measured.
+    pub naps: Times,
     /// Of network interfaces, where a driver says it.
     pub speeds: BTreeMap<String, BitRate>,
 }
@@ -59,14 +64,18 @@ impl Drop for Sampler {
 }
 
 fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
-    let mut samples = Vec::new();
+    // The kernel otherwise lets it sleep 50 us longer, to wake several at once.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let (mut samples, mut naps) = (Vec::new(), Times::default());
     let mut before = Counters::now(&stack);
     let mut overslept = Duration::ZERO;
     let mut next = begun + SECOND;
     loop {
         let asleep = Instant::now();
         std::thread::sleep(NAP);
-        overslept = overslept.max(asleep.elapsed().saturating_sub(NAP));
+        let late = asleep.elapsed().saturating_sub(NAP);
+        naps.record(late);
+        overslept = overslept.max(late);
         let ends = over.load(Ordering::Relaxed);
         if !ends && Instant::now() < next {
             continue;
@@ -82,7 +91,7 @@ fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
         }
         next += SECOND;
         if ends || samples.len() >= MOST {
-            return Watched { stack, samples, speeds: speeds() };
+            return Watched { stack, samples, naps, speeds: speeds() };
         }
     }
 }
@@ -119,7 +128,7 @@ mod tests {
         let before = ran();
         while ran() < before + Duration::from_millis(20) && !ran().is_zero() {}
         let seen = sampler.end();
-        assert!(!seen.samples.is_empty());
+        assert!(!seen.samples.is_empty() && seen.naps.count() > 0);
         let all: f64 = seen.samples.iter().map(|sample| sample.own_cpu).sum();
         assert!(all > 0.01 || ran().is_zero(), "{all}");
         assert!(seen.samples.iter().all(|sample| !sample.processors.is_empty()));

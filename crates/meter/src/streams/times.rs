@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 /// See the head of this file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Times {
     counts: Vec<u64>,
     longest: u64,

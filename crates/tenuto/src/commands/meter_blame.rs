@@ -1,6 +1,7 @@
 //! What the machine did while streams ran, for the outcome, the report and `--json`.
 
 use super::meter_plots::{number, plot};
+use super::meter_record::times;
 use crate::failure::{Code, Failure};
 use meter::blame::{Faults, First, Sample, Sampler, Watched, faults, first_full};
 use meter::report::{Block, Plot, Series, Shape};
@@ -33,7 +34,7 @@ impl Blame {
     }
 
     pub(super) fn json(&self) -> Value {
-        let Watched { stack, samples, speeds } = &self.watched;
+        let Watched { stack, samples, naps, speeds } = &self.watched;
         let speeds = speeds.iter().map(|(name, speed)| (name.clone(), json!(speed.0)));
         json!({
             "faults": self.faults,
@@ -42,6 +43,7 @@ impl Blame {
             "mount": stack.mount,
             "file_system": stack.file_system,
             "link_bits_per_s": speeds.collect::<serde_json::Map<_, _>>(),
+            "naps": times(naps),
             "seconds": samples,
         })
     }
@@ -115,7 +117,7 @@ pub(super) fn believable(outcome: &Outcome, blame: Option<&Blame>) -> Result<(),
             outcome.late_by_meter, outcome.frames
         );
         return Err(Failure::new(sentence)
-            .hint("let nothing else run here, or measure fewer streams")
+            .hint("let nothing else run here, measure fewer streams, or say --realtime")
             .code(Code::Invalid));
     }
     whole(outcome)

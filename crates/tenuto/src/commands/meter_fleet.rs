@@ -95,6 +95,10 @@ fn job(args: &Args<'_>) -> Result<(Job, u32, u32), Failure> {
         return Err(Failure::usage("--destructive and --hold are not for agents")
             .hint("agents measure in directories, and begin together"));
     }
+    if args.has("realtime") {
+        return Err(Failure::usage("--realtime is not for agents")
+            .hint("start `tenuto meter agent` itself by chrt -f 20"));
+    }
     let mut options: BTreeMap<String, Option<String>> = BTreeMap::new();
     for name in PASSED {
         let typed = args.0.value_source(name) == Some(ValueSource::CommandLine);

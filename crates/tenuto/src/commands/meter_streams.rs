@@ -36,6 +36,8 @@ pub(super) struct Asked {
     pub(super) layout: Layout,
     pub(super) buffer: u32,
     pub(super) duration: Duration,
+    /// The measuring thread goes before all others of this machine.
+    pub(super) realtime: bool,
     /// Told while it runs.
     pub(super) metrics: Metrics,
     /// Of a file that is larger only so much is used.
@@ -182,7 +184,8 @@ impl Asked {
         }
         let (buffer, duration) = (args.count("buffer"), args.get("duration"));
         let metrics = Metrics::serve(args)?;
-        Ok(Self { profile, spot, layout, buffer, duration, metrics, within: None })
+        let realtime = args.has("realtime");
+        Ok(Self { profile, spot, layout, buffer, duration, realtime, metrics, within: None })
     }
 
     /// What is said of it wherever it is told.
@@ -210,6 +213,7 @@ impl Asked {
             "drop_caches": self.spot.drop_caches,
             "destructive": self.spot.destructive,
             "method": self.spot.method.name(),
+            "realtime": self.realtime,
         })
     }
 
@@ -268,7 +272,12 @@ impl Asked {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let live = self.metrics.live();
         live.into_iter().for_each(|live| live.begin(plan.streams));
-        streams::run(plan, &mut *port, &mut Metered { log, live }, go_on)
+        let first = self.realtime && run_first();
+        let outcome = streams::run(plan, &mut *port, &mut Metered { log, live }, go_on);
+        if first {
+            let _ = device::run_as_others();
+        }
+        outcome
     }
 
     /// What is used of the target.
@@ -373,4 +382,13 @@ pub(super) fn free(dir: PathBuf) -> Result<PathBuf, Failure> {
             .hint("name a new directory for each run"));
     }
     Ok(dir)
+}
+
+/// Whether this thread goes before all others from here on.
+fn run_first() -> bool {
+    let done = device::run_first();
+    if let Err(why) = &done {
+        out::note(&format!("--realtime is not allowed ({why}): root and CAP_SYS_NICE may"));
+    }
+    done.is_ok()
 }

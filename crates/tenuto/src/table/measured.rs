@@ -37,6 +37,14 @@ macro_rules! streams {
                     "--method: 'aio' is not one of best, io_uring, threads, pread, preadv2, mmap, \
                      mmap-all, libaio, posix-aio",
                 ),
+            Row::switch("realtime", "Let the measuring thread go before all other programs")
+                .long(
+                    "On a busy machine frames are otherwise asked for milliseconds late. Needs root or \
+                     CAP_SYS_NICE. Not where the storage itself is a program on this machine: it would \
+                     wait for the meter.",
+                )
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --realtime"))
+                .bad(concat!("meter ", $name, " --realtime=yes"), "--realtime takes no value"),
         ])
     };
 }
