@@ -6,7 +6,9 @@
 //!
 //! - `ring`: records into a ring in memory, as they are put before anything is written;
 //! - `parquet`: into the log as `meter run --out` has it, written behind by another thread into
-//!   memory (`/dev/shm`), with what it lost named.
+//!   memory (`/dev/shm`), with what it lost named;
+//! - `whole`: the same where the meter waits for the log, which then has every operation: what can be
+//!   logged for as long as one likes.
 //!
 //! Operations a second by the clock on the wall, and for a second of processor time of the
 //! measuring thread: on a machine that others use the second is the meter, the first the
@@ -80,15 +82,16 @@ fn fastest() {
     };
     let ring = |_| (ran(&plan, &mut Ring::new()), String::new());
     best("ring", (0..RUNS).map(ring).collect());
-    let logged = |number| {
+    let logged = |number, blocks, room| {
         let path = format!("/dev/shm/tenuto-null-{}-{number}.parquet", std::process::id());
-        let (mut sink, behind) = behind(path.as_ref(), BLOCKS, Room::Count).expect("a new file");
+        let (mut sink, behind) = behind(path.as_ref(), blocks, room).expect("a new file");
         let ran = ran(&plan, &mut sink);
         let written = behind.finish(sink, &[]).expect("room in memory");
         std::fs::remove_file(path).expect("it is there");
         (ran, format!("; the last run: {} written, {} lost", written.records, written.lost))
     };
-    best("parquet", (0..RUNS).map(logged).collect());
+    best("parquet", (0..RUNS).map(|number| logged(number, BLOCKS, Room::Count)).collect());
+    best("whole", (0..RUNS).map(|number| logged(number, FEW_BLOCKS, Room::Wait)).collect());
 }
 
 /// So many operations, in a time that only asking for it moves on.
@@ -178,6 +181,9 @@ const STREAMS: u32 = 1000;
 const RING: usize = 1 << 18;
 
 const BLOCKS: usize = 512;
+
+/// So few that what is in memory at the end of a run is a small part of it.
+const FEW_BLOCKS: usize = 4;
 
 const RUNS: u32 = 7;
 

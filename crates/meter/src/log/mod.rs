@@ -15,6 +15,7 @@
 //! It measures nothing and knows neither clock nor target.
 
 mod behind;
+mod columns;
 mod read;
 mod recount;
 mod schema;

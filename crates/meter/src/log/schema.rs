@@ -2,7 +2,7 @@
 //!
 //! One table: name, type and the way in both directions, so that what is written is what is read.
 
-use super::{Kind, NONE, Record};
+use super::{Kind, Record};
 
 /// A column: its name, and what it holds.
 pub(super) struct Column {
@@ -12,12 +12,12 @@ pub(super) struct Column {
 
 /// What a column holds of a record, and how it is put back.
 pub(super) enum Holds {
-    Int32(fn(&Record) -> i32, fn(&mut Record, i32)),
-    Int64(fn(&Record) -> i64, fn(&mut Record, i64)),
-    /// Null where it is [`NONE`].
-    Time(fn(&Record) -> u64, fn(&mut Record, u64)),
-    Flag(fn(&Record) -> bool, fn(&mut Record, bool)),
-    Word(fn(&Record) -> &'static str, fn(&mut Record, &[u8]) -> bool),
+    Int32(fn(&[Record]) -> Vec<i32>, fn(&mut Record, i32)),
+    Int64(fn(&[Record]) -> Vec<i64>, fn(&mut Record, i64)),
+    /// Null where it is [`NONE`](super::NONE).
+    Time(fn(&[Record]) -> Vec<u64>, fn(&mut Record, u64)),
+    Flag(fn(&[Record]) -> Vec<bool>, fn(&mut Record, bool)),
+    Word(fn(&[Record]) -> Vec<&'static str>, fn(&mut Record, &[u8]) -> bool),
 }
 
 macro_rules! int32 {
@@ -25,7 +25,7 @@ macro_rules! int32 {
         Column {
             name: stringify!($field),
             holds: Holds::Int32(
-                |record| record.$field.cast_signed(),
+                |records| records.iter().map(|record| record.$field.cast_signed()).collect(),
                 |record, value| record.$field = value.cast_unsigned(),
             ),
         }
@@ -37,7 +37,7 @@ macro_rules! int64 {
         Column {
             name: $name,
             holds: Holds::Int64(
-                |record| record.$field.cast_signed(),
+                |records| records.iter().map(|record| record.$field.cast_signed()).collect(),
                 |record, value| record.$field = value.cast_unsigned(),
             ),
         }
@@ -48,7 +48,10 @@ macro_rules! time {
     ($name:literal, $field:ident) => {
         Column {
             name: $name,
-            holds: Holds::Time(|record| record.$field, |record, value| record.$field = value),
+            holds: Holds::Time(
+                |records| records.iter().map(|record| record.$field).collect(),
+                |record, value| record.$field = value,
+            ),
         }
     };
 }
@@ -58,10 +61,19 @@ pub(super) const COLUMNS: &[Column] = &[
     int32!(stream),
     int64!("frame", frame),
     int32!(block),
-    Column { name: "kind", holds: Holds::Word(|record| record.kind.word(), set_kind) },
+    Column {
+        name: "kind",
+        holds: Holds::Word(
+            |records| records.iter().map(|record| record.kind.word()).collect(),
+            set_kind,
+        ),
+    },
     Column {
         name: "random",
-        holds: Holds::Flag(|record| record.random, |record, value| record.random = value),
+        holds: Holds::Flag(
+            |records| records.iter().map(|record| record.random).collect(),
+            |record, value| record.random = value,
+        ),
     },
     int32!(file),
     int64!("offset", offset),
@@ -76,7 +88,10 @@ pub(super) const COLUMNS: &[Column] = &[
     int64!("meter_ns", meter),
     Column {
         name: "errno",
-        holds: Holds::Int32(|record| record.errno, |record, value| record.errno = value),
+        holds: Holds::Int32(
+            |records| records.iter().map(|record| record.errno).collect(),
+            |record, value| record.errno = value,
+        ),
     },
 ];
 
@@ -101,11 +116,4 @@ pub(super) fn message() -> String {
     };
     let fields: Vec<String> = COLUMNS.iter().map(field).collect();
     format!("message operation {{ {} }}", fields.join(" "))
-}
-
-/// The times that are there, and for each record whether its is.
-pub(super) fn times(records: &[Record], of: fn(&Record) -> u64) -> (Vec<i64>, Vec<i16>) {
-    let all = || records.iter().map(of);
-    let there = all().filter(|time| *time != NONE).map(u64::cast_signed).collect();
-    (there, all().map(|time| i16::from(time != NONE)).collect())
 }

@@ -1,9 +1,9 @@
 //! Records into a Parquet file, a row group at a time.
 
-use super::schema::{COLUMNS, Holds, message, times};
+use super::columns::Columns;
+use super::schema::{COLUMNS, Holds, message};
 use super::{LogError, Record, VERSION};
 use parquet::basic::Encoding;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub struct Writer {
     path: PathBuf,
     inner: SerializedFileWriter<File>,
+    columns: Columns,
     records: u64,
 }
 
@@ -26,9 +27,11 @@ impl Writer {
     pub fn create(path: &Path) -> Result<Self, LogError> {
         let file = File::create_new(path).map_err(|error| failed(path, &error.to_string()))?;
         let schema = parse_message_type(&message()).expect("the table makes a schema");
-        let inner = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties()))
+        let properties = Arc::new(properties());
+        let inner = SerializedFileWriter::new(file, Arc::new(schema), properties.clone())
             .map_err(|error| failed(path, &error.to_string()))?;
-        Ok(Self { path: path.to_owned(), inner, records: 0 })
+        let columns = Columns::new(inner.schema_descr(), properties);
+        Ok(Self { path: path.to_owned(), inner, columns, records: 0 })
     }
 
     /// One more row group.
@@ -36,9 +39,15 @@ impl Writer {
         if records.is_empty() {
             return Ok(());
         }
-        group(&mut self.inner, records).map_err(|e| failed(&self.path, &e.to_string()))?;
+        self.group(records).map_err(|error| failed(&self.path, &error.to_string()))?;
         self.records += records.len() as u64;
         Ok(())
+    }
+
+    fn group(&mut self, records: &[Record]) -> Result<(), ParquetError> {
+        let mut group = self.inner.next_row_group()?;
+        self.columns.put(&mut group, records)?;
+        group.close().map(drop)
     }
 
     /// So many are in it.
@@ -83,49 +92,4 @@ fn properties() -> WriterProperties {
             }
         })
         .build()
-}
-
-fn group(file: &mut SerializedFileWriter<File>, records: &[Record]) -> Result<(), ParquetError> {
-    let mut group = file.next_row_group()?;
-    for column in COLUMNS {
-        let mut writer = group.next_column()?.expect("as many columns as the table has");
-        match column.holds {
-            Holds::Int32(of, _) => {
-                let values: Vec<i32> = records.iter().map(of).collect();
-                writer.typed::<Int32Type>().write_batch(&values, None, None)?;
-            }
-            Holds::Int64(of, _) => {
-                let values: Vec<i64> = records.iter().map(of).collect();
-                writer.typed::<Int64Type>().write_batch(&values, None, None)?;
-            }
-            Holds::Time(of, _) => {
-                let (values, there) = times(records, of);
-                writer.typed::<Int64Type>().write_batch(&values, Some(&there), None)?;
-            }
-            Holds::Flag(of, _) => {
-                let values: Vec<bool> = records.iter().map(of).collect();
-                writer.typed::<BoolType>().write_batch(&values, None, None)?;
-            }
-            Holds::Word(of, _) => {
-                let values = words(records, of);
-                writer.typed::<ByteArrayType>().write_batch(&values, None, None)?;
-            }
-        }
-        writer.close()?;
-    }
-    group.close().map(drop)
-}
-
-/// A column of few words, which all rows share.
-fn words(records: &[Record], of: fn(&Record) -> &'static str) -> Vec<ByteArray> {
-    let mut known: Vec<(&str, ByteArray)> = Vec::new();
-    let shared = |record| {
-        let word = of(record);
-        let place = known.iter().position(|(one, _)| *one == word).unwrap_or_else(|| {
-            known.push((word, ByteArray::from(word)));
-            known.len() - 1
-        });
-        known[place].1.clone()
-    };
-    records.iter().map(shared).collect()
 }
