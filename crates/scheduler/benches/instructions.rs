@@ -17,7 +17,7 @@ use house::{ENOUGH, House, PLENTY};
 use scheduler::{Demand, Plan, PolicyKind, ServiceCurve};
 use std::hint::black_box;
 
-const CASES: [&str; 15] = [
+const CASES: [&str; 16] = [
     "spare",
     "spare-memory",
     "last",
@@ -28,6 +28,7 @@ const CASES: [&str; 15] = [
     "last-arm",
     "refused-arm",
     "later-arm",
+    "survive",
     "vbrsim",
     "vbrsim-memory",
     "curve-memory",
@@ -64,6 +65,7 @@ fn main() {
     };
     // Once before, so that nothing has to grow.
     house.decide(kind, &demand, &mut plan);
+    let mut standby = (case == "survive").then(|| house.standby());
     let turns = if std::env::args().any(|word| word == "--time") { TURNS } else { 1 };
     let began = processor_nanos();
     for _ in 0..turns {
@@ -71,6 +73,10 @@ fn main() {
             "demand" => counted(|| house.ask(&house.candidate, 0, &mut demand)),
             "later" => counted(|| {
                 black_box(house.later(&mut demand, &mut plan));
+            }),
+            "survive" => counted(|| {
+                let standby = standby.as_mut().expect("made for it");
+                black_box(house.survives(standby, &demand, &mut plan));
             }),
             _ => counted(|| {
                 black_box(house.decide(kind, &demand, &mut plan));

@@ -14,7 +14,7 @@
 
 use crate::blocks::{BLOCK, Block};
 use crate::books::DiskBooks;
-use crate::ledger::{Ledger, Load};
+use crate::ledger::Load;
 use crate::visits::Follows;
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
@@ -265,7 +265,7 @@ pub struct Demand {
     first: SlotIndex,
     slots: Vec<Load>,
     // Their reads by blocks of slots, before any shift.
-    blocks: Ledger<Block>,
+    blocks: Vec<Block>,
     shifted: u64,
     reads: u64,
     bytes: u64,
@@ -312,7 +312,7 @@ impl Demand {
     /// Begins an empty demand, decided on in slot `current`.
     pub fn begin(&mut self, current: SlotIndex) {
         self.slots.clear();
-        self.blocks.restart(Block::number(current));
+        self.blocks.clear();
         (self.current, self.shifted) = (current, 0);
         (self.reads, self.bytes, self.held, self.reserve) = (0, 0, 0, 0);
         self.summary = Summary::default();
@@ -322,7 +322,14 @@ impl Demand {
     pub fn add_track(&mut self, pieces: impl Iterator<Item = PieceDue>) -> Summary {
         let mut summary = Summary { streams: 1, ..Summary::default() };
         let (mut slot, mut in_slot, mut reads, mut bytes) = (SlotIndex(0), 0, 0, 0);
+        let (mut number, mut block) = (Block::number(self.current), Block::default());
         for piece in pieces {
+            let of = Block::number(piece.due.max(self.current));
+            if of != number {
+                self.add_block(number, std::mem::take(&mut block));
+                number = of;
+            }
+            block += Block::of_piece(&piece);
             in_slot = if piece.due == slot { in_slot + 1 } else { 1 };
             slot = piece.due;
             reads += 1;
@@ -330,6 +337,7 @@ impl Demand {
             summary.peak = summary.peak.max(in_slot);
             self.add_piece(piece);
         }
+        self.add_block(number, block);
         let slots = slot.0.saturating_sub(self.current.0).max(1);
         summary.mean = (reads * MEAN_UNIT).div_ceil(slots);
         summary.rate = bytes.div_ceil(slots);
@@ -366,7 +374,7 @@ impl Demand {
             if *load != Load::default() {
                 *self.at(SlotIndex(slot)) += *load;
                 let slot = SlotIndex(slot).max(self.current);
-                self.blocks.add(Block::number(slot), Block::of(load));
+                self.add_block(Block::number(slot), Block::of(load));
                 self.reads += u64::from(load.reads);
                 self.bytes += load.bytes;
             }
@@ -380,13 +388,22 @@ impl Demand {
         due.reads += 1;
         due.bytes += len;
         due.transfer += transfer;
-        self.blocks.add(Block::number(piece.due.max(self.current)), Block::of_piece(&piece));
         self.at(piece.release).freed += len;
         if let Some((slot, follows)) = piece.follower() {
             self.at(slot).follows += follows;
         }
         self.reads += 1;
         self.bytes += len;
+    }
+
+    #[inline]
+    fn add_block(&mut self, number: SlotIndex, block: Block) {
+        let at = number.0.saturating_sub(Block::number(self.current).0);
+        let at = usize::try_from(at).expect("bounded by the horizon");
+        if at >= self.blocks.len() {
+            self.blocks.resize(at + REACH, Block::default());
+        }
+        self.blocks[at] += block;
     }
 
     #[inline]
@@ -432,8 +449,8 @@ impl Demand {
     /// slots together.
     pub(crate) fn blocks(&self) -> Option<(SlotIndex, &[Block])> {
         let whole = self.shifted.is_multiple_of(BLOCK as u64);
-        let first = self.blocks.current() + self.shifted / BLOCK as u64;
-        whole.then(|| (first, self.blocks.ahead_of_now()))
+        let first = Block::number(self.current) + self.shifted / BLOCK as u64;
+        whole.then_some((first, self.blocks.as_slice()))
     }
 
     /// Reads in all.

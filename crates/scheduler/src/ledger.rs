@@ -112,12 +112,6 @@ impl<T: Copy + Default + PartialEq + AddAssign + SubAssign> Ledger<T> {
         self.current
     }
 
-    /// Forgets everything, and begins anew with `slot` as the current one.
-    pub(crate) fn restart(&mut self, slot: SlotIndex) {
-        self.slots.clear();
-        (self.current, self.start, self.past) = (slot, 0, T::default());
-    }
-
     /// Puts `amount` on `slot`; on the past if the slot is over.
     pub fn add(&mut self, slot: SlotIndex, amount: T) {
         if amount == T::default() {

@@ -6,7 +6,8 @@
 use disk::DiskModel;
 use scheduler::admission::earliest_shift;
 use scheduler::{
-    Curve, Demand, DiskBooks, Facts, PieceDue, Plan, PolicyKind, Supply, Timing, Verdict,
+    Curve, Demand, DiskBooks, Facts, Failover, PieceDue, Placed, Plan, PolicyKind, Standing,
+    Supply, Survival, Timing, Verdict,
 };
 use std::time::Duration;
 use units::{ByteCount, Moment, SlotIndex};
@@ -97,6 +98,29 @@ impl House {
                 answer
             })
         })
+    }
+
+    /// What each of two such disks would have to do beside its own if the other were lost.
+    pub(crate) fn standby(&self) -> Failover {
+        let (mut failover, mut demand) = (Failover::new(2), Demand::default());
+        for viewer in 0..VIEWERS {
+            self.ask(&hour(viewer), viewer, &mut demand);
+            failover.standby(0, 1).book_demand(&demand);
+            failover.standby(1, 0).book_demand(&demand);
+        }
+        failover
+    }
+
+    /// Whether the candidate comes in on one of two such disks if either may be lost.
+    pub(crate) fn survives(
+        &self,
+        failover: &mut Failover,
+        demand: &Demand,
+        plan: &mut Plan,
+    ) -> Survival {
+        let standing = Standing { books: &self.books, supply: self.supply(), lost: false };
+        let newcomer = Placed { home: 0, at_home: demand, spare: Some((1, demand)) };
+        failover.verdict(PolicyKind::TimeDomain.policy(), &[standing; 2], newcomer, plan)
     }
 
     fn supply(&self) -> Supply<'_> {
