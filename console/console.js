@@ -145,12 +145,31 @@ function showDisks(disks) {
   }));
 }
 
+const SHOWN_SESSIONS = 50;
+
+function showSessions(list) {
+  const row = (cells, tag) => {
+    const made = element("tr", "");
+    made.append(...cells.map((cell) => element(tag, cell)));
+    return made;
+  };
+  const seconds = (time) => time === null ? "" : `${time.toFixed(2)} s`;
+  const rows = list.sessions.slice(0, SHOWN_SESSIONS).map((s) => row([
+    s.session, s.title, s.store, clock(s.age), bytes(s.buffered), seconds(s.least_slack), s.glitches,
+  ], "td"));
+  const head = row(["Session", "Title", "Read from", "Since", "In memory", "Least slack", "Late"], "th");
+  byId("sessions").replaceChildren(...rows.length ? [head, ...rows] : []);
+  const more = list.total - rows.length;
+  if (more > 0) byId("sessions").append(row([`and ${more} more`], "td"));
+}
+
 async function refresh() {
   try {
-    const [titles, status] = await Promise.all(["/titles", "/status"].map(async (url) => (await fetch(url)).json()));
+    const [titles, status, sessions] = await Promise.all(["/titles", "/status", "/sessions"].map(async (url) => (await fetch(url)).json()));
     showTitles(titles.titles, status.watched);
     showNumbers(status);
     showDisks(status.disks);
+    showSessions(sessions);
   } catch {
     byId("state").textContent = "the server does not answer";
   }

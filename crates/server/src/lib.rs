@@ -24,6 +24,7 @@ mod log;
 mod metrics;
 mod opener;
 mod pace;
+mod prober;
 mod server;
 mod sessions;
 mod shared;

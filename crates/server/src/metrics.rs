@@ -139,7 +139,7 @@ impl Scrape {
         let behind: Vec<_> = names.iter().map(String::as_str).zip(behind).collect();
         out.parts("disk_behind", "Disk time beyond what is counted with", "store", &behind)?;
         let lost = of(|d| u64::from(d.lost));
-        out.gauges("disk_lost", "1 if nothing is read from it any more", "store", &lost)?;
+        out.gauges("disk_lost", "1 while nothing is read from it", "store", &lost)?;
         out.gauges("disk_in_flight", "Reads in the device", "store", &flying)
     }
 

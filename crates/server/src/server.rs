@@ -115,8 +115,15 @@ impl Server {
         for (opened, number) in opened.iter().zip(0..) {
             engine.set_facts(Moment::ZERO, DiskNumber(number), opened.facts.clone());
         }
-        let the_core =
-            Core::new(engine, config.slot, Arc::clone(&shared), events, handles, disks, pool);
+        let the_core = Core::new(
+            engine,
+            config.slot,
+            Arc::clone(&shared),
+            (core.clone(), events),
+            handles,
+            disks,
+            pool,
+        );
         shared.titles.open_first();
         for worker in workers {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());

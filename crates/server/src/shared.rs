@@ -70,6 +70,7 @@ pub(crate) struct Books {
     /// Per disk, the last slots.
     pub(crate) slots: Vec<VecDeque<wire::SlotUse>>,
     pub(crate) watched: Vec<wire::Watched>,
+    pub(crate) sessions: Vec<wire::SessionStatus>,
 }
 
 impl Shared {
@@ -108,8 +109,10 @@ impl Shared {
         slot: SlotIndex,
         engine: engine::Status,
         watched: Vec<wire::Watched>,
+        sessions: Vec<wire::SessionStatus>,
     ) {
-        let mut books = Books { watched, ..Books::clone(&self.books()) };
+        let slots = self.books().slots.clone();
+        let mut books = Books { engine: engine::Status::default(), slots, watched, sessions };
         books.slots.resize_with(engine.disks.len(), VecDeque::new);
         for (disk, slots) in engine.disks.iter().zip(&mut books.slots) {
             if slots.len() == SLOTS_KEPT {
@@ -171,6 +174,12 @@ impl Shared {
             disks: self.disks(&books),
             watched: books.watched.clone(),
         }
+    }
+
+    /// Who plays what, as `/sessions` tells it.
+    pub(crate) fn session_list(&self) -> wire::SessionList {
+        let books = self.books();
+        wire::SessionList { total: books.engine.sessions, sessions: books.sessions.clone() }
     }
 
     fn disks(&self, books: &Books) -> Vec<wire::DiskStatus> {

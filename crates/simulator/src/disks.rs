@@ -131,6 +131,12 @@ impl Disk {
         self.in_device -= 1;
     }
 
+    /// Whether a read now would be answered, and well.
+    pub(crate) fn answers(&self, now: Moment) -> bool {
+        let Faults { stall: (at, time), dies, .. } = self.faults;
+        !(at..at + time).contains(&now) && dies.is_none_or(|dies| now < dies)
+    }
+
     fn submit(&mut self, now: Moment, offset: u64, len: u32) -> (Moment, ReadOutcome) {
         let done = match &mut self.kind {
             Kind::Promise(promise) => promise.submit(now, &mut self.chance),

@@ -56,6 +56,8 @@ pub struct Outcome {
     pub moved: u64,
     /// ... and that ended when it was.
     pub lost: u64,
+    /// Lost disks that came back.
+    pub back: u64,
     /// Refusals of whom there was room for as long as no disk is lost.
     pub refused_for_loss: u64,
     /// Requests that could not be had from the disk.

@@ -158,7 +158,7 @@ pub struct Disk {
     pub failing: f64,
     /// Share of places whose bytes are damaged for good.
     pub damaged: f64,
-    /// From here on nothing is completed ...
+    /// From here on nothing is completed (it hangs) ...
     #[serde(with = "quantity::time")]
     pub stalls_at: Duration,
     /// ... for so long. Zero: it never stalls.

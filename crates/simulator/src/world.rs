@@ -67,6 +67,8 @@ enum Event {
     GiveUp(Ticket),
     Remove,
     Recalibrate,
+    /// A lost disk is looked at, so long after the last time.
+    Probe(usize, Duration),
     /// A deadline to look at.
     Look(Appointment),
 }
@@ -253,6 +255,7 @@ impl<'a> World<'a> {
             Event::GiveUp(ticket) => self.give_up(ticket),
             Event::Remove => self.remove_a_title(),
             Event::Recalibrate => self.recalibrate(),
+            Event::Probe(disk, pause) => self.probe(disk, pause),
             Event::Look(appointment) => self.look(appointment),
         }
     }

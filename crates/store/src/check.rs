@@ -92,6 +92,34 @@ pub(crate) fn check(
     Ok(report)
 }
 
+/// See [`Store::probe`].
+pub(crate) fn probe(store: &Store) -> Result<(), StoreError> {
+    let mut report = CheckReport::default();
+    check_metadata(store, &mut report);
+    if let Some(finding) = report.findings.first() {
+        return Err(StoreError::Damaged { what: finding.text.clone() });
+    }
+    for title in store.titles().iter().take(PROBED_TITLES) {
+        let mut reader = match store.reader(title.id, &crate::FreePace) {
+            Ok(reader) => reader,
+            // Removed meanwhile.
+            Err(StoreError::NoTitle { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        for (number, track) in (0..).zip(&title.tracks) {
+            for at in [0, track.bytes / 2, track.bytes.saturating_sub(1)] {
+                if at < track.bytes {
+                    reader.piece(number, at, 1)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Titles of which a probe reads some: enough to see that they are what they were.
+const PROBED_TITLES: usize = 32;
+
 /// Reads superblocks, checkpoints and journal again and compares with what is in memory.
 fn check_metadata(store: &Store, report: &mut CheckReport) {
     let log = store.log();

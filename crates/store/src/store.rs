@@ -261,6 +261,15 @@ impl Store {
         check::check(self, options, pace, progress, cancel)
     }
 
+    /// Whether the device still holds this store: what it is run by is as in memory, and some of each
+    /// of the first titles matches its checksums. Reads little; says what is wrong.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] for what is not as it was; others as reading gives them.
+    pub fn probe(&self) -> Result<(), StoreError> {
+        check::probe(self)
+    }
+
     /// The calibration kept with the store.
     pub fn calibration(&self) -> Option<Calibration> {
         self.shared().catalogue.calibration().cloned()

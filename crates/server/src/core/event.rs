@@ -51,6 +51,8 @@ pub(crate) enum Event {
         guarantee: crate::engine::DiskGuarantee,
         facts: Box<scheduler::Facts>,
     },
+    /// A lost disk holds what it did; `back` hears whether it is used again.
+    Restore { disk: DiskNumber, back: Sender<bool> },
     /// Let nobody in, and end when nobody plays any more, at the latest after `grace`.
     Stop { grace: Duration },
 }

@@ -8,30 +8,31 @@
 //!   control ──Withdraw, Stop──────────────────▶ └────────┘
 //! ```
 
+mod acts;
 mod event;
 
 pub(crate) use event::{Caller, Event, NotAdmitted, Notice, Undone, Visit};
 
 use crate::clock::Clock;
-use crate::disks::{Disk, Job};
+use crate::disks::Disk;
 use crate::engine::{
-    Action, AdmitRequest, Answer, Engine, ReadId, ReadOutcome, RequestId, SessionId, Ticket,
-    TitleKey,
+    Action, AdmitRequest, Answer, Engine, ReadId, ReadOutcome, RequestId, SessionId, SessionStatus,
+    Ticket, TitleKey,
 };
 use crate::library::{OpenTitle, Place};
 use crate::pace::AskId;
 use crate::sessions::Session;
 use crate::shared::Shared;
-use crate::wire::Watched;
+use crate::wire::{self, Watched};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use device::sockets::{ConnectionId, Waker};
-use device::{Buffer, Pool, SharedBuffer};
+use device::sockets::Waker;
+use device::{Pool, SharedBuffer};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use units::{ByteCount, Moment, SlotIndex};
+use units::{Moment, SlotIndex};
 
 /// Where events go in.
 #[derive(Clone, Debug)]
@@ -74,6 +75,8 @@ pub(crate) struct Core {
     clock: Clock,
     slot: Duration,
     shared: Arc<Shared>,
+    // Its own, for those who tell it later.
+    handle: CoreHandle,
     events: Receiver<Event>,
     workers: Vec<WorkerHandle>,
     disks: Vec<Disk>,
@@ -118,7 +121,7 @@ impl Core {
         engine: Engine,
         slot: Duration,
         shared: Arc<Shared>,
-        events: Receiver<Event>,
+        (handle, events): (CoreHandle, Receiver<Event>),
         workers: Vec<WorkerHandle>,
         disks: Vec<Disk>,
         pool: Pool,
@@ -128,6 +131,7 @@ impl Core {
             clock: shared.clock,
             slot,
             shared,
+            handle,
             events,
             workers,
             disks,
@@ -233,6 +237,9 @@ impl Core {
                 self.engine.set_guarantee(now, disk, guarantee);
                 self.engine.set_facts(now, disk, *facts);
             }
+            Event::Restore { disk, back } => {
+                let _ = back.send(self.engine.restore_disk(now, disk));
+            }
             Event::Stop { grace } => {
                 self.engine.stop_admitting();
                 self.shared.stopping.store(true, Ordering::Relaxed);
@@ -323,151 +330,6 @@ impl Core {
         self.shared.titles.shelves[copy.shelf].store.release(copy.id);
     }
 
-    /// Carries out what the engine says, in its order.
-    fn act(&mut self) {
-        let mut actions = std::mem::take(&mut self.actions);
-        loop {
-            self.engine.drain_actions(&mut actions);
-            if actions.is_empty() {
-                break;
-            }
-            for action in actions.drain(..) {
-                self.carry_out(action);
-            }
-        }
-        self.actions = actions;
-    }
-
-    fn carry_out(&mut self, action: Action) {
-        match action {
-            Action::Read { read, disk, device_offset, len, title, track, start } => {
-                let Some(played) = self.titles.get(&title) else {
-                    // Its last session has ended in this very moment: nobody wants it any more.
-                    self.engine.read_done(self.clock.now(), read, ReadOutcome::Failed);
-                    return;
-                };
-                let title = Arc::clone(&played.title);
-                let buffer = self.buffer(len as usize);
-                let job = Job { read, offset: device_offset, len, title, track, start };
-                self.disks[usize::from(disk.0)].start(job, buffer);
-            }
-            Action::Deliver { request, read, bytes } => {
-                let Some(asked) = self.requests.get(&request) else {
-                    self.engine.cancel(self.clock.now(), request);
-                    return;
-                };
-                let buffer = self.buffers.get(&read).expect("delivered from memory").clone();
-                let connection = asked.caller.connection;
-                let range = bytes.start as usize..bytes.end as usize;
-                let seat = self.sessions.get(&asked.session);
-                if seat.is_some_and(|seat| seat.session.starts()) {
-                    let session = &self.sessions[&asked.session].session;
-                    self.shared.startup.observe(session.admitted.elapsed().as_secs_f64());
-                }
-                let worker = asked.caller.worker;
-                self.tell(worker, Notice::Deliver { connection, request, read, buffer, range });
-            }
-            Action::Complete { request } => {
-                self.forget_request(request);
-            }
-            Action::Forget { read } => {
-                self.buffers.remove(&read);
-            }
-            Action::Refused { request, refusal } => self.undone(request, Undone::Refused(refusal)),
-            Action::Declined { request, why } => self.undone(request, Undone::Declined(why)),
-            Action::Failed { request, outcome } => self.undone(request, Undone::Failed(outcome)),
-            Action::Ended { session, summary } => {
-                self.shared.session_ended(&summary);
-                let name = self.sessions.get(&session).map(|seat| seat.session.name.clone());
-                self.shared.log.line(|| {
-                    json!({
-                        "event": "session-ended",
-                        "title": name,
-                        "on_time": summary.on_time,
-                        "glitches": summary.glitches,
-                        "worst_lateness": summary.worst_lateness.as_secs_f64(),
-                        "promised_slack": summary.promised_slack.map(|slack| slack.as_secs_f64()),
-                        "least_slack": summary.least_slack.map(|slack| slack.as_secs_f64()),
-                        "broken_certificates": summary.broken,
-                        "delivered": summary.delivered,
-                        "disk_lost": summary.lost,
-                    })
-                });
-                self.end(session, if summary.lost { Undone::Lost } else { Undone::Ended });
-            }
-            Action::Granted { ticket } => {
-                if let Some(grant) = self.grants.remove(&ticket) {
-                    let _ = grant.send(());
-                }
-            }
-            Action::DiskLost { disk, moved, ended } => {
-                let shelf = &self.shared.titles.shelves[usize::from(disk.0)];
-                let store = shelf.path.display().to_string();
-                self.shared.log.line(|| {
-                    json!({ "event": "disk-lost", "store": store, "moved": moved, "ended": ended })
-                });
-            }
-            // For whoever checks the engine; a player hears of it by what it gets.
-            Action::Rescheduled { .. } => {}
-            Action::TitleIdle { title } => self.title_idle(title),
-        }
-    }
-
-    /// Memory for a read. The engine says that there is room; where pieces of other sizes have left
-    /// it in crumbs, what nobody needs any more makes way, and in the end memory beyond the pool
-    /// is used until the read is forgotten: a read on schedule never waits for memory.
-    fn buffer(&mut self, len: usize) -> Buffer {
-        loop {
-            if let Some(buffer) = self.pool.take(len) {
-                return buffer;
-            }
-            let Some(read) = self.engine.give_up_oldest() else { break };
-            self.buffers.remove(&read);
-        }
-        self.shared.log.line(|| json!({ "event": "memory-in-crumbs", "length": len }));
-        let len_in_bytes = ByteCount(len as u64);
-        Pool::new(len_in_bytes, len_in_bytes).take(len).expect("a pool of its own")
-    }
-
-    /// A session is over: its token dies, its open requests are answered.
-    fn end(&mut self, id: SessionId, why: Undone) {
-        let Some(seat) = self.sessions.remove(&id) else { return };
-        self.shared.sessions.remove(seat.session.token);
-        for request in seat.requests {
-            self.undone(request, why.clone());
-        }
-        let key = seat.session.title.key;
-        if let Some(played) = self.titles.get_mut(&key) {
-            played.sessions -= 1;
-            if played.sessions == 0 {
-                self.titles.remove(&key);
-            }
-        }
-    }
-
-    fn undone(&mut self, request: RequestId, why: Undone) {
-        if let Some(asked) = self.forget_request(request) {
-            self.tell_undone(asked.caller, request, why);
-        }
-    }
-
-    fn tell_undone(&self, caller: Caller, request: RequestId, why: Undone) {
-        let connection: ConnectionId = caller.connection;
-        self.tell(caller.worker, Notice::Undone { connection, request, why });
-    }
-
-    fn forget_request(&mut self, request: RequestId) -> Option<Asked> {
-        let asked = self.requests.remove(&request)?;
-        if let Some(seat) = self.sessions.get_mut(&asked.session) {
-            seat.requests.remove(&request);
-        }
-        Some(asked)
-    }
-
-    fn tell(&self, worker: usize, notice: Notice) {
-        self.workers[worker].tell(notice);
-    }
-
     fn next_slot(&self) -> Moment {
         self.published.map_or(Moment::ZERO, |slot| slot.next().start(self.slot))
     }
@@ -484,7 +346,28 @@ impl Core {
         let watched = watched.collect();
         let status = self.engine.status(now);
         self.say_who_is_slow(&status);
-        self.shared.publish(slot, status, watched);
+        let sessions = self.engine.sessions(SESSIONS_LISTED);
+        let sessions = sessions.iter().filter_map(|session| self.listed(session)).collect();
+        self.shared.publish(slot, status, watched, sessions);
+    }
+
+    fn listed(&self, status: &SessionStatus) -> Option<wire::SessionStatus> {
+        let SessionStatus { session, disk, buffered, summary } = status;
+        let seat = &self.sessions.get(session)?.session;
+        let store = &self.shared.titles.shelves[usize::from(disk.0)].path;
+        Some(wire::SessionStatus {
+            session: session.0,
+            title: seat.name.clone(),
+            store: store.display().to_string(),
+            age: seat.admitted.elapsed().as_secs_f64(),
+            buffered: *buffered,
+            delivered: summary.delivered,
+            promised_slack: summary.promised_slack.map(|slack| slack.as_secs_f64()),
+            least_slack: summary.least_slack.map(|slack| slack.as_secs_f64()),
+            broken_certificates: summary.broken,
+            on_time: summary.on_time,
+            glitches: summary.glitches,
+        })
     }
 
     fn say_who_is_slow(&self, status: &crate::engine::Status) {
@@ -519,6 +402,8 @@ impl Drop for Core {
     }
 }
 
+/// Sessions that are listed one by one.
+const SESSIONS_LISTED: usize = 1000;
 /// Events heard before time is looked at again.
 const BURST: usize = 256;
 /// A clock that jumps must not stop the server for long.

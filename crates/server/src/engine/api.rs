@@ -310,6 +310,11 @@ pub enum Action {
         /// ... and those that have ended: there was none, or no room.
         ended: u64,
     },
+    /// A lost disk is back.
+    DiskBack {
+        /// Which.
+        disk: DiskNumber,
+    },
     /// One piece of best-effort work may be done now; answer with `best_effort_done`.
     Granted {
         /// Which.

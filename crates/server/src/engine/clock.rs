@@ -46,6 +46,10 @@ impl Engine {
         self.open_in_time(now);
         // Decided like all else on the slots after this one, so only now.
         self.wait_for_the_late(now);
+        if self.disks.len() > 1 {
+            self.lose_who_hang(now);
+            self.give_memory_back();
+        }
     }
 
     // Buffers whose time was up when the last slot ended.

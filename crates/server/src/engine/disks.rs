@@ -20,6 +20,8 @@ pub(super) struct Disk {
     pub(super) queue: EdfQueue<StreamId>,
     /// Its share of the buffers, in bytes.
     pub(super) memory: u64,
+    /// The same while no disk is lost.
+    pub(super) fair_memory: u64,
     pub(super) slot: Duration,
     pub(super) facts: Facts,
     /// What will be known when nobody is here whose booking stands on what was known before.
@@ -45,6 +47,8 @@ pub(super) struct Disk {
     pub(super) failed_in_row: u32,
     /// Nothing is read from it any more: see `loss`.
     pub(super) lost: bool,
+    /// Slots one after the other with reads in the device of which none ended: see `recovery`.
+    pub(super) silent_slots: u32,
     pub(super) slot_reads: u32,
     pub(super) last_slot_reads: u32,
 }
@@ -58,6 +62,7 @@ impl Disk {
             books: DiskBooks::default(),
             queue: EdfQueue::default(),
             memory,
+            fair_memory: memory,
             slot,
             facts: Facts::default(),
             new_facts: None,
@@ -75,6 +80,7 @@ impl Disk {
             failures: 0,
             failed_in_row: 0,
             lost: false,
+            silent_slots: 0,
             slot_reads: 0,
             last_slot_reads: 0,
         }
@@ -114,6 +120,8 @@ impl Disk {
         self.batch.clear();
         self.batch_len = 0;
         self.searches = 0;
+        let silent = self.in_flight > 0 && self.slot_reads == 0;
+        self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
         self.last_slot_reads = std::mem::take(&mut self.slot_reads);
         self.books.advance(slot);
     }

@@ -2,7 +2,7 @@
 //! another copy, if there is one and room for it.
 //!
 //! ```text
-//!   Gone, or LOST_AFTER failures in a row, or the driver says so
+//!   Gone, or LOST_AFTER failures in a row, or no answer for long (`recovery`), or the driver says so
 //!     │
 //!     ├─ its share of the memory goes to the others
 //!     ├─ each session on it, oldest first
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! What is not there when it is due is counted as late, as ever: the viewer did nothing wrong. With
-//! standby booked (`standby`) all with a copy fit where they are. A lost disk stays lost: it may have
-//! come back empty, or as another.
+//! standby booked (`standby`) all with a copy fit where they are, if the loss is known at once. A lost disk
+//! is back when the driver has looked what it holds (`recovery`): it may have come back empty, or as another.
 
 use super::decide::KEEP_SLOTS;
 use super::streams::{Lateness, Stream, StreamId};
@@ -50,7 +50,7 @@ impl Engine {
         }
     }
 
-    fn lose_if_there(&mut self, now: Moment, lost: usize) {
+    pub(super) fn lose_if_there(&mut self, now: Moment, lost: usize) {
         if self.disks[lost].lost {
             return;
         }

@@ -29,6 +29,7 @@ mod jump;
 mod later;
 mod loss;
 mod reading;
+mod recovery;
 mod sessions;
 mod standby;
 mod start;
@@ -54,7 +55,7 @@ use titles::Titles;
 use units::{Moment, SlotIndex};
 
 pub use api::*;
-pub use status::{DiskStatus, Status};
+pub use status::{DiskStatus, SessionStatus, Status};
 
 /// The engine. One owner drives it: call a method, then carry out [`Engine::take_actions`], and
 /// call [`Engine::tick`] no later than [`Engine::next_wakeup`].

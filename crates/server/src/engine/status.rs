@@ -1,6 +1,6 @@
 //! The engine's books at one moment, laid open for whoever watches. Changes nothing.
 
-use super::{Engine, Session};
+use super::{DiskNumber, Engine, Session, SessionId, SessionSummary, Stream};
 use std::time::Duration;
 use units::Moment;
 
@@ -77,7 +77,35 @@ pub struct DiskStatus {
     pub least_slack: u64,
 }
 
+/// One session's part of the books.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionStatus {
+    /// Which.
+    pub session: SessionId,
+    /// The disk that it is read from.
+    pub disk: DiskNumber,
+    /// Bytes read or being read for it that it has not been handed.
+    pub buffered: u64,
+    /// What became of it so far.
+    pub summary: SessionSummary,
+}
+
 impl Engine {
+    /// The sessions that have been here longest, at most so many.
+    pub fn sessions(&self, most: usize) -> Vec<SessionStatus> {
+        let of = |(id, session): (&SessionId, &Session)| {
+            let streams = session.streams.iter().map(|stream| &self.streams[stream]);
+            let held = streams.flat_map(Stream::held).map(|(_, piece)| u64::from(piece.len));
+            SessionStatus {
+                session: *id,
+                disk: session.layout.disk,
+                buffered: held.sum(),
+                summary: session.summary,
+            }
+        };
+        self.sessions.iter().take(most).map(of).collect()
+    }
+
     /// The books at this moment.
     pub fn status(&self, now: Moment) -> Status {
         let holds =

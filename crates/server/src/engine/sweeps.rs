@@ -194,7 +194,7 @@ impl Engine {
     }
 
     // The same, if the device first does something else for so many nanoseconds.
-    fn verdict_after(
+    pub(super) fn verdict_after(
         &mut self,
         disk: usize,
         policy: &dyn Policy,

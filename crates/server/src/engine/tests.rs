@@ -155,6 +155,7 @@ impl House {
                 Action::DiskLost { disk, moved, ended } => {
                     format!("lost {}: {moved} moved, {ended} ended", disk.0)
                 }
+                Action::DiskBack { disk } => format!("back {}", disk.0),
                 Action::Granted { ticket } => format!("granted {}", ticket.0),
                 Action::TitleIdle { title } => format!("idle {}", title.0),
                 Action::Rescheduled { session, change } => format!("{change:?} for {}", session.0),

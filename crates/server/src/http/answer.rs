@@ -55,6 +55,7 @@ pub(crate) fn answer(
         Route::Titles => {
             Answer::Reply(Reply::json(200, &json!({ "titles": shared.titles.list() })))
         }
+        Route::Sessions => Answer::Reply(Reply::json(200, &shared.session_list())),
         Route::Status => Answer::Reply(Reply::json(200, &shared.status())),
         Route::Metrics => Answer::Reply(match metrics::text(shared) {
             Ok(text) => Reply::new(200, metrics::CONTENT_TYPE, text),

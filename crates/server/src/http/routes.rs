@@ -11,6 +11,8 @@ pub(crate) enum Route {
     Console(String),
     /// `/titles`
     Titles,
+    /// `/sessions`
+    Sessions,
     /// `/status`
     Status,
     /// `/metrics`
@@ -38,6 +40,7 @@ impl Route {
             ["console"] => Self::Console(String::new()),
             ["console", name] => Self::Console(name.to_owned()),
             ["titles"] => Self::Titles,
+            ["sessions"] => Self::Sessions,
             ["status"] => Self::Status,
             ["metrics"] => Self::Metrics,
             ["healthz"] => Self::Health,

@@ -10,13 +10,15 @@
 //! One request at a time on each connection; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, windows, time) is bounded.
 
+mod notices;
+mod patience;
+
 use super::answer::{self, Answer};
 use super::connection::{Asked, Connection, Doing, Exchange};
 use super::request::{MAX_HEAD, Method, Parsed, Request, parse};
 use super::response::{Head, Reply};
 use super::transfer::Transfer;
-use super::undone;
-use crate::core::{Caller, CoreHandle, Event, Notice, Undone, WorkerHandle};
+use crate::core::{Caller, CoreHandle, Event, Notice, WorkerHandle};
 use crate::engine::RequestId;
 use crate::opener::{Opener, Task};
 use crate::sessions::Session;
@@ -392,101 +394,6 @@ impl Worker {
         self.receive(id);
     }
 
-    fn notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Opened { connection, result } => self.opened(connection, result),
-            Notice::Admitted { connection, result } => self.admitted(connection, result),
-            Notice::Accepted { connection, request } => {
-                if let Some(transfer) = self.transfer(connection) {
-                    transfer.accepted(request);
-                    self.pump(connection);
-                }
-            }
-            Notice::Deliver { connection, request, read, buffer, range } => {
-                if let Some(transfer) = self.transfer(connection) {
-                    transfer.deliver(request, read, buffer, range);
-                    self.pump(connection);
-                }
-            }
-            Notice::Undone { connection, request, why } => self.undone(connection, request, why),
-            Notice::Quit => {}
-        }
-    }
-
-    fn transfer(&mut self, id: ConnectionId) -> Option<&mut Transfer> {
-        match &mut self.connections.get_mut(&id)?.doing {
-            Doing::Sending(_, transfer) => Some(transfer),
-            _ => None,
-        }
-    }
-
-    fn opened(
-        &mut self,
-        id: ConnectionId,
-        result: Result<Arc<crate::library::OpenTitle>, crate::library::NotOpened>,
-    ) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        match std::mem::replace(&mut connection.doing, Doing::Reading) {
-            Doing::Waiting(exchange, request, Asked::Opener) => match result {
-                Ok(title) => self.answer(id, exchange, request, Some(title)),
-                Err(why) => {
-                    let name = request.path.get(1).map_or("", String::as_str);
-                    let name = name.strip_suffix(".mp4").unwrap_or(name);
-                    self.reply(id, exchange, answer::not_opened(name, &why));
-                }
-            },
-            doing => connection.doing = doing,
-        }
-    }
-
-    fn admitted(
-        &mut self,
-        id: ConnectionId,
-        result: Result<Arc<crate::sessions::Session>, crate::core::NotAdmitted>,
-    ) {
-        let doing = self.connections.get_mut(&id).map(|c| &mut c.doing);
-        let waiting = doing.map(|doing| std::mem::replace(doing, Doing::Reading));
-        if let Some(Doing::Waiting(exchange, _, Asked::Core(name, shape))) = waiting {
-            return self.reply(id, exchange, answer::admitted(&name, shape, result));
-        }
-        if let (Some(connection), Some(doing)) = (self.connections.get_mut(&id), waiting) {
-            connection.doing = doing;
-        }
-        // It left before it was let in.
-        if let Ok(session) = result {
-            self.core.tell(Event::Close { session: session.id });
-        }
-    }
-
-    /// A request of a transfer is not served: a proper answer if nothing has been sent yet,
-    /// otherwise the end of the connection, which is how HTTP/1.1 says that a body is not whole.
-    fn undone(&mut self, id: ConnectionId, request: RequestId, why: Undone) {
-        let Some(transfer) = self.transfer(id) else { return };
-        if !transfer.open_requests().contains(&request) {
-            return;
-        }
-        if transfer.begun() {
-            // The viewer still gets what it can be given.
-            transfer.stop();
-            if transfer.is_cut_off() {
-                self.abandon(id, CUT_OFF);
-            }
-            self.shared.http.broken.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        // What was delivered and not sent is answered by this, too.
-        for request in transfer.open_requests() {
-            self.core.tell(Event::Cancel { request });
-        }
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        if let Doing::Sending(exchange, transfer) =
-            std::mem::replace(&mut connection.doing, Doing::Reading)
-        {
-            connection.next_number = transfer.next_number();
-            self.reply(id, exchange, undone::reply(&why));
-        }
-    }
-
     /// Ends a connection in the middle of something.
     fn abandon(&mut self, id: ConnectionId, why: &str) {
         let Some(connection) = self.connections.get(&id) else { return };
@@ -509,43 +416,6 @@ impl Worker {
         self.sockets.close(id);
     }
 
-    /// Ends the patience of those who have used it up.
-    fn look_at_all(&mut self) {
-        let now = Instant::now();
-        let mut over = Vec::new();
-        for (id, connection) in &mut self.connections {
-            if connection.is_sending() {
-                let taken = self.sockets.taken(*id);
-                if taken != connection.taken.0 {
-                    connection.taken = (taken, now);
-                } else if now.duration_since(connection.taken.1) > self.patience.send {
-                    over.push((*id, Over::Stalled));
-                }
-            } else if now > connection.deadline {
-                match connection.doing {
-                    Doing::Reading if connection.input.is_empty() => over.push((*id, Over::Idle)),
-                    Doing::Reading => over.push((*id, Over::Head)),
-                    Doing::Lingering => over.push((*id, Over::Idle)),
-                    _ => {}
-                }
-            }
-        }
-        for (id, why) in over {
-            match why {
-                Over::Idle => self.close(id),
-                Over::Head => {
-                    let message = "the request head did not come in time";
-                    let reply = Reply::error(408, "head-too-slow", message);
-                    self.reply(id, Exchange::of_nothing(), reply);
-                }
-                Over::Stalled => {
-                    self.shared.http.stalled.fetch_add(1, Ordering::Relaxed);
-                    self.abandon(id, "the viewer stopped reading");
-                }
-            }
-        }
-    }
-
     /// Counts and logs a request that has been answered.
     fn note(&self, peer: SocketAddr, exchange: &Exchange, broken: Option<&str>) {
         let http = &self.shared.http;
@@ -566,12 +436,6 @@ impl Worker {
             line
         });
     }
-}
-
-enum Over {
-    Idle,
-    Head,
-    Stalled,
 }
 
 /// Requests are numbered across all threads.

@@ -100,7 +100,7 @@ pub struct DiskStatus {
     /// Sessions that are read from it.
     #[serde(default)]
     pub sessions: u64,
-    /// Nothing is read from it any more: see to it, and start the server again.
+    /// Nothing is read from it: see to it. It is looked at again from time to time.
     #[serde(default)]
     pub lost: bool,
     /// By how much longer than it is counted with it lately takes: 0.25 is a quarter. Zero while it
@@ -150,6 +150,43 @@ pub struct SlotUse {
     pub min_read: u32,
     /// Sessions holding a reservation then.
     pub active: u64,
+}
+
+/// The sessions of a server (`/sessions`), the oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionList {
+    /// All there are; at most 1,000 are listed.
+    pub total: u64,
+    /// Those listed.
+    pub sessions: Vec<SessionStatus>,
+}
+
+/// One session of a server. Nothing here lets anybody play in its place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// Its number, counted from the server's start.
+    pub session: u64,
+    /// The title's name.
+    pub title: String,
+    /// The store that it is read from.
+    pub store: String,
+    /// Seconds since it was admitted.
+    pub age: f64,
+    /// Bytes read or being read for it that it has not been handed.
+    pub buffered: u64,
+    /// Bytes handed over.
+    pub delivered: u64,
+    /// Seconds that the decisions to let it and others in left it to spare, at the least; `null` where
+    /// disk time is not counted, or nothing was read yet.
+    pub promised_slack: Option<f64>,
+    /// Seconds by which its reads were done before they were due, at the least; as `promised_slack`.
+    pub least_slack: Option<f64>,
+    /// Reads done after that.
+    pub broken_certificates: u64,
+    /// Pieces on time.
+    pub on_time: u64,
+    /// Pieces late.
+    pub glitches: u64,
 }
 
 /// Viewers of one title.

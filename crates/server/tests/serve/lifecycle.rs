@@ -1,6 +1,7 @@
 //! Titles that go while they are played, servers that stop, and stores that have an owner.
 
 use crate::stage::{Stage, eventually, media};
+use serde_json::json;
 use server::control::{Client, Reply, Request};
 use server::{Server, ServerError};
 use std::time::Duration;
@@ -70,6 +71,27 @@ fn a_taken_address_is_named() {
     config.listen = serving.server.address();
     let error = Server::start(config).unwrap_err();
     assert!(error.to_string().contains(&serving.server.address().to_string()), "{error}");
+}
+
+#[test]
+fn who_plays_is_listed_without_what_would_let_others_in() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve();
+    let mut viewer = serving.client();
+    let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
+    let delivered = viewer.get(&path).body.len() as u64;
+    let list = || serving.client().get("/sessions").json();
+    eventually("it is listed, with what it got", || {
+        let got = list()["sessions"][0]["delivered"].as_u64().unwrap_or(0);
+        // All but what is made for it: headers.
+        got > delivered * 9 / 10
+    });
+    let list = list();
+    assert_eq!((&list["total"], &list["sessions"][0]["title"]), (&json!(1), &json!("film")));
+    assert_eq!(list["sessions"][0]["store"], json!(stage.path.display().to_string()));
+    assert_eq!(list["sessions"][0]["glitches"], json!(0));
+    let token = path.split_once("?s=").unwrap().1;
+    assert!(!list.to_string().contains(token), "{list}");
 }
 
 #[test]

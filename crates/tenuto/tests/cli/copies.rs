@@ -71,13 +71,22 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     let read = |disk: &Value| disk["reads"].as_u64() > Some(0);
     let disk = before["disks"].as_array().unwrap().iter().position(read).expect("one was read");
     let path = room.path(before["disks"][disk]["store"].as_str().unwrap());
-    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    let held = std::fs::read(&path).unwrap();
+    let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(64 << 10).unwrap();
     plays("two");
     let after = status(&server.origin);
     assert_eq!(after["disks"][disk]["lost"], json!(true), "{after}");
     assert_eq!((&after["survive_loss"], &after["ended_by_loss"]), (&json!(true), &json!(0)));
     assert!(after["moved"].as_u64() > Some(0), "{after}");
+    // What it held is there again, and seen to be.
+    file.write_all(&held).unwrap();
+    let start = std::time::Instant::now();
+    while status(&server.origin)["disks"][disk]["lost"] == json!(true) {
+        assert!(start.elapsed().as_secs() < 120, "it is looked at again at least once a minute");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    plays("one");
 }
 
 fn status(origin: &str) -> Value {
