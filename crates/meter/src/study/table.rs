@@ -125,10 +125,11 @@ pub const POSITION: Study = Study {
 pub const FRAGMENTATION: Study = Study {
     name: "fragmentation",
     about: "Files in one piece against files in many",
-    long: "Makes the same file five times: in one go, and in pieces of 4 MiB, 1 MiB, 256 KiB and 64 \
-           KiB for which room is made in any order, as on a file system that has aged. Says in how \
-           many pieces each lies, as far as the file system tells; one that copies on write (btrfs, \
-           ZFS) may put them together again.",
+    long: "Makes the same file five times: in one go, and in pieces of 4 MiB, 1 MiB, 256 KiB and \
+           64 KiB for which room is made in any order, as on a file system that has aged. Says in \
+           how many pieces each lies, as far as the file system tells; one that copies on write \
+           (btrfs, ZFS) may put them together again. All five are kept: they take five times \
+           --size.",
     varies: "KiB of a piece",
     claims: &[Claim {
         says: "fragments make reading slower: 24 MB/s were lost in days of use",
@@ -174,8 +175,9 @@ pub const BUFFERING: Study = Study {
 pub const SHARING: Study = Study {
     name: "sharing",
     about: "All clients on one file against a file each",
-    long: "The paper's edit profile (half of it writes, a tenth at random) in blocks of 1 MiB. Files \
-           together are as large in both, past the page cache.",
+    long: "The paper's edit profile (half of it writes, a tenth at random) in blocks of 1 MiB. \
+           Files together are as large in both, past the page cache. Both are kept: they take \
+           twice --size.",
     varies: "files",
     claims: &[
         Claim {
@@ -202,8 +204,9 @@ pub const SHARING: Study = Study {
 pub const RANDOM: Study = Study {
     name: "random",
     about: "Share of random access, from none to all",
-    long: "Of 100 transfers so many have each block at a place of its own; the others are runs. Reads \
-           one file past the page cache, in blocks of 64 KiB and of 1 MiB.",
+    long: "Of 100 transfers so many have each block at a place of its own; the others are runs. \
+           Reads one file past the page cache, in blocks of 64 KiB and of 1 MiB. On a disk with \
+           an arm several clients are a random load whatever each does: say --clients 1.",
     varies: "% of transfers at random",
     claims: &[
         Claim {
