@@ -148,7 +148,7 @@ refusals. Works against any HTTP server, with TLS or without.
 Ends with exit code 3 when nobody was admitted. docs/reference/play.md explains every figure.",
     inner: &[],
     rows: &[
-        Row::many("URL", Value::Url, "Playlists, manifests, MP4 files, or a Tenuto server for all its titles")
+        Row::many("URL", Value::Url, "Playlists, manifests, MP4 files, or a server with all its titles")
             .example("play http://127.0.0.1:8080/t/film/master.m3u8")
             .bad("play", "URL is missing"),
         Row::option("viewers", Value::Count(1, 100_000), "How many viewers come")
