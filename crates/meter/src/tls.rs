@@ -105,7 +105,10 @@ pub(crate) fn explain(error: &rustls::Error) -> String {
     use rustls::Error as Tls;
     let days = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs()) / DAY;
     match error {
-        Tls::InvalidCertificate(CertificateError::UnknownIssuer) => "its certificate is signed by \
+        // A bad signature is that of a stranger by the name of somebody who is trusted.
+        Tls::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        ) => "its certificate is signed by \
              nobody who is trusted here (by itself, perhaps); name the authority's certificate \
              with --ca-file, or measure whoever answers with --insecure"
             .to_owned(),
