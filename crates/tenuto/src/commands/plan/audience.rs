@@ -28,6 +28,8 @@ struct Cut {
     due: Vec<u32>,
     piece: u32,
     bytes: u64,
+    /// One behind the other, but for a last one that is shorter.
+    followed: Vec<bool>,
 }
 
 impl Audience {
@@ -107,8 +109,8 @@ impl Audience {
 impl Viewer {
     pub(super) fn curves(&self) -> Vec<Curve<'_>> {
         let mut curves = Vec::with_capacity(self.tracks.len());
-        for Cut { due, piece, bytes } in &self.tracks {
-            curves.push(Curve { due, piece: *piece, bytes: *bytes, transfer: &[], followed: &[] });
+        for Cut { due, piece, bytes, followed } in &self.tracks {
+            curves.push(Curve { due, piece: *piece, bytes: *bytes, transfer: &[], followed });
         }
         curves
     }
@@ -131,13 +133,23 @@ impl Viewer {
     }
 }
 
+impl Cut {
+    /// Of so many bytes; without, all pieces are whole.
+    fn of(due: Vec<u32>, piece: u32, bytes: Option<u64>) -> Self {
+        let whole = due.len() as u64 * u64::from(piece);
+        let bytes = bytes.unwrap_or(whole);
+        let pairs = (bytes / u64::from(piece.max(1))).saturating_sub(1);
+        Self { due, piece, bytes, followed: vec![true; usize::try_from(pairs).unwrap_or(0)] }
+    }
+}
+
 /// Pieces that are due as they play.
 fn constant(rate: BitRate, piece: u32) -> Cut {
     let lasts = ByteCount(u64::from(piece)).time_at(rate);
     let pieces = LENGTH.as_nanos().div_ceil(lasts.as_nanos().max(1)).max(FEWEST_PIECES);
     let due = |i: u128| u32::try_from(i * lasts.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
     let due: Vec<u32> = (0..pieces).map(due).collect();
-    Cut { bytes: due.len() as u64 * u64::from(piece), piece, due }
+    Cut::of(due, piece, None)
 }
 
 /// As the server plays it in segments; a short title again and again, so that the house fills
@@ -149,14 +161,14 @@ fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
     let duration = packaging.duration().as_millis().max(1);
     let times = LENGTH.as_millis().div_ceil(duration);
     if times <= 1 || once.is_empty() {
-        return Cut { due: once, piece, bytes: align_up(data, BLOCK) };
+        return Cut::of(once, piece, Some(align_up(data, BLOCK)));
     }
     let again = |time: u128| {
         let start = u32::try_from(time * duration).unwrap_or(u32::MAX);
         once.iter().map(move |due| start.saturating_add(*due))
     };
     let due: Vec<u32> = (0..times).flat_map(again).collect();
-    Cut { bytes: due.len() as u64 * u64::from(piece), piece, due }
+    Cut::of(due, piece, None)
 }
 
 /// Copies at different places.

@@ -93,7 +93,9 @@ fn answer(disk: &Disk, question: Question) -> Answer {
     for (row, done) in bounds.rows.iter().zip(0u32..) {
         bar.percent("admission", f64::from(done) / bounds.rows.len() as f64);
         admitted.push(
-            question.stage(disk, row.read).map(|stage| SHOWN.map(|policy| stage.rehearse(policy))),
+            question
+                .stage(disk, row.read, bounds.ratio)
+                .map(|stage| SHOWN.map(|policy| stage.rehearse(policy))),
         );
     }
     let streams = |held: &Option<[Rehearsed; SHOWN.len()]>| held.map_or(0, |held| held[0].streams);
@@ -101,7 +103,9 @@ fn answer(disk: &Disk, question: Question) -> Answer {
     let near = |held: &Option<_>| most > 0 && streams(held) as f64 >= NEAR_MOST * most as f64;
     let best = admitted.iter().position(near);
     let mut others = Vec::new();
-    if let Some(stage) = best.and_then(|best| question.stage(disk, bounds.rows[best].read)) {
+    if let Some(stage) =
+        best.and_then(|best| question.stage(disk, bounds.rows[best].read, bounds.ratio))
+    {
         bar.say("other policies");
         let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
         for policy in PolicyKind::all().filter(unseen) {
@@ -116,16 +120,16 @@ impl Question {
         self.memory.map(|memory| ByteCount(memory.0 / self.disks))
     }
 
-    /// The disk and a viewer, with reads of `read`; `None` where the server would not make reads as
+    /// The disk, that transfers for `most` streams, and a viewer, with reads of `read`; `None` where the server would not make reads as
     /// large for these streams.
-    fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount) -> Option<Stage<'a>> {
+    fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount, most: u64) -> Option<Stage<'a>> {
         let viewer = self.audience.with_reads_of(read)?;
         let facts = disk.facts(read);
         let places = match &facts.costs {
             Some(costs) => viewer.places(costs, disk.span()),
             None => Vec::new(),
         };
-        Some(Stage { question: self, disk, read, viewer, facts, places })
+        Some(Stage { question: self, disk, read, most, viewer, facts, places })
     }
 }
 
@@ -134,14 +138,24 @@ struct Stage<'a> {
     question: &'a Question,
     disk: &'a Disk,
     read: ByteCount,
+    /// By transfer alone.
+    most: u64,
     viewer: Viewer,
     facts: Facts,
     places: Vec<Vec<[u32; 1]>>,
 }
 
 impl Stage<'_> {
+    /// So many in each slot that those who could have the disk's transfer alone come in half of the time
+    /// that there is to fill it: while they come, the disk gets ahead.
+    fn arrivals(&self) -> u32 {
+        let slots = FILLING.as_nanos() / self.disk.slot().as_nanos().max(1);
+        u32::try_from((2 * u128::from(self.most)).div_ceil(slots.max(1))).unwrap_or(u32::MAX).max(1)
+    }
+
     fn rehearse(&self, policy: PolicyKind) -> Rehearsed {
         let slot = self.disk.slot();
+        let slots = |time: Duration| u64::try_from(time.as_nanos() / slot.as_nanos()).unwrap_or(1);
         Rehearsal {
             policy,
             min_read: self.disk.min_read(self.read),
@@ -153,8 +167,9 @@ impl Stage<'_> {
             tracks: &self.viewer.curves(),
             places: &self.places,
             reserve: self.viewer.reserve(),
-            arrivals: u32::MAX,
-            patience: u64::try_from(PATIENCE.as_nanos() / slot.as_nanos()).unwrap_or(1),
+            arrivals: self.arrivals(),
+            patience: slots(PATIENCE),
+            filling: slots(FILLING),
         }
         .run()
     }
@@ -297,6 +312,8 @@ const SLOT: Duration = Duration::from_millis(500);
 const LONGEST_STARTUP: Duration = Duration::from_secs(3600);
 /// Nobody came in for longer than any piece lasts, twice over.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A fraction of what is played: what is read ahead meanwhile matters little.
+const FILLING: Duration = Duration::from_secs(60);
 /// Memory that never binds, and that sums of which do not overflow.
 const UNBOUNDED: u64 = u64::MAX >> 8;
 /// A calibration has a few hundred lines.
