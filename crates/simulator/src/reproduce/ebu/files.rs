@@ -234,28 +234,3 @@ pub(in super::super) fn multi(progress: &mut dyn FnMut(f64)) -> Report {
         ],
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn what_is_so_here_of_caches() {
-        let report = super::single(&mut |_| {});
-        let found = super::super::verdicts(&report);
-        assert_eq!(
-            found, "23, 25 yes; 26 no; 27 yes; 27 yes; 27 yes; 23, 27 yes",
-            "{:#?}",
-            report.tables
-        );
-    }
-
-    #[test]
-    fn what_is_so_here_of_disks() {
-        let report = super::multi(&mut |_| {});
-        let found = super::super::verdicts(&report);
-        assert_eq!(
-            found, "56 no; 56 yes; 58 no; 58 yes; 56, 58 yes; 57, 59 yes",
-            "{:#?}",
-            report.tables
-        );
-    }
-}

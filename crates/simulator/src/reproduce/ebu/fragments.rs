@@ -74,13 +74,3 @@ const FILES: u32 = 40;
 const DAYS: u64 = 97_000;
 
 const STEP: Duration = Duration::from_secs(5);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn what_is_so_here() {
-        let report = super::run(&mut |_| {});
-        let found = super::super::verdicts(&report);
-        assert_eq!(found, "35, 36 yes; 36 yes", "{:#?}", report.tables);
-    }
-}

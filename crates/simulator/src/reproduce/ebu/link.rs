@@ -97,17 +97,3 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
 }
 
 const STEP: Duration = Duration::from_secs(5);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn what_is_so_here() {
-        let report = super::run(&mut |_| {});
-        let found = super::super::verdicts(&report);
-        assert_eq!(
-            found, "47 yes; 47 no; 48 yes; 49 yes; 49 no; 48, 50 yes",
-            "{:#?}",
-            report.tables
-        );
-    }
-}

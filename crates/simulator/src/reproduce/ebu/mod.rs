@@ -172,9 +172,35 @@ impl Claims {
     }
 }
 
-/// The figures that a report's claims are about, and the verdicts, in order.
 #[cfg(test)]
-fn verdicts(report: &super::Report) -> String {
-    let claims = report.tables[0].rows.iter();
-    claims.map(|row| format!("{} {}", row[0], row[3])).collect::<Vec<_>>().join("; ")
+mod tests {
+    use super::super::Report;
+
+    // Each a test of its own, so that they run side by side.
+    macro_rules! verdicts {
+        ($($name:ident: $run:path, $verdicts:literal;)*) => {$(
+            #[test]
+            fn $name() {
+                check($run, $verdicts);
+            }
+        )*};
+    }
+
+    verdicts! {
+        profile: super::profile, "19 yes; 19 yes; 20 yes; 20 yes; 20 no; 21 yes; 22 yes; 22 yes";
+        cache: super::single, "23, 25 yes; 26 no; 27 yes; 27 yes; 27 yes; 23, 27 yes";
+        fragments: super::fragments, "35, 36 yes; 36 yes";
+        link: super::link, "47 yes; 47 no; 48 yes; 49 yes; 49 no; 48, 50 yes";
+        disks: super::multi, "56 no; 56 yes; 58 no; 58 yes; 56, 58 yes; 57, 59 yes";
+        writes: super::writes, "67 no; 68 no; 69, 70 yes";
+        nodes: super::nodes, "71 yes; 71 yes; 72 yes; 73 yes; 73 yes; 74 no";
+    }
+
+    /// The figures that the claims are about, and what became of them, in order.
+    fn check(run: fn(&mut dyn FnMut(f64)) -> Report, verdicts: &str) {
+        let report = run(&mut |_| {});
+        let rows = report.tables[0].rows.iter();
+        let found: Vec<String> = rows.map(|row| format!("{} {}", row[0], row[3])).collect();
+        assert_eq!(found.join("; "), verdicts, "{:#?}", report.tables);
+    }
 }

@@ -85,13 +85,3 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
 const FILES: u32 = 40;
 
 const STEP: Duration = Duration::from_secs(5);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn what_is_so_here() {
-        let report = super::run(&mut |_| {});
-        let found = super::super::verdicts(&report);
-        assert_eq!(found, "71 yes; 71 yes; 72 yes; 73 yes; 73 yes; 74 no", "{:#?}", report.tables);
-    }
-}

@@ -127,17 +127,3 @@ const STEP: Duration = Duration::from_secs(10);
 
 /// Of msMeter, ms for a KiB: 15 ms for 1 MiB.
 const FILLING: f64 = 15.0 / 1024.0;
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn what_is_so_here() {
-        let report = super::run(&mut |_| {});
-        let found = super::super::verdicts(&report);
-        assert_eq!(
-            found, "19 yes; 19 yes; 20 yes; 20 yes; 20 no; 21 yes; 22 yes; 22 yes",
-            "{:#?}",
-            report.tables
-        );
-    }
-}

@@ -99,13 +99,3 @@ pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
 const FILES: u32 = 40;
 
 const STEP: Duration = Duration::from_secs(5);
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn what_is_so_here() {
-        let report = super::run(&mut |_| {});
-        let found = super::super::verdicts(&report);
-        assert_eq!(found, "67 no; 68 no; 69, 70 yes", "{:#?}", report.tables);
-    }
-}
