@@ -2,7 +2,7 @@
 //! late.
 
 use super::super::station::Tally;
-use super::super::study::{Contender, Judged, Study};
+use super::super::study::{Contender, Judged, Study, Titles};
 use super::super::titles::BLOCK;
 use crate::reproduce::{Cell, Figure, Report, Table};
 use meter::report::{Plot, Series, Shape};
@@ -59,11 +59,12 @@ pub fn study_report(source: &'static str, groups: &[Group]) -> Report {
         }
     }
     let figures = groups.iter().flat_map(|group| [group.accepted(), group.buffers()]).collect();
+    let drawn = groups.iter().all(|group| matches!(group.study.titles, Titles::Clips(_)));
     Report {
         source,
         method: method(groups),
         tables: vec![share, accepted, buffers, totals],
-        notes: NOTES.iter().map(|note| (*note).to_owned()).collect(),
+        notes: NOTES.iter().chain(drawn.then_some(&DRAWN)).map(|&note| note.to_owned()).collect(),
         figures,
     }
 }
@@ -309,6 +310,8 @@ const NOTES: &[&str] = &[
      scheduler does more.",
     "Policies that count blocks read 64 KiB at a time, at least minRead a slot, as the paper's server \
      does; minRead as calibrated, or the least bandwidth achieved on 48 scenarios apart from these.",
-    "The clips are drawn by chance to the paper's description, and the disk is arithmetic fitted to its \
-     Table 2: shapes compare with the paper's, single points do not.",
 ];
+
+/// Where titles are not given.
+const DRAWN: &str = "The clips are drawn by chance to the paper's description, and the disk is arithmetic fitted to its \
+     Table 2: shapes compare with the paper's, single points do not.";
