@@ -5,6 +5,7 @@ use crate::shared::Shared;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -187,12 +188,8 @@ impl Out<'_, '_> {
         label: &str,
         values: &[(&str, u64)],
     ) -> fmt::Result {
-        use prometheus_client::metrics::MetricType::Counter;
-        let mut family = self.0.encode_descriptor(name, help, None, Counter)?;
-        for (value, count) in values {
-            ConstCounter::new(*count).encode(family.encode_family(&[(label, *value)])?)?;
-        }
-        Ok(())
+        let values = values.iter().map(|(value, count)| (*value, ConstCounter::new(*count)));
+        self.family((name, help, None), MetricType::Counter, label, values)
     }
 
     fn gauges(
@@ -202,12 +199,8 @@ impl Out<'_, '_> {
         label: &str,
         values: &[(&str, u64)],
     ) -> fmt::Result {
-        use prometheus_client::metrics::MetricType::Gauge;
-        let mut family = self.0.encode_descriptor(name, help, None, Gauge)?;
-        for (value, count) in values {
-            gauge(*count).encode(family.encode_family(&[(label, *value)])?)?;
-        }
-        Ok(())
+        let values = values.iter().map(|(value, count)| (*value, gauge(*count)));
+        self.family((name, help, None), MetricType::Gauge, label, values)
     }
 
     fn parts(
@@ -217,10 +210,21 @@ impl Out<'_, '_> {
         label: &str,
         values: &[(&str, f64)],
     ) -> fmt::Result {
-        use prometheus_client::metrics::MetricType::Gauge;
-        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Ratios), Gauge)?;
-        for (value, part) in values {
-            ConstGauge::new(*part).encode(family.encode_family(&[(label, *value)])?)?;
+        let values = values.iter().map(|(value, part)| (*value, ConstGauge::new(*part)));
+        self.family((name, help, Some(&Unit::Ratios)), MetricType::Gauge, label, values)
+    }
+
+    /// One metric of each label's value.
+    fn family<'a>(
+        &mut self,
+        (name, help, unit): (&str, &str, Option<&Unit>),
+        kind: MetricType,
+        label: &str,
+        values: impl Iterator<Item = (&'a str, impl EncodeMetric)>,
+    ) -> fmt::Result {
+        let mut family = self.0.encode_descriptor(name, help, unit, kind)?;
+        for (value, metric) in values {
+            metric.encode(family.encode_family(&[(label, value)])?)?;
         }
         Ok(())
     }

@@ -25,15 +25,14 @@ mod line;
 mod loop_device;
 mod mounts;
 mod preconditions;
-mod realtime;
 mod statistics;
 mod way;
 
-pub use realtime::{enter as run_first, leave as run_as_others};
 pub use statistics::DiskStatistics;
 
 use crate::DeviceError;
 use crate::paced::sharpen_timers;
+use crate::realtime;
 use backing::Backing;
 use disk::DiskModel;
 use drive::Drive;

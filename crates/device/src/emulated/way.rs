@@ -16,8 +16,7 @@
 #![expect(unsafe_code, reason = "a thread's own table of files has no safe interface")]
 
 use super::drive::Drive;
-use super::realtime;
-use crate::Pool;
+use crate::{Pool, realtime};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
