@@ -137,8 +137,9 @@ function showDisks(disks) {
     const last = disk.slots.at(-1) || { reads: 0 };
     const failures = disk.failures ? `, ${disk.failures} failed or damaged` : "";
     const behind = disk.behind > 0 ? `, ${(disk.behind * 100).toFixed(0)} % slower than counted with` : "";
+    const observed = disk.observed != null ? `; at least ${disk.observed} in a slot while it was never idle` : "";
     return [
-      element("p", `${disk.store}: ${last.reads} of ${disk.min_read} guaranteed reads in the last slot; ${bytes(disk.bytes)} in ${disk.reads} reads of up to ${bytes(disk.read_size)}${failures}${behind}`, { class: "small" }),
+      element("p", `${disk.store}: ${last.reads} of ${disk.min_read} guaranteed reads in the last slot; ${bytes(disk.bytes)} in ${disk.reads} reads of up to ${bytes(disk.read_size)}${failures}${behind}${observed}`, { class: "small" }),
       plot(disk.slots),
       element("p", disk.method, { class: "small" }),
     ];

@@ -29,7 +29,8 @@ pub struct Facts {
     pub rates: Option<Rates>,
     /// The fewest reads in any so many slots one after another.
     pub curve: Option<ServiceCurve>,
-    /// The fewest reads in a slot, as seen in use: what nobody guarantees.
+    /// The fewest reads in a slot, as seen in use: what nobody guarantees. See
+    /// [`BusySlots`](crate::BusySlots).
     pub observed: Option<u32>,
     /// The fewest reads in any so many slots one after another, as seen lately where that was fewer than
     /// guaranteed: see [`Seen`](crate::Seen). A curve is held to it.

@@ -60,6 +60,19 @@ impl Guard {
         }
     }
 
+    /// What is kept of it beside the calibration.
+    pub(crate) fn words(&self) -> [u64; 2] {
+        [self.effective.into(), self.good_slots.into()]
+    }
+
+    /// The same read back; `None` for what it cannot have been.
+    pub(crate) fn of_words(calibrated: u32, [effective, good_slots]: [u64; 2]) -> Option<Self> {
+        let sound = effective <= u64::from(calibrated) && good_slots < GOOD_SLOTS_TO_GROW.into();
+        let short = |word: u64| u32::try_from(word).ok().filter(|_| sound);
+        let (effective, good_slots) = (short(effective)?, short(good_slots)?);
+        Some(Self { calibrated, effective, good_slots })
+    }
+
     fn floor(&self) -> u32 {
         (self.calibrated / FLOOR_PART).max(1).min(self.calibrated)
     }
@@ -98,6 +111,18 @@ impl TimeGuard {
         self.tightened(charged, so_far);
     }
 
+    /// As [`Guard::words`].
+    pub(crate) fn words(&self) -> [u64; 2] {
+        [self.behind, self.good_sweeps.into()]
+    }
+
+    /// As [`Guard::of_words`].
+    pub(crate) fn of_words([behind, good_sweeps]: [u64; 2]) -> Option<Self> {
+        let sound = behind <= MOST_BEHIND && good_sweeps < GOOD_SLOTS_TO_GROW.into();
+        let good_sweeps = u32::try_from(good_sweeps).ok().filter(|_| sound)?;
+        Some(Self { behind, good_sweeps })
+    }
+
     // Whether that was longer than believed.
     fn tightened(&mut self, charged: u64, took: u64) -> bool {
         let over = u128::from(took.saturating_sub(charged)) * 1024 / u128::from(charged.max(1));
@@ -110,6 +135,11 @@ impl TimeGuard {
         self.behind = over.min(self.behind + (1024 + self.behind) / 4).min(MOST_BEHIND);
         true
     }
+}
+
+/// How far a disk is behind, as a part of what it is counted with, from 1,024ths.
+pub fn behind_part(behind: u64) -> f64 {
+    behind as f64 / 1024.0
 }
 
 /// Eight times as slow, it is broken: see [`FLOOR_PART`].

@@ -19,23 +19,23 @@ use crate::curve::{LONGEST, ServiceCurve};
 use std::collections::VecDeque;
 
 /// See the head of this file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     // The last slots, latest last; at most LONGEST.
-    last: VecDeque<u32>,
+    pub(crate) last: VecDeque<u32>,
     // Oldest first; the last is being filled. Each: the fewest reads of h slots, by h - 1.
-    blocks: VecDeque<[u64; LONGEST]>,
+    pub(crate) blocks: VecDeque<[u64; LONGEST]>,
     // Slots in the block that is being filled.
-    filled: u32,
+    pub(crate) filled: u32,
     // Slots until all that is kept is what was guaranteed; zero: nothing was slow.
-    slow_for: u32,
+    pub(crate) slow_for: u32,
 }
 
 impl Seen {
     /// A slot has ended that is to be believed `reads` reads, where `guaranteed` were promised of it.
     pub fn slot_ended(&mut self, reads: u32, guaranteed: u32) {
         if reads < guaranteed {
-            self.slow_for = BLOCK * BLOCKS;
+            self.slow_for = LONG;
         } else if self.slow_for == 0 {
             // Nothing to remember, and a stretch that begins now has nothing slow before it.
             return;
@@ -74,12 +74,25 @@ impl Seen {
         }
         ServiceCurve::of_least(least)
     }
+
+    /// Whether it can have been seen: slots are kept if, and only if, one of them was slow; no block
+    /// has more than so many slots of so many reads.
+    pub(crate) fn is_sound(&self) -> bool {
+        let nothing = [self.last.is_empty(), self.blocks.is_empty(), self.slow_for == 0];
+        let most = |(slots, fewest): (u64, &u64)| {
+            *fewest == u64::MAX || *fewest <= slots * u64::from(u32::MAX)
+        };
+        let begun = self.filled == 0 || !self.blocks.is_empty();
+        let blocks = || self.blocks.iter().flat_map(|block| (1..).zip(block));
+        (nothing == [true; 3] || nothing == [false; 3]) && begun && blocks().all(most)
+    }
 }
 
 /// Half a minute of slots of 500 ms: what is remembered ends by so much at once.
-const BLOCK: u32 = 60;
+pub(crate) const BLOCK: u32 = 60;
 /// Five minutes. A disk that was not slow for so long is believed again as calibrated.
-const BLOCKS: u32 = 10;
+pub(crate) const BLOCKS: u32 = 10;
+pub(crate) const LONG: u32 = BLOCK * BLOCKS;
 
 #[cfg(test)]
 mod tests {
@@ -114,7 +127,7 @@ mod tests {
             seen.slot_ended(40, 40);
             remembered += 1;
         }
-        assert_eq!(remembered, BLOCK * BLOCKS);
+        assert_eq!(remembered, LONG);
     }
 
     #[test]

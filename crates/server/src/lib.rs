@@ -18,6 +18,7 @@ mod core;
 mod disks;
 pub mod engine;
 mod http;
+mod keeper;
 mod layout;
 mod library;
 mod log;

@@ -136,9 +136,14 @@ impl Scrape {
         out.gauges("disk_sessions", "Sessions read from it", "store", &sessions)?;
         let slowest = of(|d| u64::from(d.slowest_slot));
         out.gauges("disk_slowest_slot_reads", "Fewest in a slot lately", "store", &slowest)?;
-        let behind = disks.iter().map(|disk| disk.behind as f64 / 1024.0);
+        let behind = disks.iter().map(crate::engine::DiskStatus::behind_part);
         let behind: Vec<_> = names.iter().map(String::as_str).zip(behind).collect();
         out.parts("disk_behind", "Disk time beyond what is counted with", "store", &behind)?;
+        let observed = names.iter().zip(disks);
+        let observed = observed.filter_map(|(name, d)| Some((&**name, u64::from(d.observed?))));
+        let observed: Vec<_> = observed.collect();
+        let help = "Fewest in a slot in which it was never idle";
+        out.gauges("disk_observed_slot_reads", help, "store", &observed)?;
         let lost = of(|d| u64::from(d.lost));
         out.gauges("disk_lost", "1 while nothing is read from it", "store", &lost)?;
         out.gauges("disk_in_flight", "Reads in the device", "store", &flying)

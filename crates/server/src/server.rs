@@ -5,6 +5,7 @@
 //!   opener      opens titles              │  all talk to
 //!   disk-0..m   one for each store        ├─▶ core (owns the engine)
 //!   control     one for each store        │
+//!   keeper      keeps what was seen       │
 //!   log         writes lines              ┘
 //! ```
 //!
@@ -19,6 +20,7 @@ use crate::core::{Core, CoreHandle, Event};
 use crate::disks::Disk;
 use crate::engine::{DiskNumber, Engine, EngineConfig};
 use crate::http::{Patience, Prepared};
+use crate::keeper;
 use crate::library::{Library, Shelf};
 use crate::log::Log;
 use crate::opener::{self, Opener};
@@ -91,12 +93,11 @@ impl Server {
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
         let share = ByteCount(config.memory.0 / config.stores.len() as u64);
-        let opened: Vec<Opened> = config
+        let mut opened: Vec<Opened> = config
             .stores
             .iter()
             .map(|path| shelving::open(path, &config, share))
             .collect::<Result<_, _>>()?;
-        let notes = opened.iter().flat_map(|store| store.notes.clone()).collect();
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
 
@@ -112,16 +113,25 @@ impl Server {
         );
         let control = control(&config, &shared, &core)?;
         let mut engine = Engine::new(engine_config(&config, &opened));
-        for (opened, number) in opened.iter().zip(0..) {
-            engine.set_facts(Moment::ZERO, DiskNumber(number), opened.facts.clone());
+        for ((opened, path), number) in opened.iter_mut().zip(&config.stores).zip(0..) {
+            let disk = DiskNumber(number);
+            engine.set_facts(Moment::ZERO, disk, opened.facts.clone());
+            let Some(remembered) = opened.remembered.take() else { continue };
+            let of_these = engine.recall(Moment::ZERO, disk, remembered);
+            let behind = engine.status(Moment::ZERO).disks[usize::from(number)].behind_part();
+            opened.notes.extend(keeper::told_of(path, of_these, behind));
         }
+        let notes = opened.iter().flat_map(|store| store.notes.clone()).collect();
+        let (keeper, keeper_thread) = keeper::start(Arc::clone(&shared), core.clone())
+            .map_err(|e| failed("start a thread", e))?;
+        threads.push(keeper_thread);
         let the_core = Core::new(
             engine,
             config.slot,
             Arc::clone(&shared),
             (core.clone(), events),
             handles,
-            disks,
+            (disks, keeper),
             pool,
         );
         shared.titles.open_first();

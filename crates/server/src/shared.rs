@@ -70,7 +70,6 @@ pub(crate) struct Books {
     /// Per disk, the last slots.
     pub(crate) slots: Vec<VecDeque<wire::SlotUse>>,
     pub(crate) watched: Vec<wire::Watched>,
-    pub(crate) sessions: Vec<wire::SessionStatus>,
 }
 
 impl Shared {
@@ -109,10 +108,9 @@ impl Shared {
         slot: SlotIndex,
         engine: engine::Status,
         watched: Vec<wire::Watched>,
-        sessions: Vec<wire::SessionStatus>,
     ) {
         let slots = self.books().slots.clone();
-        let mut books = Books { engine: engine::Status::default(), slots, watched, sessions };
+        let mut books = Books { engine: engine::Status::default(), slots, watched };
         books.slots.resize_with(engine.disks.len(), VecDeque::new);
         for (disk, slots) in engine.disks.iter().zip(&mut books.slots) {
             if slots.len() == SLOTS_KEPT {
@@ -176,12 +174,6 @@ impl Shared {
         }
     }
 
-    /// Who plays what, as `/sessions` tells it.
-    pub(crate) fn session_list(&self) -> wire::SessionList {
-        let books = self.books();
-        wire::SessionList { total: books.engine.sessions, sessions: books.sessions.clone() }
-    }
-
     fn disks(&self, books: &Books) -> Vec<wire::DiskStatus> {
         let shelves = self.titles.shelves.iter().zip(&books.engine.disks).zip(&books.slots);
         let disks = shelves.map(|((shelf, disk), slots)| wire::DiskStatus {
@@ -196,8 +188,9 @@ impl Shared {
             in_flight: disk.in_flight,
             sessions: disk.sessions,
             lost: disk.lost,
-            behind: disk.behind as f64 / 1024.0,
+            behind: disk.behind_part(),
             slowest_slot: disk.slowest_slot,
+            observed: disk.observed,
             least_slack: disk.least_slack,
             promised_slack: disk.promised_slack.map(|slack| slack.as_secs_f64()),
             slowed: shelf.store.device().lateness().map(|late| wire::Slowed {

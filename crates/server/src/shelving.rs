@@ -3,6 +3,7 @@
 
 use crate::calibration::{Audience, both, choose, measure, of_model, of_pipe};
 use crate::engine::DiskGuarantee;
+use crate::keeper;
 use crate::server::ServerError;
 use crate::{ServerConfig, engine::DiskNumber};
 use device::{
@@ -10,7 +11,7 @@ use device::{
     Throttled, Turns,
 };
 use disk::{Calibration, DiskModel};
-use scheduler::Facts;
+use scheduler::{Facts, Remembered};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub(crate) struct Opened {
     pub(crate) guarantee: DiskGuarantee,
     /// What is known of its times.
     pub(crate) facts: Facts,
+    /// What its disk was seen to do when it was used last.
+    pub(crate) remembered: Option<Remembered>,
     /// What a person should know.
     pub(crate) notes: Vec<String>,
 }
@@ -88,7 +91,8 @@ pub(crate) fn open(
         calibration.method
     ));
     let facts = facts(config, store.device().geometry().size, &calibration, &guarantee);
-    Ok(Opened { store, guarantee, facts, notes })
+    let remembered = keeper::read(&store, path, &mut notes);
+    Ok(Opened { store, guarantee, facts, remembered, notes })
 }
 
 /// Measures a served store's disk anew, by turns; what stands before it counts as configured, and

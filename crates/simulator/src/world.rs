@@ -299,7 +299,7 @@ impl<'a> World<'a> {
             let promise = disk.guarantee.min_read;
             let belief = f64::from(books.min_read) / f64::from(promise.max(1));
             self.outcome.least_belief = self.outcome.least_belief.min(belief);
-            self.outcome.most_behind = self.outcome.most_behind.max(books.behind as f64 / 1024.0);
+            self.outcome.most_behind = self.outcome.most_behind.max(books.behind_part());
             let believed = books.min_read == promise || books.lost;
             let kept = books.min_read <= promise && (!promised || believed);
             findings.require(kept, "a disk is believed what it keeps", || {

@@ -54,6 +54,14 @@ fn nobody_comes_in_while_a_disk_is_too_slow_where_reads_are_counted() {
     closes_while_slow("service-curve", "768MiB", disk);
 }
 
+#[test]
+fn what_a_disk_is_observed_to_do_lets_more_in_than_it_guarantees() {
+    // A disk that does half as much again as it promises, one read after another.
+    let disk = "kind = 'slow'\nmin_read = 8\nreally = 12\nlongest_read = '100ms'";
+    let came = ["vbrsim", "observed"].map(|policy| visit(policy, "768MiB", disk).0.len());
+    assert!(came[1] > came[0] + 2, "{came:?}");
+}
+
 /// The same house twice, the second time on a disk that is slow for a minute: what came of that.
 fn closes_while_slow(policy: &str, memory: &str, disk: &str) -> Outcome {
     let slows = "slows_at = '60s'\nslows_for = '60s'\nslows_times = 5.0";

@@ -17,6 +17,7 @@ pub(crate) struct Catalogue {
     names: BTreeMap<String, TitleId>,
     next_id: u64,
     calibration: Option<Calibration>,
+    seen: Option<Vec<u8>>,
     /// Bytes of all records in a checkpoint.
     encoded: u64,
 }
@@ -41,6 +42,10 @@ impl Catalogue {
 
     pub(crate) fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
+    }
+
+    pub(crate) fn seen(&self) -> Option<&[u8]> {
+        self.seen.as_deref()
     }
 
     /// The id that the next title gets.
@@ -78,6 +83,11 @@ impl Catalogue {
                 let shrinks = old.map_or(0, |old| Record::Calibration(old).encoded_len());
                 self.encoded = self.encoded + grows - shrinks;
             }
+            Record::Seen(bytes) => {
+                let old = self.seen.replace(bytes);
+                let shrinks = old.map_or(0, |old| Record::Seen(old).encoded_len());
+                self.encoded = self.encoded + grows - shrinks;
+            }
             Record::NextId(id) => self.next_id = self.next_id.max(id.0),
         }
         Ok(())
@@ -101,6 +111,9 @@ impl Catalogue {
         Record::NextId(self.next_id()).encode(&mut out);
         if let Some(calibration) = &self.calibration {
             Record::Calibration(calibration.clone()).encode(&mut out);
+        }
+        if let Some(bytes) = &self.seen {
+            Record::Seen(bytes.clone()).encode(&mut out);
         }
         for title in self.titles.values() {
             Record::Title(title.clone()).encode(&mut out);

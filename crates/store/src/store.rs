@@ -14,7 +14,7 @@ use crate::catalogue::Catalogue;
 use crate::check::{self, CheckOptions, CheckReport, Finding};
 use crate::format::bytes::Encoder;
 use crate::format::layout::Layout;
-use crate::format::record::{Record, check_calibration, check_name};
+use crate::format::record::{Record, check_calibration, check_name, check_seen};
 use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
 use crate::log::{Loaded, Log};
@@ -279,6 +279,17 @@ impl Store {
     pub fn set_calibration(&self, calibration: &Calibration) -> Result<(), StoreError> {
         check_calibration(calibration)?;
         self.change(|_| Ok(Record::Calibration(calibration.clone())), |_| {})
+    }
+
+    /// What the disk was seen to do in use, as whoever served it last kept that.
+    pub fn seen(&self) -> Option<Vec<u8>> {
+        self.shared().catalogue.seen().map(<[u8]>::to_vec)
+    }
+
+    /// Keeps that, at most 4,096 bytes; the store does not look into it.
+    pub fn set_seen(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        check_seen(bytes)?;
+        self.change(|_| Ok(Record::Seen(bytes.to_vec())), |_| {})
     }
 }
 

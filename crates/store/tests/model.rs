@@ -145,6 +145,25 @@ fn a_calibration_is_kept() {
 }
 
 #[test]
+fn what_a_disk_was_seen_to_do_is_kept_as_it_is_and_is_not_too_much() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    assert_eq!(store.seen(), None);
+    for last in 0..200u8 {
+        store.set_seen(&[vec![7; 4095], vec![last]].concat()).unwrap();
+    }
+    let error = store.set_seen(&[0; 4097]).unwrap_err();
+    assert_eq!(error.code(), "too-much", "{error}");
+    drop(store);
+    let store = Store::open_on(device.clone()).unwrap();
+    assert_eq!(store.seen(), Some([vec![7; 4095], vec![199]].concat()));
+    assert!(store.check(&Default::default(), &mut |_| {}).unwrap().is_clean());
+    store.set_seen(b"").unwrap();
+    drop(store);
+    assert_eq!(Store::open_on(device).unwrap().seen(), Some(Vec::new()));
+}
+
+#[test]
 fn two_writers_cannot_have_one_name_and_a_dropped_one_gives_it_back() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);

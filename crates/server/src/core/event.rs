@@ -8,6 +8,7 @@ use crate::library::{OpenTitle, Place};
 use crate::pace::AskId;
 use crate::sessions::Session;
 use crate::showing::Showing;
+use crate::wire;
 use crossbeam_channel::Sender;
 use device::SharedBuffer;
 use device::sockets::ConnectionId;
@@ -28,6 +29,8 @@ pub(crate) struct Caller {
 pub(crate) enum Event {
     /// A viewer is at the door; answered with [`Notice::Admitted`], when its start has come.
     Admit { caller: Caller, visit: Visit },
+    /// Somebody wants to know who plays what; answered with [`Notice::Listed`].
+    List { caller: Caller },
     /// A viewer left before it could be told that it was admitted.
     Close { session: SessionId },
     /// A viewer asks for bytes; answered with [`Notice::Accepted`] or what stands in the way.
@@ -78,6 +81,8 @@ pub(crate) enum Notice {
     Opened { connection: ConnectionId, result: Result<Arc<OpenTitle>, crate::library::NotOpened> },
     /// The answer at the door.
     Admitted { connection: ConnectionId, result: Result<Arc<Session>, NotAdmitted> },
+    /// Who plays what.
+    Listed { connection: ConnectionId, list: wire::SessionList },
     /// The engine has taken a request on.
     Accepted { connection: ConnectionId, request: RequestId },
     /// Bytes of a request.

@@ -19,10 +19,12 @@ use crate::engine::{
     Action, AdmitRequest, Answer, Engine, ReadId, ReadOutcome, RequestId, SessionId, SessionStatus,
     Ticket, TitleKey,
 };
+use crate::keeper::{self, Kept};
 use crate::library::{OpenTitle, Place};
 use crate::pace::AskId;
 use crate::sessions::Session;
 use crate::shared::Shared;
+use crate::shelving;
 use crate::wire::{self, Watched};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use device::sockets::Waker;
@@ -94,6 +96,8 @@ pub(crate) struct Core {
     grants: HashMap<Ticket, Sender<()>>,
     actions: Vec<Action>,
     published: Option<SlotIndex>,
+    keeper: Sender<Kept>,
+    kept_at: Moment,
     stop_at: Option<Moment>,
 }
 
@@ -123,7 +127,7 @@ impl Core {
         shared: Arc<Shared>,
         (handle, events): (CoreHandle, Receiver<Event>),
         workers: Vec<WorkerHandle>,
-        disks: Vec<Disk>,
+        (disks, keeper): (Vec<Disk>, Sender<Kept>),
         pool: Pool,
     ) -> Self {
         Self {
@@ -147,6 +151,8 @@ impl Core {
             grants: HashMap::new(),
             actions: Vec::new(),
             published: None,
+            keeper,
+            kept_at: Moment::ZERO,
             stop_at: None,
         }
     }
@@ -177,6 +183,7 @@ impl Core {
             self.tell_the_later(now);
             self.publish(now);
             if self.is_over(now) {
+                self.keep(now);
                 return;
             }
         }
@@ -186,6 +193,7 @@ impl Core {
         let now = self.clock.now();
         match event {
             Event::Admit { caller, visit } => self.admit(caller, visit),
+            Event::List { caller } => self.list(caller),
             Event::Close { session } => {
                 self.engine.close(now, session);
                 self.end(session, Undone::Ended);
@@ -341,14 +349,34 @@ impl Core {
             return;
         }
         self.published = Some(slot);
+        if now.since(self.kept_at) >= keeper::EVERY {
+            self.keep(now);
+        }
         let watched = self.titles.values();
         let watched = watched.map(|w| Watched { title: w.name.clone(), sessions: w.sessions });
         let watched = watched.collect();
         let status = self.engine.status(now);
         self.say_who_is_slow(&status);
+        self.shared.publish(slot, status, watched);
+    }
+
+    /// Has what the disks were seen to do kept with their stores.
+    fn keep(&mut self, now: Moment) {
+        self.kept_at = now;
+        for disk in (0..self.disks.len()).map(shelving::number) {
+            if let Some(remembered) = self.engine.remembered(disk) {
+                // A keeper that has no room, or is gone, is told the next time, or never.
+                let _ = self.keeper.try_send(Kept { disk, remembered });
+            }
+        }
+    }
+
+    fn list(&self, caller: Caller) {
         let sessions = self.engine.sessions(SESSIONS_LISTED);
         let sessions = sessions.iter().filter_map(|session| self.listed(session)).collect();
-        self.shared.publish(slot, status, watched, sessions);
+        let list = wire::SessionList { total: self.sessions.len() as u64, sessions };
+        let connection = caller.connection;
+        self.tell(caller.worker, Notice::Listed { connection, list });
     }
 
     fn listed(&self, status: &SessionStatus) -> Option<wire::SessionStatus> {
@@ -374,13 +402,19 @@ impl Core {
         let before = self.shared.books();
         let disks = before.engine.disks.iter().zip(&status.disks);
         for ((before, disk), shelf) in disks.zip(&self.shared.titles.shelves) {
+            if disk.observed.is_some() && before.observed != disk.observed {
+                let (store, reads) = (shelf.path.display().to_string(), disk.observed);
+                self.shared.log.line(
+                    || json!({ "event": "disk-observed", "store": store, "slot_reads": reads }),
+                );
+            }
             let event = match (before.behind, disk.behind) {
                 (0, 1..) => "disk-slow",
                 (1.., 0) => "disk-as-calibrated",
                 _ => continue,
             };
             let store = shelf.path.display().to_string();
-            let behind = disk.behind as f64 / 1024.0;
+            let behind = disk.behind_part();
             self.shared.log.line(|| json!({ "event": event, "store": store, "behind": behind }));
         }
     }

@@ -82,11 +82,12 @@ pub struct PieceTimes {
 }
 
 impl PieceTimes {
-    /// Of two copies of a track, so that a piece is booked alike wherever it is read: each by itself,
-    /// because another copy may lie otherwise.
+    /// Of two copies of a track, so that a piece is booked alike wherever it is read: the next goes on
+    /// where it ends if it does in both.
     pub(super) fn longest(self, other: &Self) -> Self {
-        let both = self.transfer.iter().zip(&other.transfer);
-        Self { transfer: both.map(|(a, b)| *a.max(b)).collect(), followed: Vec::new() }
+        let transfer = self.transfer.iter().zip(&other.transfer).map(|(a, b)| *a.max(b)).collect();
+        let followed = self.followed.iter().zip(&other.followed).map(|(a, b)| a & b).collect();
+        Self { transfer, followed }
     }
 }
 

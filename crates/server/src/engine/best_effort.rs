@@ -103,6 +103,7 @@ impl Engine {
     /// Grants the next permit of `disk`, if one waits.
     pub(super) fn grant(&mut self, disk: usize) -> Option<Ticket> {
         let ticket = self.disks[disk].work.grant()?;
+        self.disks[disk].has_lacked = true;
         self.actions.push(super::Action::Granted { ticket });
         Some(ticket)
     }

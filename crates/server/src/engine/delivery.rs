@@ -11,8 +11,9 @@
 //! ```
 
 use super::buffers::{Interest, PieceKey, State};
+use super::pieces::key;
 use super::sessions::{Next, Orphan, Request};
-use super::streams::{StreamId, key};
+use super::streams::StreamId;
 use super::{
     Action, Declined, DiskNumber, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, SessionId,
     TitleKey, TrackNumber, Want,

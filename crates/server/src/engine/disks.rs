@@ -5,7 +5,9 @@ use super::streams::{Stream, StreamId};
 use super::sweeps::Sweeps;
 use super::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
-use scheduler::{DiskBooks, EdfQueue, Facts, Guard, Seen, Supply, Sweep};
+use scheduler::{
+    BusySlots, DiskBooks, EdfQueue, Facts, Guard, Remembered, Seeing, Seen, Supply, Sweep,
+};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
@@ -15,6 +17,9 @@ pub(super) struct Disk {
     pub(super) guarantee: DiskGuarantee,
     pub(super) guard: Guard,
     seen: Seen,
+    busy_slots: BusySlots,
+    /// In this slot it had nothing to read though it could have, or did work without a deadline.
+    pub(super) has_lacked: bool,
     pub(super) books: DiskBooks,
     /// Streams with something to read.
     pub(super) queue: EdfQueue<StreamId>,
@@ -59,6 +64,8 @@ impl Disk {
             guarantee,
             guard: Guard::new(guarantee.min_read),
             seen: Seen::default(),
+            busy_slots: BusySlots::default(),
+            has_lacked: true,
             books: DiskBooks::default(),
             queue: EdfQueue::default(),
             memory,
@@ -130,17 +137,66 @@ impl Disk {
     fn remember(&mut self, slot: SlotIndex, late: bool) {
         let calibrated = self.guarantee.min_read;
         self.seen.slot_ended(if late { self.guard.min_read() } else { calibrated }, calibrated);
-        for _ in 1..slot.0.saturating_sub(self.books.current().0).min(LONGEST_MEMORY) {
+        let slots = slot.0.saturating_sub(self.books.current().0);
+        for _ in 1..slots.min(LONGEST_MEMORY) {
             self.seen.slot_ended(calibrated, calibrated);
         }
+        if slots == 1 && !self.has_lacked {
+            self.busy_slots.slot_ended(self.slot_reads);
+        }
+        self.has_lacked = self.work.in_flight() > 0;
+        self.tell_facts();
+    }
+
+    // What was seen where reads are counted, for whoever decides.
+    fn tell_facts(&mut self) {
         (self.facts.behind, self.facts.seen) = (self.guard.behind(), self.seen.curve());
+        self.facts.observed = self.busy_slots.fewest();
     }
 
     /// A new calibration: what was seen of the disk before says nothing beside it.
     pub(super) fn recalibrate(&mut self, guarantee: DiskGuarantee) {
         self.guarantee = guarantee;
         self.guard.recalibrate(guarantee.min_read);
-        (self.seen, self.facts.seen) = (Seen::default(), None);
+        (self.seen, self.busy_slots) = (Seen::default(), BusySlots::default());
+        (self.facts.seen, self.facts.observed) = (None, None);
+    }
+
+    /// What is known of it from using it.
+    pub(super) fn remembered(&self) -> Remembered {
+        Remembered {
+            of: self.seeing(),
+            guard: self.guard,
+            time_guard: self.sweeps.guard(),
+            seen: self.seen.clone(),
+            busy: self.busy_slots.clone(),
+        }
+    }
+
+    /// Goes by what was remembered, if that was of such reads; says whether it was.
+    pub(super) fn recall(&mut self, remembered: Remembered, plans: bool) -> bool {
+        let Remembered { of, guard, time_guard, seen, busy } = remembered;
+        if of != self.seeing() {
+            return false;
+        }
+        (self.guard, self.seen, self.busy_slots) = (guard, seen, busy);
+        self.sweeps.set_guard(time_guard);
+        if plans {
+            self.facts.behind = time_guard.behind();
+        } else {
+            self.tell_facts();
+        }
+        true
+    }
+
+    fn seeing(&self) -> Seeing {
+        let DiskGuarantee { min_read, read_size, .. } = self.guarantee;
+        let charged = self
+            .facts
+            .costs
+            .as_ref()
+            .map_or(0, |costs| costs.batch(1, costs.slowest_transfer(read_size.0)));
+        Seeing { slot: self.slot, read_size: read_size.0, min_read, charged }
     }
 
     /// Books everything that `stream` has unread or holds.
@@ -179,6 +235,7 @@ impl Disk {
             slowest_slot: self.facts.seen.as_ref().map_or(self.guarantee.min_read, |seen| {
                 u32::try_from(seen.least(1)).expect("not more than guaranteed")
             }),
+            observed: self.facts.observed,
             promised_slack: self.sweeps.slack(),
             // With nothing due all of the next slot is slack.
             least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },

@@ -11,8 +11,9 @@
 
 use super::copies::Seating;
 use super::later::SEARCH_SLOTS;
+use super::pieces::{curve, unsound};
 use super::sessions::Session;
-use super::streams::{Stream, StreamId, unsound};
+use super::streams::{Stream, StreamId};
 use super::{
     AdmitRequest, Answer, Engine, Layout, Refusal, Resource, SessionId, SessionSummary,
     TrackLayout, TrackNumber,
@@ -184,9 +185,10 @@ impl Engine {
         let read_size = self.disks[disk].guarantee.read_size.0;
         // All of them: a session may go on with another.
         for (number, track) in layout.tracks.iter().enumerate() {
-            match spare {
-                None => self.time_track(disk, track),
-                Some(_) => self.time_copies(copies, number),
+            // A disk that is lost now may be another's spare later.
+            match self.standby.is_wanted() {
+                false => self.time_track(disk, track),
+                true => self.time_copies(copies, number),
             }
         }
         let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
@@ -198,7 +200,7 @@ impl Engine {
                 return Err(format!("track {number} cannot be served: {reason}"));
             }
             if streams.iter().all(|stream| stream.track != *number) {
-                let first = super::streams::curve(track).first_needed(from_ms);
+                let first = curve(track).first_needed(from_ms);
                 let mut stream = Stream::new(session, layout.clone(), *number, timing, first);
                 stream.spare = *spare;
                 streams.push(stream);

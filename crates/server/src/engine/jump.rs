@@ -13,8 +13,9 @@
 //! All or nothing: no track of a request moves without the others.
 
 use super::door::{Booking, reserve_for};
+use super::pieces::{curve, unsound};
 use super::sessions::Session;
-use super::streams::{Stream, StreamId, curve, unsound};
+use super::streams::{Stream, StreamId};
 use super::{Action, Change, Engine, Layout, Refusal, RequestId, SessionId, TrackNumber};
 use scheduler::{Shortage, Timing};
 use std::ops::Range;

@@ -28,6 +28,7 @@ mod door;
 mod jump;
 mod later;
 mod loss;
+mod pieces;
 mod reading;
 mod recovery;
 mod sessions;
@@ -44,7 +45,7 @@ mod tests;
 
 use buffers::{Buffers, PieceKey};
 use disks::Disk;
-use scheduler::{Demand, Facts, NetworkBooks, shares};
+use scheduler::{Demand, Facts, NetworkBooks, Remembered, shares};
 use sessions::{Request, Session};
 use standby::Standby;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,6 +170,22 @@ impl Engine {
         let Some(disk) = self.disk_index(disk) else { return };
         self.disks[disk].new_facts = Some(facts);
         self.learn_facts();
+    }
+
+    /// What is known of a disk from using it, to be kept until it is used again; `None` for one that
+    /// is lost, or is not there.
+    pub fn remembered(&self, disk: DiskNumber) -> Option<Remembered> {
+        let disk = &self.disks[self.disk_index(disk)?];
+        (!disk.lost).then(|| disk.remembered())
+    }
+
+    /// Goes by what was kept of a disk, once its guarantee and facts are told. Says whether it does:
+    /// not by what was seen of reads of another kind.
+    pub fn recall(&mut self, now: Moment, disk: DiskNumber, remembered: Remembered) -> bool {
+        self.advance(now);
+        let Some(disk) = self.disk_index(disk) else { return false };
+        let plans = self.plans(disk);
+        self.disks[disk].recall(remembered, plans)
     }
 
     // Takes over what is known of the disks, if nobody is here.

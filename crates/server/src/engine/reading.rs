@@ -10,7 +10,8 @@
 //! ```
 
 use super::buffers::{Buffer, Interest, PieceKey, Place, State};
-use super::streams::{Hold, Lateness, StreamId, key, place};
+use super::pieces::{key, place};
+use super::streams::{Hold, Lateness, StreamId};
 use super::{Action, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, SessionId};
 use scheduler::{Batch, HOLD_SLOTS, PieceDue, PolicyKind};
 use std::sync::Arc;
@@ -38,6 +39,7 @@ impl Engine {
         state.sweep = state.sweep.turned();
         let order: Vec<ReadId> = batch.in_order(state.sweep).collect();
         state.batch_len = u32::try_from(order.len()).expect("bounded by min_read");
+        state.has_lacked |= state.batch_len < reads;
         state.batch.extend(order.iter().copied());
         order.into_iter().for_each(|read| self.emit_read(now, read));
     }
@@ -51,7 +53,12 @@ impl Engine {
                     self.sweep_on(now, disk);
                     continue;
                 }
-                while self.has_time(now, disk) && self.begin_one(now, disk) {}
+                while self.has_time(now, disk) {
+                    if !self.begin_one(now, disk) {
+                        self.disks[disk].has_lacked = true;
+                        break;
+                    }
+                }
             }
             if self.to_serve.is_empty() {
                 return;
@@ -62,15 +69,17 @@ impl Engine {
         }
     }
 
-    // Whether one thing more is sure to end within the slot, whatever is in the device.
+    // Whether one thing more is sure to end within the slot, whatever is in the device. Who counts
+    // with what a disk does when it is never idle must not leave it so, and guarantees nothing.
     fn has_time(&self, now: Moment, disk: usize) -> bool {
         let state = &self.disks[disk];
         let left = self.slot.next().start(self.config.slot).since(now);
         let busy = state.busy();
+        let is_sure = || state.guarantee.longest_read.saturating_mul(busy + 1) < left;
         state.batch.is_empty()
             && !state.work.is_in_batch()
             && busy < state.guarantee.queue_depth.max(1)
-            && state.guarantee.longest_read.saturating_mul(busy + 1) < left
+            && (self.config.policy == PolicyKind::Observed || is_sure())
     }
 
     fn begin_one(&mut self, now: Moment, disk: usize) -> bool {

@@ -1,6 +1,7 @@
 //! The engine's books at one moment, laid open for whoever watches. Changes nothing.
 
 use super::{DiskNumber, Engine, Session, SessionId, SessionSummary, Stream};
+use scheduler::behind_part;
 use std::time::Duration;
 use units::Moment;
 
@@ -69,6 +70,9 @@ pub struct DiskStatus {
     /// The fewest reads that it is remembered to have done in a slot; as guaranteed where it never did
     /// fewer. Only where reads are counted.
     pub slowest_slot: u32,
+    /// The fewest reads in a slot in which it was never without any to make, of the last half hour of such;
+    /// `None` before half a minute of them was seen. Only where reads are counted.
+    pub observed: Option<u32>,
     /// What the last decision left to spare where the schedule is tightest; `None` where
     /// disk time is not counted, or nobody was let in yet.
     pub promised_slack: Option<Duration>,
@@ -88,6 +92,13 @@ pub struct SessionStatus {
     pub buffered: u64,
     /// What became of it so far.
     pub summary: SessionSummary,
+}
+
+impl DiskStatus {
+    /// By how much it is behind, as a part of what it is counted with.
+    pub fn behind_part(&self) -> f64 {
+        behind_part(self.behind)
+    }
 }
 
 impl Engine {

@@ -73,6 +73,14 @@ impl Sweeps {
         self.slack
     }
 
+    pub(super) fn guard(&self) -> TimeGuard {
+        self.guard
+    }
+
+    pub(super) fn set_guard(&mut self, guard: TimeGuard) {
+        self.guard = guard;
+    }
+
     /// Bytes of buffers for reads that the device was not given yet.
     pub(super) fn unissued(&self) -> u64 {
         self.chosen.iter().map(|chosen| u64::from(chosen.piece.len)).sum()

@@ -5,6 +5,7 @@
 
 mod jumps;
 mod losses;
+mod seen;
 mod views;
 
 use super::*;

@@ -37,6 +37,8 @@ pub(crate) enum Answer {
     Show(Arc<OpenTitle>, Wanted),
     /// Ask the core whether the viewer may come in; the answer is [`admitted`].
     Admit(Visit),
+    /// Ask the core who plays what, and send that.
+    List,
 }
 
 /// The answer to a request. `opened`: the title it names, if that has just been opened for it.
@@ -55,7 +57,7 @@ pub(crate) fn answer(
         Route::Titles => {
             Answer::Reply(Reply::json(200, &json!({ "titles": shared.titles.list() })))
         }
-        Route::Sessions => Answer::Reply(Reply::json(200, &shared.session_list())),
+        Route::Sessions => Answer::List,
         Route::Status => Answer::Reply(Reply::json(200, &shared.status())),
         Route::Metrics => Answer::Reply(match metrics::text(shared) {
             Ok(text) => Reply::new(200, metrics::CONTENT_TYPE, text),

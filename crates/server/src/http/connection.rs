@@ -47,6 +47,8 @@ pub(super) enum Doing {
 pub(super) enum Asked {
     Opener,
     Core(String, Shape),
+    /// The core, for who plays what.
+    List,
 }
 
 /// A request being answered, for the log.

@@ -258,6 +258,10 @@ impl Worker {
                 self.wait(id, exchange, request, asked);
                 return self.core.tell(Event::Admit { caller, visit });
             }
+            Answer::List => {
+                self.wait(id, exchange, request, Asked::List);
+                return self.core.tell(Event::List { caller });
+            }
             Answer::Show(title, wanted) => Task::Show { caller, title, wanted },
             Answer::Open(name) => Task::Open { caller, name },
             Answer::Make(title, tracks) => Task::Make { caller, title, tracks },

@@ -111,6 +111,10 @@ pub struct DiskStatus {
     /// fewer. Only where reads are counted.
     #[serde(default)]
     pub slowest_slot: u32,
+    /// The fewest reads in a slot in which it was never without any to make, in the last half hour of such;
+    /// `null` before half a minute of them was seen. Only where reads are counted.
+    #[serde(default)]
+    pub observed: Option<u32>,
     /// The smallest slack of the admitted schedule ahead, in reads.
     pub least_slack: u64,
     /// Seconds that the last decision left to spare where the schedule is tightest; `null` where

@@ -18,6 +18,7 @@ mod memory;
 mod playing;
 mod ranges;
 mod refusals;
+mod remembering;
 mod renditions;
 mod stage;
 mod views;

@@ -17,6 +17,8 @@
 //!                                                mean (8) and slowest (8), nanoseconds
 //!                                              calibration with an arm: 1  kind: 7
 //!                                              2+n  as `disk` writes a calibration
+//!                                              what the disk was seen to do: 1  kind: 8
+//!                                              2+n  as whoever serves it writes that
 //! ```
 
 use super::bytes::{Decoder, Encoder, Malformed};
@@ -37,6 +39,8 @@ pub(crate) enum Record {
     Renaming(TitleId, String),
     /// The calibration is this one now.
     Calibration(Calibration),
+    /// What the disk was seen to do in use, as whoever serves it writes that.
+    Seen(Vec<u8>),
     /// No title below this id will be made any more.
     NextId(TitleId),
 }
@@ -71,6 +75,11 @@ impl Record {
                 });
                 encode_calibration(calibration, out);
             }
+            Self::Seen(bytes) => {
+                out.u8(SEEN);
+                out.count(bytes.len());
+                out.bytes(bytes);
+            }
             Self::NextId(id) => {
                 out.u8(NEXT_ID);
                 out.u64(id.0);
@@ -93,6 +102,10 @@ impl Record {
                 let count = bytes.count(MAX_CALIBRATION, "bytes of calibration")?;
                 let calibration = Calibration::decode(bytes.bytes(count)?);
                 calibration.map(Self::Calibration).map_err(|error| Malformed(error.to_string()))
+            }
+            SEEN => {
+                let count = bytes.count(MAX_SEEN, "bytes of what was seen")?;
+                Ok(Self::Seen(bytes.bytes(count)?.to_vec()))
             }
             NEXT_ID => Ok(Self::NextId(TitleId(bytes.u64()?))),
             kind => Err(Malformed(format!("a record of unknown kind {kind}"))),
@@ -148,6 +161,15 @@ pub(crate) fn check_calibration(calibration: &Calibration) -> Result<(), StoreEr
     let (guarantees, zones) = (calibration.guarantees.len(), calibration.zones.len());
     if guarantees > MAX_GUARANTEES || zones > MAX_ZONES || calibration.method.len() > MAX_METHOD {
         let what = format!("a calibration with {guarantees} read sizes and {zones} zones");
+        return Err(StoreError::TooMuch { what });
+    }
+    Ok(())
+}
+
+/// Whether the format can keep so much of what a disk was seen to do.
+pub(crate) fn check_seen(bytes: &[u8]) -> Result<(), StoreError> {
+    if bytes.len() > MAX_SEEN {
+        let what = format!("{} bytes of what was seen; {MAX_SEEN} are the most", bytes.len());
         return Err(StoreError::TooMuch { what });
     }
     Ok(())
@@ -304,6 +326,7 @@ const CALIBRATION: u8 = 4;
 const NEXT_ID: u8 = 5;
 const CALIBRATION_WRITING: u8 = 6;
 const CALIBRATION_ARM: u8 = 7;
+const SEEN: u8 = 8;
 
 const MEDIA: u8 = 1;
 const FILE: u8 = 2;
@@ -324,6 +347,9 @@ pub(crate) const MAX_TITLE_EXTENTS: usize = 512;
 
 /// Bounded by `disk`'s own bounds of a record.
 const MAX_CALIBRATION: usize = 20_000;
+
+/// A record of it stays well below [`MAX_RECORD`].
+const MAX_SEEN: usize = 4096;
 
 const MAX_GUARANTEES: usize = 64;
 const MAX_ZONES: usize = 256;

@@ -6,8 +6,10 @@ use crate::core::{Event, Notice, Undone};
 use crate::engine::RequestId;
 use crate::http::answer;
 use crate::http::connection::{Asked, Doing};
+use crate::http::response::Reply;
 use crate::http::transfer::Transfer;
 use crate::http::undone;
+use crate::wire;
 use device::sockets::ConnectionId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +19,7 @@ impl Worker {
         match notice {
             Notice::Opened { connection, result } => self.opened(connection, result),
             Notice::Admitted { connection, result } => self.admitted(connection, result),
+            Notice::Listed { connection, list } => self.listed(connection, &list),
             Notice::Accepted { connection, request } => {
                 if let Some(transfer) = self.transfer(connection) {
                     transfer.accepted(request);
@@ -76,6 +79,16 @@ impl Worker {
         // It left before it was let in.
         if let Ok(session) = result {
             self.core.tell(Event::Close { session: session.id });
+        }
+    }
+
+    fn listed(&mut self, id: ConnectionId, list: &wire::SessionList) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match std::mem::replace(&mut connection.doing, Doing::Reading) {
+            Doing::Waiting(exchange, _, Asked::List) => {
+                self.reply(id, exchange, Reply::json(200, list));
+            }
+            doing => connection.doing = doing,
         }
     }
 

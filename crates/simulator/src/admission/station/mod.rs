@@ -119,7 +119,7 @@ impl<'a> Station<'a> {
 
     /// By how much more than the model says everything is charged now: 0 is not at all.
     pub fn behind(&self) -> f64 {
-        self.facts.behind as f64 / 1024.0
+        scheduler::behind_part(self.facts.behind)
     }
 
     /// A viewer asks for this, now.

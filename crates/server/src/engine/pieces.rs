@@ -1,0 +1,175 @@
+//! A track's pieces: where they lie, what they are called in memory, what they take of their disk, and
+//! whether a layout can be served at all. Knows no stream.
+
+use super::buffers::{PieceKey, Place};
+use super::{Layout, PieceTimes, TrackLayout, TrackNumber};
+use disk::Costs;
+use scheduler::Curve;
+use units::align_up;
+
+/// A track as the scheduler sees it. The tail is read, and held, up to a whole block.
+pub(super) fn curve(track: &TrackLayout) -> Curve<'_> {
+    let times = track.times.get();
+    Curve {
+        due: &track.due,
+        piece: track.piece,
+        bytes: align_up(track.bytes, BLOCK),
+        transfer: times.map_or(&[], |times| &times.transfer),
+        followed: times.map_or(&[], |times| &times.followed),
+    }
+}
+
+/// What a sound track's pieces take of a disk that costs so much.
+pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
+    let pieces = curve(track).pieces();
+    let mut times = PieceTimes::default();
+    let shortest = costs.shortest_following();
+    let long = |transfer: u32| shortest.is_some_and(|shortest| u64::from(transfer) >= shortest);
+    let mut before: Option<(u64, u32)> = None;
+    for (offset, len) in (0..pieces).map(|piece| place_of(track, piece)) {
+        let takes = costs.transfer(offset, u64::from(len));
+        let takes = u32::try_from(takes).unwrap_or(u32::MAX);
+        if let Some((end, transfer)) = before {
+            times.followed.push(end == offset && long(transfer) && long(takes));
+        }
+        times.transfer.push(takes);
+        before = Some((offset + u64::from(len), takes));
+    }
+    times
+}
+
+/// Where a piece lies: no piece crosses the end of a run.
+pub(super) fn place(layout: &Layout, track: TrackNumber, piece: u32) -> Place {
+    let (offset, len) = place_of(&layout.tracks[usize::from(track)], piece);
+    Place { disk: layout.disk, offset, len }
+}
+
+/// What a piece of a title is called in memory.
+pub(super) fn key(layout: &Layout, number: TrackNumber, piece: u32) -> PieceKey {
+    let track = &layout.tracks[usize::from(number)];
+    let (start, len) = (stored_at(track, piece), curve(track).len(piece));
+    PieceKey { title: layout.title, track: number, start, len, disk: layout.disk }
+}
+
+// At which byte of what is stored of a track a piece begins.
+fn stored_at(track: &TrackLayout, piece: u32) -> u64 {
+    let i = usize::try_from(piece).unwrap_or(usize::MAX);
+    let stored = track.stored.get(i).copied().unwrap_or(piece);
+    u64::from(stored) * u64::from(track.piece)
+}
+
+/// The same on the track's disk: offset and length.
+pub(super) fn place_of(track: &TrackLayout, piece: u32) -> (u64, u32) {
+    let mut at = stored_at(track, piece);
+    for run in &track.runs {
+        let run_len = run.end - run.start;
+        if at < run_len {
+            return (run.start + at, curve(track).len(piece));
+        }
+        at -= run_len;
+    }
+    unreachable!("a sound layout has a place for each of its pieces")
+}
+
+/// Why a layout cannot be served, if it cannot.
+pub(super) fn unsound(track: &TrackLayout, read_size: u64) -> Option<&'static str> {
+    let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
+    let piece = u64::from(track.piece);
+    let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
+    let stored = runs.clone().fold(0u64, u64::saturating_add);
+    let cut = track.runs.len().saturating_sub(1);
+    let listed = track.stored.len() as u64;
+    let needed = if listed == 0 || piece == 0 {
+        padded
+    } else {
+        let places = track.stored.iter().zip(0..);
+        let ends = places.map(|(_, i)| stored_at(track, i) + u64::from(curve(track).len(i)));
+        ends.max().unwrap_or(0)
+    };
+    if piece == 0 || piece % BLOCK != 0 {
+        Some("its pieces are not whole blocks")
+    } else if piece > read_size {
+        Some("its pieces are larger than the reads that the disk was calibrated for")
+    } else if padded.div_ceil(piece) >= u64::from(u32::MAX) {
+        Some("it has more pieces than can be counted")
+    } else if !curve(track).is_sound() {
+        Some("its due times go back")
+    } else if listed > 0 && listed != padded.div_ceil(piece) {
+        Some("its list of pieces is not as long as it")
+    } else if stored < needed {
+        Some("part of it has no place on the disk")
+    } else if track.runs.iter().any(|run| run.start % BLOCK != 0)
+        || runs.clone().take(cut).any(|run| run % piece != 0)
+    {
+        Some("its extents do not hold whole pieces")
+    } else {
+        None
+    }
+}
+
+/// Direct reads are whole blocks of this many bytes.
+const BLOCK: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{DiskNumber, TitleKey};
+    use std::ops::Range;
+    use std::sync::OnceLock;
+    use std::time::Duration;
+
+    #[test]
+    fn pieces_of_one_extent_are_one_visit_if_they_are_long() {
+        const MIB: u64 = 1 << 20;
+        let track = |runs: Vec<Range<u64>>, stored: Vec<u32>, piece: u32| TrackLayout {
+            bytes: 5 * MIB,
+            piece,
+            runs,
+            due: vec![0; 5],
+            stored,
+            times: OnceLock::new(),
+        };
+        // Two that lie side by side are as good as one.
+        let whole = || vec![8 * MIB..10 * MIB, 10 * MIB..13 * MIB];
+        let slow = disk::DiskModel::preset("st39183w").unwrap();
+        let quick = disk::DiskModel::preset("ssd-nvme").unwrap();
+        let followed = |model: &disk::DiskModel, track: &TrackLayout| {
+            let costs = Costs::of_model(model, units::ByteCount(MIB), 4);
+            let times = times(track, &costs);
+            let pieces = usize::try_from(curve(track).pieces()).unwrap();
+            assert_eq!((times.transfer.len(), times.followed.len()), (pieces, pieces - 1));
+            times.followed
+        };
+        let mib = 1 << 20;
+        assert_eq!(followed(&slow, &track(whole(), vec![], mib)), [true; 4]);
+        let broken = vec![8 * MIB..11 * MIB, 20 * MIB..22 * MIB];
+        assert_eq!(followed(&slow, &track(broken, vec![], mib)), [true, true, false, true]);
+        let skipping = track(whole(), vec![0, 1, 4, 3, 2], mib);
+        assert_eq!(followed(&slow, &skipping), [true, false, false, false]);
+        // A quarter of a mebibyte is read in less time than the arm takes to come.
+        assert_eq!(followed(&slow, &track(whole(), vec![], mib / 4)), [false; 19]);
+        assert_eq!(followed(&quick, &track(whole(), vec![], mib)), [false; 4], "no arm");
+    }
+
+    #[test]
+    fn a_piece_is_found_in_its_run() {
+        let layout = Layout {
+            title: TitleKey(1),
+            disk: DiskNumber(0),
+            duration: Duration::from_secs(9),
+            tracks: vec![TrackLayout {
+                bytes: 3 * 8192 + 100,
+                piece: 8192,
+                runs: vec![40_960..57_344, 8192..24_576],
+                due: vec![0; 4],
+                stored: Vec::new(),
+                times: OnceLock::new(),
+            }],
+        };
+        let places: Vec<_> =
+            (0..4).map(|n| place(&layout, 0, n)).map(|p| (p.offset, p.len)).collect();
+        assert_eq!(places, [(40_960, 8192), (49_152, 8192), (8192, 8192), (16_384, 4096)]);
+        assert_eq!(unsound(&layout.tracks[0], 8192), None);
+        assert!(unsound(&layout.tracks[0], 4096).unwrap().contains("calibrated"));
+    }
+}

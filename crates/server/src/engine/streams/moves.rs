@@ -1,0 +1,77 @@
+//! What moves a stream's schedule: later, earlier, to another copy, or to begin anew.
+
+use super::{Hold, Stream};
+use crate::engine::pieces::curve;
+use crate::engine::{Layout, ReadId};
+use scheduler::Timing;
+use std::sync::Arc;
+use units::{Moment, SlotIndex};
+
+impl Stream {
+    /// Gives up everything held and begins anew with piece `from`, as if it had been admitted
+    /// `now`. Says what was held.
+    pub(in crate::engine) fn restart(&mut self, now: Moment, from: u32) -> Vec<ReadId> {
+        let held = self.held().map(|(read, _)| read).collect();
+        self.promise.get_or_insert(self.timing);
+        let waits = |hold: &&Hold| matches!(hold, Hold::Held { deadline, counted: None, .. } if *deadline >= now);
+        let counted = match self.holds.iter().find(waits) {
+            Some(Hold::Held { piece, .. }) => piece.piece,
+            _ => self.cursor,
+        };
+        self.counted_to = self.counted_to.max(counted);
+        self.holds.clear();
+        (self.cursor, self.base) = (from, from);
+        let from_ms = self.curve().due(from);
+        self.timing = Timing { origin: now, from_ms, kept_from_ms: from_ms, ..self.timing };
+        held
+    }
+
+    /// Moves everything `slots` slots later, held pieces too. Its place in the books must be
+    /// changed at the same time.
+    pub(in crate::engine) fn slide(&mut self, slots: u32) {
+        self.timing.origin = self.timing.origin + self.timing.slot * slots;
+        self.opens = self.opens.map(|at| at + self.timing.slot * slots);
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.due = piece.due + u64::from(slots);
+                piece.release = piece.release + u64::from(slots);
+            }
+        }
+    }
+
+    /// Takes [`Stream::slide`] back.
+    pub(in crate::engine) fn slide_back(&mut self, slots: u32) {
+        self.timing.origin = self.timing.origin - self.timing.slot * slots;
+        self.opens = self.opens.map(|at| at - self.timing.slot * slots);
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.due = SlotIndex(piece.due.0 - u64::from(slots));
+                piece.release = SlotIndex(piece.release.0 - u64::from(slots));
+            }
+        }
+    }
+
+    /// Is read from another copy from now on. Its place in the books must be changed at the same
+    /// time.
+    pub(in crate::engine) fn lies_at(&mut self, layout: Arc<Layout>) {
+        self.layout = layout;
+        let curve = curve(&self.layout.tracks[usize::from(self.track)]);
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.transfer = curve.transfer(piece.piece);
+                piece.followed_after = self.timing.followed_after(&curve, piece.piece);
+            }
+        }
+    }
+
+    /// Is read so many slots before it must be, from now on. Its place in the books must be changed
+    /// at the same time.
+    pub(in crate::engine) fn be_early(&mut self, slots: u32) {
+        let before = u64::from(std::mem::replace(&mut self.timing.early, slots));
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.due = SlotIndex(piece.due.0 + before - u64::from(slots));
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the engine sees of a disk in use, whom it tells, and what outlives it.
+
+use super::*;
+use scheduler::Remembered;
+
+const DISK: DiskNumber = DiskNumber(0);
+
+/// Guaranteed are four reads in a slot.
+fn house(policy: PolicyKind) -> House {
+    House::new(EngineConfig { policy, ..config(4, 10_000) })
+}
+
+impl House {
+    /// The disk does so many reads in this slot, if it is given them, and the next slot begins.
+    fn slot_of(&mut self, reads: usize) {
+        for _ in 0..reads.min(MOST) {
+            if self.reads.is_empty() {
+                break;
+            }
+            let read = self.reads.remove(0);
+            self.engine.read_done(self.now, read, ReadOutcome::Good);
+            self.hear();
+        }
+        self.now = self.engine.next_wakeup();
+        self.engine.tick(self.now);
+        self.hear();
+    }
+
+    fn observed(&self) -> Option<u32> {
+        self.engine.status(self.now).disks[0].observed
+    }
+
+    /// How many come in at once, of ever other titles.
+    fn come_in(&mut self) -> usize {
+        (1000..1100).take_while(|title| self.admit(*title).is_ok()).count()
+    }
+}
+
+const MOST: usize = 100;
+
+/// Viewers come who wait long, so that there is always something to read.
+fn seen_busy(policy: PolicyKind, reads: usize) -> (House, u32) {
+    let mut house = house(policy);
+    let mut slots = 0;
+    while house.observed().is_none() && slots < 500 {
+        let _ = house.admit(slots);
+        house.slot_of(reads);
+        slots += 1;
+    }
+    (house, u32::try_from(slots).unwrap())
+}
+
+#[test]
+fn the_fewest_reads_of_busy_slots_are_seen_and_those_of_idle_ones_are_not() {
+    for policy in [PolicyKind::VbrSim, PolicyKind::Observed] {
+        let (mut house, slots) = seen_busy(policy, 6);
+        assert!(slots > 60, "half a minute of busy slots: {slots}");
+        assert_eq!(house.observed(), Some(6), "{policy:?}");
+        let _ = house.admit(999);
+        house.slot_of(5);
+        assert_eq!(house.observed(), Some(5), "{policy:?}");
+        // Nobody comes any more: what there is to read is read, and then nothing is.
+        (0..40).for_each(|_| house.slot_of(MOST));
+        assert_eq!(house.observed(), Some(5), "{policy:?}");
+        let status = house.engine.status(house.now);
+        assert_eq!((status.disks[0].behind, status.disks[0].min_read), (0, 4), "{policy:?}");
+    }
+}
+
+#[test]
+fn what_was_observed_lets_more_in_by_its_own_policy_and_by_no_other() {
+    let (before, _) = seen_busy(PolicyKind::Observed, 12);
+    let kept = before.engine.remembered(DISK).unwrap();
+    let kept = Remembered::decode(&kept.encode()).unwrap();
+    let mut came = Vec::new();
+    for policy in [PolicyKind::VbrSim, PolicyKind::ServiceCurve, PolicyKind::Observed] {
+        let mut fresh = house(policy);
+        let as_guaranteed = fresh.come_in();
+        let mut house = house(policy);
+        assert!(house.engine.recall(house.now, DISK, kept.clone()));
+        assert_eq!(house.observed(), Some(12));
+        came.push((as_guaranteed, house.come_in()));
+    }
+    assert_eq!(came, [(2, 2), (2, 2), (2, 6)]);
+}
+
+#[test]
+fn a_slow_disk_is_still_slow_when_it_is_used_again_and_of_other_reads_nothing_is_known() {
+    let mut slow = house(PolicyKind::VbrSim);
+    slow.come_in();
+    (0..6).for_each(|_| slow.slot_of(1));
+    let kept = slow.engine.remembered(DISK).unwrap();
+    let believed = slow.engine.status(slow.now).disks[0];
+    assert!(believed.min_read < 4 && believed.behind > 0, "{believed:?}");
+
+    let mut again = house(PolicyKind::VbrSim);
+    assert!(again.engine.recall(again.now, DISK, kept.clone()));
+    let status = again.engine.status(again.now).disks[0];
+    assert_eq!((status.min_read, status.behind), (believed.min_read, believed.behind));
+    assert_eq!(status.slowest_slot, believed.slowest_slot);
+    assert!(again.come_in() < house(PolicyKind::VbrSim).come_in());
+
+    let mut other = House::new(config(5, 10_000));
+    assert!(!other.engine.recall(other.now, DISK, kept.clone()), "another guarantee");
+    let slot = Duration::from_secs(1);
+    let mut other = House::new(EngineConfig { slot, ..config(4, 10_000) });
+    assert!(!other.engine.recall(other.now, DISK, kept), "another slot");
+    assert_eq!(other.engine.status(other.now).disks[0].min_read, 4);
+    assert_eq!(slow.engine.remembered(DiskNumber(1)), None, "no such disk");
+}
