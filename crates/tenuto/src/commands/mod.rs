@@ -1,6 +1,7 @@
 //! What the commands do: one file per family, glue only.
 
 mod calibrate;
+mod check;
 mod disk_show;
 mod emulation;
 mod meter;
@@ -56,7 +57,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "export" => transfer::export(&args),
         "rm" => stores::rm(&args),
         "rename" => stores::rename(&args),
-        "check" => stores::check(&args),
+        "check" => check::check(&args),
         "serve" => serve::serve(&args),
         "play" => play::play(&args),
         "calibrate" => calibrate::calibrate(&args),

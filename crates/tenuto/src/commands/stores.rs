@@ -1,8 +1,8 @@
-//! Commands on a store that are over in a moment, and `check`.
+//! Commands on a store that are over in a moment.
 
 use crate::access::ask;
 use crate::cli::Args;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::out::{self, Table, facts};
 use crate::show;
 use serde::Serialize;
@@ -222,7 +222,7 @@ pub(crate) fn rm(args: &Args<'_>) -> Result<(), Failure> {
 
 /// Does the same in STORE and in every --also. One that fails does not stop the others; the first
 /// reason is given back, the later ones are told.
-fn in_each(
+pub(super) fn in_each(
     args: &Args<'_>,
     mut what: impl FnMut(&Path) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
@@ -257,33 +257,6 @@ pub(crate) fn rename(args: &Args<'_>) -> Result<(), Failure> {
         out::print(&format!("renamed '{old}' to '{new}'\n"));
     }
     Ok(())
-}
-
-pub(crate) fn check(args: &Args<'_>) -> Result<(), Failure> {
-    let request = Request::Check { scrub: args.has("scrub") };
-    let Reply::Check(report) = ask(&args.path("STORE"), &request)? else { strange() };
-    if args.has("json") {
-        out::print_json(&report);
-    } else {
-        out::print(&check_page(&report));
-    }
-    if report.clean { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
-}
-
-fn check_page(report: &wire::CheckReport) -> String {
-    let line = |what: &str, finding: &wire::Finding| match &finding.title {
-        Some(title) => format!("{what}: {} of '{title}': {}\n", finding.kind, finding.text),
-        None => format!("{what}: {}: {}\n", finding.kind, finding.text),
-    };
-    let mut page: String = report.healed.iter().map(|finding| line("healed", finding)).collect();
-    page.extend(report.findings.iter().map(|finding| line("damage", finding)));
-    let (titles, bytes) = (report.titles, ByteCount(report.bytes_read));
-    let verdict = match report.findings.len() {
-        0 => "nothing to repair".to_owned(),
-        1 => "1 piece of damage".to_owned(),
-        n => format!("{n} pieces of damage"),
-    };
-    page + &format!("{verdict} in {titles} titles ({bytes} read)\n")
 }
 
 /// A reply that does not belong to its request.

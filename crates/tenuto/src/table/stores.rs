@@ -225,13 +225,23 @@ const CHECK: Command = Command {
     about: "Look for damage",
     long: "\
 Reads the superblock copies, the catalogue and every title's index and compares them with their \
-checksums and with each other. Ends with exit code 4 when something is damaged.",
+checksums and with each other. Ends with exit code 4 when something is damaged.
+
+With --also other stores are checked, too, and the copies of titles compared: titles of one name must hold the \
+same tracks in the same sizes with the same checksums, and be in all of the stores. Ends with exit code 1 when \
+they are not, and nothing is damaged.",
     inner: &[],
     rows: &[
         STORE.example("check film.store").bad("check", "STORE is missing"),
         Row::switch("scrub", "Also read all media and compare it with its checksums")
             .example("check film.store --scrub")
             .bad("check film.store --scrub=all", "--scrub takes no value"),
+        ALSO.long(
+            "May be given several times. Titles that are not alike, or not everywhere, are named. A \
+             store that cannot be checked is named and does not stop the others.",
+        )
+            .example("check film.store --also other.store")
+            .bad("check film.store --also", "--also needs a value"),
         json("check film.store --json", "check film.store --json=x"),
     ],
 };

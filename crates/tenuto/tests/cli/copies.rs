@@ -35,6 +35,39 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
 }
 
 #[test]
+fn copies_are_compared_title_by_title() {
+    let room = Room::with_store();
+    room.ok("format b.store --size 64MiB --chunk 256KiB");
+    room.film("film.mkv");
+    room.ok("ingest a.store film.mkv --also b.store");
+    let all = room.ok("check a.store --also b.store");
+    assert!(all.contains("b.store: nothing to repair in 1 titles"), "{all}");
+    assert!(all.ends_with("1 title is alike in 2 stores\n"), "{all}");
+    room.write("words.txt", "alike but for the bytes\n");
+    room.ok("ingest a.store words.txt --as file");
+    let run = room.run("check a.store --also b.store");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.out.contains("unlike: 'words': it is not in b.store\n"), "{}", run.out);
+    room.write("words.txt", "alike but for the bites\n");
+    room.ok("ingest b.store words.txt --as file");
+    let run = room.run("check a.store --also b.store --json");
+    let report: Value = serde_json::from_str(&run.out).expect(&run.err);
+    assert_eq!((run.code, &report["clean"], &report["alike"]), (Some(1), &json!(true), &json!(1)));
+    let unlike = &report["unlike"][0];
+    let how = unlike["how"].as_str().unwrap();
+    assert!(how.ends_with("the same tracks in the same sizes, with other checksums"), "{how}");
+    assert_eq!(unlike["copies"][0]["bytes"], unlike["copies"][1]["bytes"]);
+    assert_eq!(report["stores"][1]["store"], json!("b.store"));
+
+    for (also, code, words) in [("a.store", 2, "the same store"), ("absent", 1, "absent: ")] {
+        let run = room.run(&format!("check a.store --also {also}"));
+        assert_eq!(run.code, Some(code), "{}", run.err);
+        assert!(run.err.contains(words), "{}", run.err);
+        assert!(run.out.starts_with("a.store: nothing to repair in 2 titles"), "{}", run.out);
+    }
+}
+
+#[test]
 fn a_store_without_room_is_named_and_the_others_keep_what_they_have() {
     let room = Room::with_store();
     room.ok("format small.store --size 16MiB");

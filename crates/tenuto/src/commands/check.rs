@@ -1,0 +1,199 @@
+//! `check`: damage in each store and, of several, whether the copies that they should hold are alike.
+
+use super::stores::{in_each, strange};
+use crate::access::ask;
+use crate::cli::Args;
+use crate::failure::{Code, Failure};
+use crate::out;
+use serde::Serialize;
+use server::control::{Reply, Request};
+use server::wire;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use store::Store;
+use units::ByteCount;
+
+pub(crate) fn check(args: &Args<'_>) -> Result<(), Failure> {
+    if !args.all::<PathBuf>("also").is_empty() {
+        return check_several(args);
+    }
+    let report = look(args, &args.path("STORE"))?;
+    if args.has("json") {
+        out::print_json(&report);
+    } else {
+        out::print(&page(&report));
+    }
+    if report.clean { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
+}
+
+fn look(args: &Args<'_>, store: &Path) -> Result<wire::CheckReport, Failure> {
+    let request = Request::Check { scrub: args.has("scrub") };
+    let Reply::Check(report) = ask(store, &request)? else { strange() };
+    Ok(report)
+}
+
+/// What was found in several stores.
+#[derive(Serialize)]
+struct Report {
+    clean: bool,
+    /// Titles that are alike in all of them.
+    alike: usize,
+    unlike: Vec<Unlike>,
+    stores: Vec<Checked>,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    store: PathBuf,
+    #[serde(flatten)]
+    report: wire::CheckReport,
+}
+
+/// A title that is not the same in all of them.
+#[derive(Serialize)]
+struct Unlike {
+    title: String,
+    /// In words.
+    how: String,
+    missing_in: Vec<PathBuf>,
+    copies: Vec<Held>,
+}
+
+/// A copy, and what it holds; what is alike in [`wire::Title::content`] is the same.
+#[derive(Serialize)]
+struct Held {
+    store: PathBuf,
+    content: String,
+    tracks: usize,
+    bytes: u64,
+}
+
+fn check_several(args: &Args<'_>) -> Result<(), Failure> {
+    let mut uuids = Vec::new();
+    let mut stores: Vec<Checked> = Vec::new();
+    let mut titles: BTreeMap<String, Vec<Held>> = BTreeMap::new();
+    let failed = in_each(args, |store| {
+        let uuid = Store::peek(store)?.uuid;
+        if uuids.contains(&uuid) {
+            return Err(Failure::usage("this is the same store as one before it"));
+        }
+        uuids.push(uuid);
+        let report = look(args, store)?;
+        let Reply::Titles(here) = ask(store, &Request::Ls)? else { strange() };
+        for wire::Title { name, content, tracks, bytes, .. } in here {
+            let held = Held { store: store.to_owned(), content, tracks, bytes };
+            titles.entry(name).or_default().push(held);
+        }
+        stores.push(Checked { store: store.to_owned(), report });
+        Ok(())
+    });
+    let names = stores.iter().map(|checked| checked.store.clone()).collect::<Vec<_>>();
+    let (alike, unlike): (Vec<_>, Vec<_>) = titles
+        .into_iter()
+        .partition(|(_, copies)| copies.len() == names.len() && same_content(copies));
+    let unlike = unlike
+        .into_iter()
+        .map(|(title, copies)| unlike_of(&names, title, copies))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let clean = stores.iter().all(|checked| checked.report.clean);
+    let report = Report { clean, alike: alike.len(), unlike, stores };
+    if args.has("json") {
+        out::print_json(&report);
+    } else {
+        out::print(&page_of_several(&report));
+    }
+    failed?;
+    match (report.clean, report.unlike.is_empty()) {
+        (true, true) => Ok(()),
+        (false, _) => Err(Failure::reported(Code::Damage)),
+        (true, false) => Err(Failure::reported(Code::Failed)),
+    }
+}
+
+fn same_content(copies: &[Held]) -> bool {
+    copies.windows(2).all(|two| two[0].content == two[1].content)
+}
+
+fn unlike_of(stores: &[PathBuf], title: String, copies: Vec<Held>) -> Result<Unlike, Failure> {
+    let has = |store: &&PathBuf| copies.iter().any(|copy| copy.store == **store);
+    let missing_in: Vec<PathBuf> = stores.iter().filter(|store| !has(store)).cloned().collect();
+    let mut how = Vec::new();
+    if !missing_in.is_empty() {
+        how.push(format!("it is not in {}", listed(missing_in.iter())));
+    }
+    if let Some(other) = copies.iter().find(|copy| copy.content != copies[0].content) {
+        let (one, two) = (copies[0].store.display(), other.store.display());
+        let what = difference(&detail(&copies[0], &title)?, &detail(other, &title)?);
+        how.push(format!("{one} and {two} hold different things: {what}"));
+    }
+    Ok(Unlike { title, how: how.join("; "), missing_in, copies })
+}
+
+fn detail(copy: &Held, title: &str) -> Result<wire::TitleDetail, Failure> {
+    let request = Request::Info { title: Some(title.to_owned()) };
+    let Reply::Title(detail) = ask(&copy.store, &request)? else { strange() };
+    Ok(detail)
+}
+
+/// What is not alike in two titles, the first thing of it.
+fn difference(one: &wire::TitleDetail, other: &wire::TitleDetail) -> String {
+    let (a, b) = (&one.track_list, &other.track_list);
+    if a.len() != b.len() {
+        return format!("{} and {} tracks", a.len(), b.len());
+    }
+    let kinds = |track: &wire::Track| (track.kind.clone(), track.codec.clone());
+    for (a, b) in a.iter().zip(b) {
+        let number = a.number;
+        if kinds(a) != kinds(b) {
+            return format!("track {number} is {} {} and {} {}", a.kind, a.codec, b.kind, b.codec);
+        }
+        if (a.bytes, a.ldus) != (b.bytes, b.ldus) {
+            return format!(
+                "track {number} has {} and {} bytes in {} and {} LDUs",
+                a.bytes, b.bytes, a.ldus, b.ldus
+            );
+        }
+    }
+    "the same tracks in the same sizes, with other checksums".to_owned()
+}
+
+fn page_of_several(report: &Report) -> String {
+    let mut text = String::new();
+    for Checked { store, report } in &report.stores {
+        for line in page(report).lines() {
+            text += &format!("{}: {line}\n", store.display());
+        }
+    }
+    for unlike in &report.unlike {
+        text += &format!("unlike: '{}': {}\n", unlike.title, unlike.how);
+    }
+    let (alike, stores) = (report.alike, report.stores.len());
+    let titles = if alike == 1 { "title is" } else { "titles are" };
+    let but = match report.unlike.len() {
+        0 => String::new(),
+        unlike => {
+            format!(", {unlike} not; export the copy that is right, or ingest its source again")
+        }
+    };
+    text + &format!("{alike} {titles} alike in {stores} stores{but}\n")
+}
+
+fn listed<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> String {
+    paths.map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn page(report: &wire::CheckReport) -> String {
+    let line = |what: &str, finding: &wire::Finding| match &finding.title {
+        Some(title) => format!("{what}: {} of '{title}': {}\n", finding.kind, finding.text),
+        None => format!("{what}: {}: {}\n", finding.kind, finding.text),
+    };
+    let mut page: String = report.healed.iter().map(|finding| line("healed", finding)).collect();
+    page.extend(report.findings.iter().map(|finding| line("damage", finding)));
+    let (titles, bytes) = (report.titles, ByteCount(report.bytes_read));
+    let verdict = match report.findings.len() {
+        0 => "nothing to repair".to_owned(),
+        1 => "1 piece of damage".to_owned(),
+        n => format!("{n} pieces of damage"),
+    };
+    page + &format!("{verdict} in {titles} titles ({bytes} read)\n")
+}
