@@ -17,6 +17,10 @@ pub struct Arm {
     /// The time of a movement by the part of the stroke, everything that a command costs before it
     /// included.
     pub seek: SeekTimes,
+    /// What a read that goes on where the one before ended takes beside its transfer at the rate that is
+    /// sure there, if it was in the device before that one had ended: never less than was seen. `None`
+    /// where that was not measured.
+    pub following: Option<Duration>,
 }
 
 impl Calibration {

@@ -2,7 +2,7 @@
 //! record that does not hold together is refused here in any case.
 //!
 //! ```text
-//!   0  magic "TNTOcali"       8  version u16 = 3      10  method length u16 (<= 1,024)
+//!   0  magic "TNTOcali"       8  version u16 = 4      10  method length u16 (<= 1,024)
 //!  12  guarantees u16 (<= 64) 14  zones u16 (<= 1,024) 16  queue depth u32
 //!  20  slot ns u64            28  r0 b/s u64           36  t0 ns u64
 //!  44  measured at u64        52  method, UTF-8
@@ -10,10 +10,11 @@
 //!  then each zone:      offset u64, rate b/s u64                                          (16 bytes)
 //!  then what writes cost: write size u64 (0: not measured), mean ns u64, slowest ns u64
 //!  then the arm:          capacity u64 (0: none seen), revolution ns u64; settle, track, root in
-//!                         ms, knee, full in ms, each f64                                  (56 bytes)
+//!                         ms, knee, full in ms, each f64; what a read that goes on costs
+//!                         beside transfer, ns u64 + 1 (0: not measured)                   (64 bytes)
 //! ```
 //!
-//! Version 2 is the same without the arm.
+//! Version 3 is the same without what a read that goes on costs, version 2 without the arm.
 
 use crate::{Arm, Calibration, ReadGuarantee, SeekTimes, WriteCost};
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub enum CalibrationError {
     NotOne,
     /// Written by another Tenuto.
     #[error(
-        "a calibration record of version {0}, and this program knows versions 2 and 3; calibrate again"
+        "a calibration record of version {0}, and this program knows versions 2 to 4; calibrate again"
     )]
     Version(u16),
     /// They end too early, or go on too long.
@@ -78,7 +79,7 @@ impl Calibration {
         let mut rest = bytes.strip_prefix(&MAGIC).ok_or(CalibrationError::NotOne)?;
         let [version, method, guarantees, zones] =
             [u16_of(&mut rest)?, u16_of(&mut rest)?, u16_of(&mut rest)?, u16_of(&mut rest)?];
-        if ![WITHOUT_ARM, VERSION].contains(&version) {
+        if !(WITHOUT_ARM..=VERSION).contains(&version) {
             return Err(CalibrationError::Version(version));
         }
         within(method, MOST_METHOD, "length of its method")?;
@@ -99,7 +100,7 @@ impl Calibration {
             t0,
             zones: (0..zones).map(|_| zone(&mut rest)).collect::<Result<_, _>>()?,
             writing: writing(&mut rest)?,
-            arm: if version == WITHOUT_ARM { None } else { arm(&mut rest)? },
+            arm: if version == WITHOUT_ARM { None } else { arm(&mut rest, version)? },
             method: method.to_owned(),
             measured_at,
         };
@@ -153,24 +154,27 @@ fn writing(rest: &mut &[u8]) -> Result<Option<WriteCost>, CalibrationError> {
     }
 }
 
-fn arm_words(arm: Option<&Arm>) -> [u64; 7] {
-    arm.map_or([0; 7], |Arm { capacity, revolution, seek }| {
+fn arm_words(arm: Option<&Arm>) -> [u64; 8] {
+    arm.map_or([0; 8], |Arm { capacity, revolution, seek, following }| {
         let SeekTimes { settle_ms, track_ms, root_ms, knee, full_ms } = *seek;
         let [a, b, c, d, e] = [settle_ms, track_ms, root_ms, knee, full_ms].map(f64::to_bits);
-        [capacity.0, nanos(*revolution), a, b, c, d, e]
+        let following = following.map_or(0, |time| nanos(time).saturating_add(1));
+        [capacity.0, nanos(*revolution), a, b, c, d, e, following]
     })
 }
 
-fn arm(rest: &mut &[u8]) -> Result<Option<Arm>, CalibrationError> {
+fn arm(rest: &mut &[u8], version: u16) -> Result<Option<Arm>, CalibrationError> {
     let (capacity, revolution) = (ByteCount(u64_of(rest)?), u64_of(rest)?);
     let words = [u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?];
+    let following = if version == WITHOUT_FOLLOWING { 0 } else { u64_of(rest)? };
     if capacity == ByteCount::ZERO {
-        let nothing = revolution == 0 && words == [0; 5];
+        let nothing = (revolution, following) == (0, 0) && words == [0; 5];
         return if nothing { Ok(None) } else { Err(CalibrationError::Impossible("arm")) };
     }
     let [settle_ms, track_ms, root_ms, knee, full_ms] = words.map(f64::from_bits);
     let seek = SeekTimes { settle_ms, track_ms, root_ms, knee, full_ms };
-    Ok(Some(Arm { capacity, revolution: Duration::from_nanos(revolution), seek }))
+    let following = following.checked_sub(1).map(Duration::from_nanos);
+    Ok(Some(Arm { capacity, revolution: Duration::from_nanos(revolution), seek, following }))
 }
 
 /// The whole characters within the first `most` bytes.
@@ -210,7 +214,8 @@ fn nanos(time: Duration) -> u64 {
 }
 
 const MAGIC: [u8; 8] = *b"TNTOcali";
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
+const WITHOUT_FOLLOWING: u16 = 3;
 const WITHOUT_ARM: u16 = 2;
 
 /// A record stays below 20 KB: it is kept with the store's books.
@@ -250,15 +255,22 @@ mod tests {
                 knee: 0.3,
                 full_ms: 16.0,
             },
+            following: Some(Duration::ZERO),
         };
         let with_arm = Calibration { arm: Some(arm), ..record.clone() };
         assert_eq!(Calibration::decode(&with_arm.encode()), Ok(with_arm.clone()));
+        let mut older = with_arm.encode();
+        older[8] = 3;
+        older.truncate(older.len() - 8);
+        let unknown = Calibration { arm: Some(Arm { following: None, ..arm }), ..record.clone() };
+        assert_eq!(Calibration::decode(&older), Ok(unknown.clone()), "before it was measured");
+        assert_eq!(Calibration::decode(&unknown.encode()), Ok(unknown));
         let nonsense = Arm { revolution: Duration::ZERO, ..arm };
         let nonsense = Calibration { arm: Some(nonsense), ..record.clone() }.encode();
         assert_eq!(Calibration::decode(&nonsense), Err(CalibrationError::Impossible("arm")));
         let mut older = record.encode();
         older[8] = 2;
-        older.truncate(older.len() - 56);
+        older.truncate(older.len() - 64);
         assert_eq!(Calibration::decode(&older), Ok(record.clone()), "written before arms were");
         let bare =
             Calibration { guarantees: vec![], zones: vec![], method: String::new(), ..record };
@@ -303,6 +315,7 @@ mod tests {
                 knee: 0.3,
                 full_ms: 16.0,
             },
+            following: Some(Duration::from_micros(900)),
         };
         let good = Calibration { arm: Some(arm), ..record() }.encode();
         for end in 0..good.len() {

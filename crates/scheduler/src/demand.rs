@@ -352,6 +352,11 @@ impl Demand {
         self.held += len;
     }
 
+    /// From now on each read is a visit by itself.
+    pub fn forget_visits(&mut self) {
+        self.slots.iter_mut().for_each(|load| load.follows = Follows::NONE);
+    }
+
     /// Adds all of another demand.
     pub(crate) fn add_demand(&mut self, other: &Self) {
         self.add_sums(other.first, other.slots());

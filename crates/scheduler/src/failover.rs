@@ -24,6 +24,8 @@
 //! ```
 //!
 //! A spare that is slower must be able to read its standby in each slot what is due in that slot.
+//! What is booked for a loss is charged a visit for each read: what a spare lacks of a stream need not lie
+//! one behind the other. The disks' own reads are charged by visits, where two copies lie alike.
 //! Both assume memory to work ahead in. Where that is short, a loss may come at a bad moment; the
 //! simulator looks for those. A disk that is lost leaves its share of the memory to the others.
 //!
@@ -35,6 +37,7 @@ use crate::admission::{Policy, PolicyKind, Shortage, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::windows::Plan;
+use disk::Costs;
 use units::SlotIndex;
 
 /// What each disk would have to do beside its own if another were lost.
@@ -204,7 +207,9 @@ fn inheritance(disks: &[Standing<'_>], lost: usize) -> u64 {
 fn is_slower(one: &Supply<'_>, other: &Supply<'_>) -> bool {
     match (&one.facts.costs, &other.facts.costs) {
         (Some(one), Some(other)) => {
-            [1, 8, 64].into_iter().any(|reads| one.batch(reads, 0) > other.batch(reads, 0))
+            let sweeps = [1, 8, 64].into_iter().flat_map(|n| [(n, 0), (n, n / 2), (n, n - 1)]);
+            let cost = |costs: &Costs, (reads, follow)| costs.sweep(reads, follow, 0);
+            sweeps.into_iter().any(|sweep| cost(one, sweep) > cost(other, sweep))
         }
         (None, None) => one.min_read < other.min_read,
         _ => true,

@@ -75,7 +75,11 @@ impl<'a> Reads<'a> {
                 completion.result?;
                 let index = usize::try_from(completion.tag).expect("an index");
                 let begun = asked[index].max(last_end);
-                round.longest = round.longest.max(now.saturating_duration_since(begun));
+                let alone = now.saturating_duration_since(begun);
+                round.longest = round.longest.max(alone);
+                if index > 0 && places[index] == places[index - 1] + size as u64 {
+                    round.following = round.following.max(alone);
+                }
                 last_end = now;
             }
         }
@@ -99,6 +103,7 @@ impl Bench for Reads<'_> {
             drop(turn);
             whole.took += part.took;
             whole.longest = whole.longest.max(part.longest);
+            whole.following = whole.following.max(part.following);
             rest = later;
         }
         Ok(whole)

@@ -45,6 +45,17 @@ pub(super) struct Round {
     pub(super) took: Duration,
     /// The longest that any read was alone at the head of the line.
     pub(super) longest: Duration,
+    /// The same of those that go on where the one before them ended, which was asked for without a
+    /// pause between them; zero if there was none.
+    pub(super) following: Duration,
+}
+
+/// Reads one behind another, each of `size` bytes, and the longest of those that went on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Following {
+    pub(super) places: (u64, u64),
+    pub(super) size: u64,
+    pub(super) longest: Duration,
 }
 
 /// One calibration.
@@ -55,6 +66,7 @@ pub(super) struct Course<'a> {
     progress: &'a mut dyn FnMut(CalibrateProgress),
     pub(super) random: Random,
     pub(super) rounds: u32,
+    pub(super) followings: Vec<Following>,
 }
 
 /// All rounds of one read size.
@@ -82,7 +94,8 @@ impl<'a> Course<'a> {
         options: &'a CalibrateOptions,
         progress: &'a mut dyn FnMut(CalibrateProgress),
     ) -> Self {
-        Self { bench, places, options, progress, random: Random::new(options.seed), rounds: 0 }
+        let (random, followings) = (Random::new(options.seed), Vec::new());
+        Self { bench, places, options, progress, random, rounds: 0, followings }
     }
 
     /// Measures all; `method` and `measured_at` are for the caller to complete.
@@ -106,7 +119,7 @@ impl<'a> Course<'a> {
         let cost = cost(&means, &zones);
         let arm_seen = if arm.is_some() { "; arm fitted to timed reads" } else { "" };
         (self.progress)(CalibrateProgress { stage: "done", done: 1.0 });
-        Ok(Calibration {
+        let calibration = Calibration {
             slot: self.options.slot,
             guarantees,
             queue_depth,
@@ -120,7 +133,8 @@ impl<'a> Course<'a> {
                 self.rounds
             ),
             measured_at: 0,
-        })
+        };
+        Ok(self.with_following(calibration))
     }
 
     /// The fewest reads at once that come near the best rate. All depths read the same places.

@@ -1,7 +1,8 @@
 //! What a disk is made of: rates by place, and the arm, from reads that are timed one by one.
 //!
 //! ```text
-//!   zones   a few reads, one after another, at places all over the area     → rate of the place
+//!   zones   a few reads, one after another, at places all over the area     → rate of the place,
+//!                                                          and what a read that goes on takes
 //!   turns   a place, the one before it, the one before that                 → one revolution
 //!   seeks   from place to place, as many near as far                        → the seek curve
 //! ```
@@ -9,9 +10,9 @@
 //! Without a revolution there is no arm to be seen, and no seeks are timed. Where there is one,
 //! places at which the rate changes much from one to the next get another between them.
 
-use super::course::{Course, reads_in};
+use super::course::{Course, Following, reads_in};
 use crate::DeviceError;
-use disk::{Arm, Survey, TimedRead};
+use disk::{Arm, Calibration, Costs, Survey, TimedRead};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -38,14 +39,48 @@ impl Course<'_> {
             if zones.last().is_some_and(|(offset, _)| offset.0 >= *first) {
                 continue;
             }
-            self.bench.round(&[*first], size, depth)?;
-            let took = self.bench.round(rest, size, depth)?.took.max(Duration::from_nanos(1));
-            self.rounds += 1;
+            let took = self.time_run(*first, rest, size, depth)?;
             zones.push((ByteCount(*first), BitRate::of(ByteCount(rest.len() as u64 * size), took)));
             let each = took.div_f64(rest.len() as f64);
             count = reads_in(share, each).clamp(ZONE_READS, most);
         }
         Ok(zones)
+    }
+
+    // How long the rest of a run takes when the arm is there.
+    fn time_run(
+        &mut self,
+        first: u64,
+        rest: &[u64],
+        size: u64,
+        depth: u32,
+    ) -> Result<Duration, DeviceError> {
+        self.bench.round(&[first], size, depth)?;
+        let round = self.bench.round(rest, size, depth)?;
+        self.rounds += 1;
+        if round.following > Duration::ZERO {
+            let last = rest.last().copied().unwrap_or(first);
+            let longest = round.following;
+            self.followings.push(Following { places: (first, last), size, longest });
+        }
+        Ok(round.took.max(Duration::from_nanos(1)))
+    }
+
+    /// What a read that goes on costs beside its transfer, as admission will count that: the most that
+    /// was seen, and a shortest movement with all that a command costs once more. Rates are means of a
+    /// few reads: one may have a switch more than its share, and smaller ones have more commands.
+    pub(super) fn with_following(&self, calibration: Calibration) -> Calibration {
+        let Some(arm) = calibration.arm else { return calibration };
+        let beyond = |run: &Following| {
+            let costs = Costs::of_calibration(&calibration, ByteCount(run.size))?;
+            let (first, last) = run.places;
+            let transfer = costs.transfer(first, run.size).min(costs.transfer(last, run.size));
+            Some(run.longest.saturating_sub(Duration::from_nanos(transfer)))
+        };
+        let most = self.followings.iter().filter_map(beyond).max();
+        let movement = Duration::from_secs_f64((arm.seek.settle_ms + arm.seek.track_ms) / 1e3);
+        let following = most.map(|most| most + movement);
+        Calibration { arm: Some(Arm { following, ..arm }), ..calibration }
     }
 
     /// The arm, if there is one, and zones as exact as it needs them.
@@ -123,9 +158,7 @@ impl Course<'_> {
             if *first <= zone.0.0 || *first >= next.0.0 {
                 continue;
             }
-            self.bench.round(&[*first], size, depth)?;
-            let took = self.bench.round(rest, size, depth)?.took.max(Duration::from_nanos(1));
-            self.rounds += 1;
+            let took = self.time_run(*first, rest, size, depth)?;
             finer.push((ByteCount(*first), BitRate::of(ByteCount(rest.len() as u64 * size), took)));
         }
         Ok(finer)

@@ -35,7 +35,9 @@
 //! visit, is never dearer for it.
 //!
 //! A disk whose arm was fitted to timed reads is charged as the model that they make
-//! ([`Calibration::model`]). One whose arm was not seen is charged the measured rate of the zone, for each
+//! ([`Calibration::model`]), its read ahead excepted: of that nothing is known, but what a read that goes
+//! on took at most was timed, with the next read in the device already ([`Arm::following`](crate::Arm)).
+//! That takes the place of the overhead above, where two reads are in the device at once. One whose arm was not seen is charged the measured rate of the zone, for each
 //! read alike what the worst placement tried cost beyond transfer, and once a sweep what the longest
 //! read took beyond that: calibration speaks of slots full of reads, not of a few.
 //!
@@ -87,9 +89,14 @@ impl Costs {
         let table = (0..=MOST_IN_A_SWEEP).map(|reads| whole(positioning(reads).ceil()));
         let costs = Self::new(Transfer::Model(model.clone()), table.collect(), depth);
         let Kind::Spinning(platters) = &model.kind else { return costs };
-        let more = costs.positioning.windows(2).map(|n| n[1] - n[0]).skip(1).max().unwrap_or(0);
-        let following = platters.following(largest.0).map(|nanos| (whole(nanos.ceil()), more));
-        Self { following: following.filter(|(nanos, more)| nanos < more), ..costs }
+        costs.with_following(platters.following(largest.0))
+    }
+
+    // A read that goes on costs so much beside transfer, if that is less than a visit.
+    fn with_following(self, nanos: Option<f64>) -> Self {
+        let more = self.positioning.windows(2).map(|n| n[1] - n[0]).skip(1).max().unwrap_or(0);
+        let following = nanos.map(|nanos| (whole(nanos.ceil()), more));
+        Self { following: following.filter(|(nanos, more)| nanos < more), ..self }
     }
 
     fn new(transfer: Transfer, positioning: Vec<u64>, depth: u32) -> Self {
@@ -104,7 +111,15 @@ impl Costs {
     pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Option<Self> {
         let guarantee = calibration.guarantee_for(largest).filter(|g| g.min_read > 0)?;
         if let Some(model) = calibration.model() {
-            return Some(Self::of_model(&model, largest, calibration.queue_depth));
+            let depth = calibration.queue_depth;
+            let costs = Self::of_model(&model, largest, depth);
+            let (Some(arm), Kind::Spinning(platters)) = (&calibration.arm, &model.kind) else {
+                return Some(costs);
+            };
+            let measured = arm.following.filter(|_| depth >= 2);
+            let way_back = || platters.way_back(largest.0) + ROUNDING;
+            let each = measured.map(|time| float(nanos(time)) + way_back());
+            return Some(costs.with_following(each));
         }
         let mut zones: Vec<(u64, f64)> = Vec::with_capacity(calibration.zones.len());
         for (offset, rate) in &calibration.zones {
@@ -284,10 +299,14 @@ impl Platters {
     /// while it takes the next command.
     fn following(&self, size: u64) -> Option<f64> {
         let reads_on = float(self.read_ahead) * self.quickest_per_byte();
-        let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
-        let way_back = self.seek.steepest_from(step_back) * self.widest(size);
         (self.read_ahead > 0 && reads_on >= READS_ON * float(self.overhead))
-            .then(|| float(self.overhead) + ROUNDING + way_back)
+            .then(|| float(self.overhead) + ROUNDING + self.way_back(size))
+    }
+
+    /// What a read more in a visit adds to the arm's way back over it.
+    fn way_back(&self, size: u64) -> f64 {
+        let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
+        self.seek.steepest_from(step_back) * self.widest(size)
     }
 }
 

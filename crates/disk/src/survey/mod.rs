@@ -93,7 +93,7 @@ impl Survey {
         let more = self.seek_error_ms + seek.track_ms;
         seek.track_ms += more;
         seek.full_ms += more;
-        Some(Arm { capacity, revolution: revolution.mul_f64(SURE_TURN), seek })
+        Some(Arm { capacity, revolution: revolution.mul_f64(SURE_TURN), seek, following: None })
     }
 
     /// A disk that behaves so: its parameter file's content. `None` where too little is known.

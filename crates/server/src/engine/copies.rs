@@ -8,7 +8,7 @@
 //! ```
 
 use super::door::{Booking, Chosen, Misfit};
-use super::streams::{times, unsound};
+use super::pieces::{times, unsound};
 use super::{AdmitRequest, Engine, Layout, PieceTimes, Refusal, SessionId, TrackLayout};
 use scheduler::{PolicyKind, Slack};
 use std::cmp::Reverse;
@@ -119,22 +119,26 @@ impl Engine {
     }
 
     /// Makes sure that the times of the pieces are known of all copies, if their disks' are: of each
-    /// piece the longest, so that it is booked alike wherever it is read.
+    /// piece the longest, so that it is booked alike wherever it is read. Of a disk whose times are not
+    /// known nobody can say what goes on there.
     pub(super) fn time_copies(&self, copies: &[Arc<Layout>], number: usize) {
         let tracks = || copies.iter().map(|layout| (layout, &layout.tracks[number]));
         if tracks().any(|(_, track)| track.times.get().is_some()) {
             return;
         }
-        let mut longest: Option<PieceTimes> = None;
+        let (mut longest, mut unknown) = (None::<PieceTimes>, false);
         for (layout, track) in tracks() {
-            let Some(times) = self.piece_times(usize::from(layout.disk.0), track) else { continue };
+            let Some(times) = self.piece_times(usize::from(layout.disk.0), track) else {
+                unknown = true;
+                continue;
+            };
             longest = Some(match longest {
                 None => times,
                 Some(before) => before.longest(&times),
             });
         }
         let Some(mut longest) = longest else { return };
-        if copies.len() > 1 {
+        if unknown {
             longest.followed.clear();
         }
         for (_, track) in tracks() {
@@ -149,12 +153,7 @@ impl Engine {
         if unsound(track, state.guarantee.read_size.0).is_some() {
             return None;
         }
-        let mut times = times(track, costs);
-        if self.standby.is_wanted() {
-            // A spare's books know of each piece by itself whether it is in memory: no visits.
-            times.followed.clear();
-        }
-        Some(times)
+        Some(times(track, costs))
     }
 
     /// Whether anybody is refused at all.

@@ -155,9 +155,11 @@ fn let_go(books: &mut DiskBooks, piece: PieceDue, safe: bool) {
     }
 }
 
-// The same piece, due when it must be in memory.
+// The same piece, due when it must be in memory. These books know of each piece by itself whether it is
+// in memory, so that what goes on where it ends may not be to be read: each is a visit by itself.
 fn at_spare(stream: &Stream, piece: PieceDue) -> PieceDue {
-    PieceDue { due: piece.due + u64::from(stream.timing.early), ..piece }
+    let due = piece.due + u64::from(stream.timing.early);
+    PieceDue { due, followed_after: None, ..piece }
 }
 
 /// Slots by which a stream with a spare is read before it must be.

@@ -25,6 +25,8 @@ impl Engine {
         }
         let mut at_spare = demand.clone();
         at_spare.shift(u64::from(EARLY));
+        // As the standby books have it.
+        at_spare.forget_visits();
         let newcomer = Placed {
             home: disk,
             at_home: demand,

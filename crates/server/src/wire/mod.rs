@@ -234,6 +234,10 @@ pub struct Arm {
     pub knee: f64,
     /// Seconds of the longest movement.
     pub full_seek: f64,
+    /// Seconds that a read that goes on where the one before ended takes at most beside its transfer;
+    /// `null` where it was not measured.
+    #[serde(default)]
+    pub following: Option<f64>,
 }
 
 /// What writes take from the reads that go on beside them.

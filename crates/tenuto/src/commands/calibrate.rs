@@ -119,8 +119,11 @@ fn page(calibration: &wire::Calibration) -> String {
     let arm = calibration.arm.map_or_else(
         || "none was seen: admission counts with the reads below".to_owned(),
         |arm| {
+            let visits = arm.following.map_or_else(String::new, |following| {
+                format!(", reads that go on at most {} beside their transfer", time(following))
+            });
             format!(
-                "{} a turn, seeks of {} to {}: admission counts disk time",
+                "{} a turn, seeks of {} to {}{visits}: admission counts disk time",
                 time(arm.revolution),
                 time(arm.shortest_seek),
                 time(arm.full_seek)

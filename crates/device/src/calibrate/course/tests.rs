@@ -19,19 +19,25 @@ impl Bench for Modelled {
     fn round(&mut self, places: &[u64], size: u64, depth: u32) -> Result<Round, DeviceError> {
         let start = self.now;
         let mut round = Round::default();
-        let mut under_way: VecDeque<(Moment, Moment)> = VecDeque::new();
+        let mut under_way: VecDeque<(Moment, Moment, bool)> = VecDeque::new();
         let mut last_end = start;
-        let mut settle = |(asked, end): (Moment, Moment)| {
-            round.longest = round.longest.max(end.since(asked.max(last_end)));
+        let mut settle = |(asked, end, goes_on): (Moment, Moment, bool)| {
+            let alone = end.since(asked.max(last_end));
+            round.longest = round.longest.max(alone);
+            if goes_on {
+                round.following = round.following.max(alone);
+            }
             last_end = end;
             end
         };
+        let mut before = None;
         for place in places {
             if under_way.len() >= usize::try_from(depth).unwrap() {
                 self.now = settle(under_way.pop_front().unwrap());
             }
             let end = self.head.serve(self.now, *place, size, false).finish;
-            under_way.push_back((self.now, end));
+            under_way.push_back((self.now, end, before == Some(*place)));
+            before = Some(*place + size);
         }
         for read in under_way {
             self.now = settle(read);
@@ -177,6 +183,99 @@ fn a_fitted_arm_foretells_the_disk_and_is_never_quicker() {
         let (calibration, _) = calibrate(&DiskModel::preset(name).unwrap(), 1, 12);
         assert_eq!(calibration.arm, None, "{name}");
     }
+}
+
+/// Sweeps of visits on the disk itself, at its worst rotation and by chance, whichever way the arm goes,
+/// against what the calibrated disk is charged for them.
+#[test]
+fn no_sweep_of_visits_takes_longer_than_a_fitted_disk_is_charged() {
+    for (name, budget) in [("st39183w", 30), ("st318406lw", 12), ("atlas-iv", 12), ("hdd-20tb", 12)]
+    {
+        let mut most = 0.0_f64;
+        for seed in 1..=8 {
+            let model = DiskModel::preset(name).unwrap();
+            let (calibration, _) = calibrate(&model, seed, budget);
+            let mut random = fastrand::Rng::with_seed(seed);
+            for size in [ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4)] {
+                // Not one of 4 MiB is certain to be read by the oldest in a slot.
+                let Some(costs) = Costs::of_calibration(&calibration, size) else { continue };
+                let mut saved = 0.0;
+                for round in 0..40 {
+                    let sweep = visits(&mut random, model.capacity().0, size.0, &costs);
+                    let (took, follows) = made(
+                        &model,
+                        &sweep,
+                        size.0,
+                        &costs,
+                        round % 2 == 0,
+                        calibration.queue_depth,
+                    );
+                    let reads: u64 = sweep.iter().map(|(_, reads)| reads).sum();
+                    let places =
+                        sweep.iter().flat_map(|(at, n)| (0..*n).map(move |i| at + i * size.0));
+                    let transfer = places.map(|place| costs.transfer(place, size.0)).sum();
+                    let charged = Duration::from_nanos(costs.sweep(reads, follows, transfer));
+                    let arm = calibration.arm;
+                    assert!(
+                        took <= charged,
+                        "{name}, {seed}: {took:?}, {charged:?} {sweep:?} {arm:?}"
+                    );
+                    let apart = costs.batch(reads, transfer) as f64;
+                    saved += 1.0 - charged.as_nanos() as f64 / apart;
+                }
+                most = most.max(saved / 40.0);
+            }
+        }
+        assert!(most > 0.05, "{name}: visits are worth it: {most}");
+    }
+}
+
+/// Places and reads of each, in the order that they are made in; the arm comes from the middle.
+fn visits(random: &mut fastrand::Rng, capacity: u64, size: u64, costs: &Costs) -> Vec<(u64, u64)> {
+    let mut visits: Vec<(u64, u64)> = (0..random.usize(1..20))
+        .map(|_| (units::align_down(random.u64(..capacity - 9 * size), 4096), random.u64(1..9)))
+        .collect();
+    visits.sort_unstable();
+    // The arm is at the middle: the nearer end first.
+    let near = |visit: &(u64, u64)| (costs.place(visit.0) - 0.5).abs();
+    if near(visits.last().unwrap()) < near(&visits[0]) {
+        visits.reverse();
+    }
+    visits
+}
+
+/// How long the disk takes for them, and how many reads go on and may be taken for that.
+fn made(
+    model: &DiskModel,
+    visits: &[(u64, u64)],
+    size: u64,
+    costs: &Costs,
+    worst: bool,
+    depth: u32,
+) -> (Duration, u64) {
+    let mut head = model.head();
+    let mut middle = (0..1000).map(|i| model.capacity().0 / 1000 * i);
+    let middle = middle.rfind(|place| costs.place(*place) <= 0.5).unwrap();
+    let start = head.serve(Moment(12_345_678), units::align_down(middle, 4096), 4096, false).finish;
+    let (mut now, mut follows) = (start, 0);
+    let mut under_way = VecDeque::new();
+    for (at, reads) in visits {
+        for read in 0..*reads {
+            if under_way.len() >= usize::try_from(depth).unwrap() {
+                now = under_way.pop_front().unwrap();
+            }
+            let offset = at + read * size;
+            let end = match worst {
+                true => head.serve_turned(now, offset, size, 1.0).finish,
+                false => head.serve(now, offset, size, false).finish,
+            };
+            under_way.push_back(end);
+            let long =
+                costs.shortest_following().is_some_and(|l| costs.transfer(offset, size) >= l);
+            follows += u64::from(read > 0 && long);
+        }
+    }
+    (under_way.back().unwrap().since(start), follows)
 }
 
 /// A write of 1 MiB in the middle: a seek there, half a turn or so, its transfer, and the seek
