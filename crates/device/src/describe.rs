@@ -4,7 +4,7 @@
 //! kernel, a driver or a container does not publish is `None`. How fast the disk is, it does not
 //! say: `calibrate` finds that out.
 
-use crate::file::kind_of;
+use crate::opening::kind_of;
 use crate::refusal::cannot_open;
 use crate::sysfs::Disk;
 use crate::{DeviceError, DeviceKind};

@@ -20,6 +20,7 @@ mod frames;
 mod lateness;
 mod memory;
 mod method;
+mod opening;
 mod paced;
 mod plain;
 mod pool;

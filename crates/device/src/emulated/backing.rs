@@ -5,7 +5,7 @@
 //! cache of these bytes.)
 
 use crate::DeviceError;
-use crate::file::lock;
+use crate::opening::lock;
 use crate::preallocate::preallocate;
 use disk::DiskModel;
 use std::fs::{File, Metadata};

@@ -16,6 +16,7 @@
 mod outbox;
 mod poll;
 mod ring;
+mod slot;
 #[cfg(test)]
 mod tests;
 mod waker;

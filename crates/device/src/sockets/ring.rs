@@ -10,11 +10,9 @@
 //! ```
 #![expect(unsafe_code, reason = "io_uring takes pointers; the slots keep what they point at")]
 
-use super::outbox::Outbox;
 use super::poll::is_peers_fault;
-use super::{
-    ACCEPT_PAUSE, ConnectionId, Driver, GATHER, SendSlice, SocketEvent, Waker, slot_index,
-};
+use super::slot::{Connection, Slot};
+use super::{ACCEPT_PAUSE, ConnectionId, Driver, SendSlice, SocketEvent, Waker, slot_index};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -37,28 +35,6 @@ pub(super) struct Ring {
     closed: Vec<ConnectionId>,
     // Completions of one turn, kept for its memory.
     done: Vec<(u64, i32)>,
-}
-
-#[derive(Default)]
-struct Slot {
-    generation: u32,
-    connection: Option<Connection>,
-}
-
-struct Connection {
-    stream: TcpStream,
-    receiving: Option<Vec<u8>>,
-    outbox: Outbox,
-    message: Box<Message>,
-    sending: bool,
-    closing: bool,
-    failed: bool,
-}
-
-/// What a gathered send points at. Boxed, so that it stays where it is.
-struct Message {
-    header: libc::msghdr,
-    slices: [libc::iovec; GATHER],
 }
 
 impl Ring {
@@ -96,15 +72,7 @@ impl Ring {
             self.slots.len() - 1
         });
         let slot = &mut self.slots[index];
-        slot.connection = Some(Connection {
-            stream,
-            receiving: None,
-            outbox: Outbox::default(),
-            message: Box::new(Message::empty()),
-            sending: false,
-            closing: false,
-            failed: false,
-        });
+        slot.connection = Some(Connection::new(stream));
         ConnectionId::new(index, slot.generation)
     }
 
@@ -233,8 +201,7 @@ impl Ring {
     /// Gives a slot of a closing connection back once the kernel points at nothing of it.
     fn free_if_quiet(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let quiet = |c: &Connection| c.closing && !c.sending && c.receiving.is_none();
-        if slot.connection.as_ref().is_some_and(quiet) {
+        if slot.connection.as_ref().is_some_and(Connection::is_over) {
             self.closed.push(ConnectionId::new(index, slot.generation));
             slot.connection = None;
             slot.generation = slot.generation.wrapping_add(1);
@@ -279,26 +246,6 @@ impl Ring {
                 _ => Err(error),
             },
         }
-    }
-}
-
-impl Message {
-    fn empty() -> Self {
-        let slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; GATHER];
-        // SAFETY: `msghdr` is plain data; all zeroes is the empty message.
-        Self { header: unsafe { std::mem::zeroed() }, slices }
-    }
-
-    fn fill(&mut self, outbox: &Outbox) {
-        let mut count = 0;
-        for (slice, bytes) in self.slices.iter_mut().zip(outbox.gather(GATHER)) {
-            // `sendmsg` only reads; the pointer is mutable because `readv` shares the type.
-            slice.iov_base = bytes.as_ptr().cast_mut().cast();
-            slice.iov_len = bytes.len();
-            count += 1;
-        }
-        self.header.msg_iov = self.slices.as_mut_ptr();
-        self.header.msg_iovlen = count;
     }
 }
 

@@ -1,0 +1,164 @@
+//! Opening a file or a block device: with what flags, alone or not, and what the kernel says that it
+//! is. What is done with it then is in `file.rs`.
+
+use crate::bounce::Bounce;
+use crate::file::{OpenFile, OpenOptions, end_of};
+use crate::refusal::{cannot_open, not_allowed};
+use crate::sysfs::Disk;
+use crate::{DeviceError, DeviceKind, Geometry};
+use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags, ioctl_blksszget, statx};
+use rustix::io::Errno;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+use units::ByteCount;
+
+pub(crate) fn kind_of(
+    path: &Path,
+    file_type: std::fs::FileType,
+) -> Result<DeviceKind, DeviceError> {
+    use std::os::unix::fs::FileTypeExt;
+    if file_type.is_block_device() {
+        Ok(DeviceKind::Block)
+    } else if file_type.is_file() {
+        Ok(DeviceKind::File)
+    } else {
+        let what = if file_type.is_dir() { "a directory" } else { "no file and no block device" };
+        let reason = format!("it is {what}; name a regular file or a block device");
+        Err(DeviceError::Unusable { path: path.to_owned(), reason })
+    }
+}
+
+/// The file, and whether it is direct.
+pub(crate) fn open_file(
+    path: &Path,
+    kind: DeviceKind,
+    options: OpenOptions,
+) -> Result<(File, bool), DeviceError> {
+    let mut flags = OFlags::empty();
+    if options.exclusive && kind == DeviceKind::Block {
+        // For block devices, without O_CREAT: fails if it is mounted, swap, part of a RAID, ...
+        flags |= OFlags::EXCL;
+    }
+    let open = |flags: OFlags| {
+        let bits = i32::try_from(flags.bits()).expect("open flags are an int");
+        let open = || File::options().read(true).write(options.write).custom_flags(bits).open(path);
+        let mut opened = open();
+        for _ in 0..LOCK_TRIES {
+            let busy = |error: &io::Error| error.kind() == io::ErrorKind::ResourceBusy;
+            if !flags.contains(OFlags::EXCL) || !opened.as_ref().is_err_and(busy) {
+                break;
+            }
+            std::thread::sleep(LOCK_PAUSE);
+            opened = open();
+        }
+        opened
+    };
+    let opened = if options.direct {
+        match open(flags | OFlags::DIRECT) {
+            Err(e) if e.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                open(flags).map(|file| (file, false))
+            }
+            opened => opened.map(|file| (file, true)),
+        }
+    } else {
+        open(flags).map(|file| (file, false))
+    };
+    opened.map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => not_allowed(path, options.write, source),
+        _ => cannot_open(path, source),
+    })
+}
+
+/// Takes the lock. Waits a moment for it, as for a device of one's own: the rings of a process keep
+/// its files open until the kernel has taken them down, a little after the process is gone.
+pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
+    let mut result = file.try_lock();
+    for _ in 0..LOCK_TRIES {
+        if !matches!(result, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        result = file.try_lock();
+    }
+    match result {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(DeviceError::InUse {
+            path: path.to_owned(),
+            by: "another process holds its lock; stop that one, or work through it",
+        }),
+        Err(TryLockError::Error(source)) => Err(DeviceError::Open {
+            path: path.to_owned(),
+            hint: "; it cannot be locked, so it cannot be used alone".to_owned(),
+            source,
+        }),
+    }
+}
+
+/// And the number (major, minor) of the disk that it is or lies on.
+pub(crate) fn geometry(
+    path: &Path,
+    file: &File,
+    kind: DeviceKind,
+    direct: bool,
+) -> Result<(Geometry, (u32, u32)), DeviceError> {
+    let failed = |source: io::Error| {
+        let hint = "; its size and block could not be asked for".to_owned();
+        DeviceError::Open { path: path.to_owned(), hint, source }
+    };
+    let size = end_of(file, kind).map_err(failed)?;
+    let asked = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN;
+    let about = statx(file, c"", AtFlags::EMPTY_PATH, asked).map_err(|e| failed(e.into()))?;
+    let block = match kind {
+        DeviceKind::Block => ioctl_blksszget(file).map_err(|e| failed(e.into()))?,
+        _ if !direct || about.stx_dio_offset_align == 0 => SAFE_BLOCK,
+        _ => about.stx_dio_offset_align.max(SMALLEST_BLOCK),
+    };
+    let number = match FileType::from_raw_mode(about.stx_mode.into()) {
+        FileType::BlockDevice => (about.stx_rdev_major, about.stx_rdev_minor),
+        _ => (about.stx_dev_major, about.stx_dev_minor),
+    };
+    let geometry = Geometry {
+        size: ByteCount(units::align_down(size, block.into())),
+        block,
+        rotational: Disk::of_number(number).is_some_and(|disk| disk.rotational()),
+        kind,
+    };
+    Ok((geometry, number))
+}
+
+/// Takes back `O_DIRECT`, keeping the file open and locked.
+pub(crate) fn through_the_cache(file: &mut OpenFile) -> Result<(), DeviceError> {
+    let cleared = rustix::fs::fcntl_getfl(&file.file)
+        .and_then(|flags| rustix::fs::fcntl_setfl(&file.file, flags.difference(OFlags::DIRECT)));
+    cleared.map_err(|e| cannot_open(&file.path, e.into()))?;
+    file.direct = false;
+    (file.geometry, _) = geometry(&file.path, &file.file, file.geometry.kind, false)?;
+    Ok(())
+}
+
+/// Whether a direct read works. What fails for another reason will fail, and say why, later.
+pub(crate) fn reads_direct(file: &OpenFile) -> bool {
+    let length = usize::try_from(file.geometry.block).expect("blocks are small");
+    if file.geometry.size.0 < length as u64 {
+        return true;
+    }
+    let refused = |e: &DeviceError| matches!(e, DeviceError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput);
+    Bounce::default()
+        .pieces(length, |_, aligned| file.read(0, aligned))
+        .err()
+        .is_none_or(|e| !refused(&e))
+}
+
+/// Half a second in all: a ring was seen to take some tens of milliseconds; and who finds a store
+/// in use by a living process should not wait long to hear it.
+const LOCK_TRIES: u32 = 25;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Where the file system does not say: right for every disk there is.
+const SAFE_BLOCK: u32 = 4096;
+
+/// Some file systems say 1; nothing here is that fine.
+const SMALLEST_BLOCK: u32 = 512;

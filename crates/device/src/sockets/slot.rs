@@ -1,0 +1,68 @@
+//! What a ring keeps of a connection: all that the kernel points at while a receive or a send is
+//! with it.
+#![expect(unsafe_code, reason = "the kernel's message header has no safe constructor")]
+
+use super::GATHER;
+use super::outbox::Outbox;
+use std::net::TcpStream;
+
+#[derive(Default)]
+pub(super) struct Slot {
+    pub(super) generation: u32,
+    pub(super) connection: Option<Connection>,
+}
+
+pub(super) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) receiving: Option<Vec<u8>>,
+    pub(super) outbox: Outbox,
+    pub(super) message: Box<Message>,
+    pub(super) sending: bool,
+    pub(super) closing: bool,
+    pub(super) failed: bool,
+}
+
+/// What a gathered send points at. Boxed, so that it stays where it is.
+pub(super) struct Message {
+    pub(super) header: libc::msghdr,
+    slices: [libc::iovec; GATHER],
+}
+
+impl Connection {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            receiving: None,
+            outbox: Outbox::default(),
+            message: Box::new(Message::empty()),
+            sending: false,
+            closing: false,
+            failed: false,
+        }
+    }
+
+    /// It is closing, and the kernel points at nothing of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.closing && !self.sending && self.receiving.is_none()
+    }
+}
+
+impl Message {
+    fn empty() -> Self {
+        let slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; GATHER];
+        // SAFETY: `msghdr` is plain data; all zeroes is the empty message.
+        Self { header: unsafe { std::mem::zeroed() }, slices }
+    }
+
+    pub(super) fn fill(&mut self, outbox: &Outbox) {
+        let mut count = 0;
+        for (slice, bytes) in self.slices.iter_mut().zip(outbox.gather(GATHER)) {
+            // `sendmsg` only reads; the pointer is mutable because `readv` shares the type.
+            slice.iov_base = bytes.as_ptr().cast_mut().cast();
+            slice.iov_len = bytes.len();
+            count += 1;
+        }
+        self.header.msg_iov = self.slices.as_mut_ptr();
+        self.header.msg_iovlen = count;
+    }
+}
