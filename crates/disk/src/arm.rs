@@ -1,9 +1,10 @@
-//! A disk's arm as measured, and the model that it and the measured zones make.
+//! A disk's arm as measured, and the model that it and the measured zones make, or that a disk without
+//! one makes.
 
 use crate::parameters::{Parameters, SeekTimes};
 use crate::platters::{float, whole};
-use crate::survey::spinning;
-use crate::{Calibration, DiskModel};
+use crate::survey::{Survey, spinning};
+use crate::{Calibration, DiskModel, ReadCost};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -48,6 +49,27 @@ impl Calibration {
             mechanics: spinning(arm.revolution, arm.seek, &zones, arm.capacity.0)?,
         };
         DiskModel::new(parameters).ok()
+    }
+
+    /// The content of a parameter file of a disk of `capacity` like the one that was measured:
+    /// [`Calibration::model`] where an arm was seen, else one without an arm by eq. 1, which serves one
+    /// command after another and writes as it reads. `None` where too little was seen.
+    pub fn parameters(&self, name: &str, capacity: ByteCount) -> Option<Parameters> {
+        let parameters = if self.arm.is_some() {
+            self.model()?.parameters().clone()
+        } else {
+            let cost = Some(ReadCost { r0: self.r0, t0: self.t0 });
+            let survey = Survey {
+                cost,
+                zones: Vec::new(),
+                revolution: None,
+                seek: None,
+                seek_error_ms: 0.0,
+            };
+            survey.parameters(name, capacity)?
+        };
+        let sources = vec![format!("`tenuto calibrate`: {}", self.method)];
+        Some(Parameters { name: name.to_owned(), sources, ..parameters })
     }
 }
 

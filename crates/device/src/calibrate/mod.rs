@@ -163,7 +163,9 @@ fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Pla
     let whole = area.end.saturating_sub(area.start);
     if whole < largest.0.max(LARGEST_BLOCK) {
         let room = ByteCount(whole);
-        return unusable(format!("{room} is too little to calibrate reads of {largest} in"));
+        return unusable(format!(
+            "{room} is too little to calibrate reads of {largest} in; take a larger one"
+        ));
     }
     let written = device.written(area.clone())?;
     let places = Places::new(area, &written, largest.0);
@@ -171,8 +173,7 @@ fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Pla
         || {
             unusable(format!(
                 "nothing was ever written there in a piece of {largest}, so reading it would not \
-                 reach the disk; write to it first (into a store with `tenuto ingest`), or calibrate \
-                 with smaller reads"
+                 reach the disk; write to it first (into a store with `tenuto ingest`)"
             ))
         },
         Ok,

@@ -9,7 +9,7 @@ use device::{BlockDevice, Description, DeviceError, FileDevice, OpenOptions, des
 use server::control::{Reply, Request};
 use server::wire;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Store, StoreError};
 use units::{BitRate, ByteCount, align_down, show_duration};
@@ -17,6 +17,13 @@ use units::{BitRate, ByteCount, align_down, show_duration};
 pub(crate) fn calibrate(args: &Args<'_>) -> Result<(), Failure> {
     let path = args.path("DEVICE");
     let (time, destroy): (Duration, bool) = (args.get("time"), args.has("destroy"));
+    let model: Option<PathBuf> = args.maybe("model");
+    if let Some(file) = model.as_deref().filter(|file| file.exists()) {
+        let sentence = format!("{} would be overwritten", file.display());
+        return Err(
+            Failure::new(sentence).hint("name another file for the model, or remove that one")
+        );
+    }
     let about = describe(&path)?;
     if let Some(user) = about.uses.first() {
         let failure = Failure::new(format!("{} is {user}", path.display()));
@@ -39,6 +46,25 @@ pub(crate) fn calibrate(args: &Args<'_>) -> Result<(), Failure> {
     } else {
         out::print(&page(&calibration));
     }
+    model.map_or(Ok(()), |file| write_model(&file, &calibration, about.size))
+}
+
+/// Named as its file.
+fn write_model(
+    file: &Path,
+    calibration: &wire::Calibration,
+    capacity: ByteCount,
+) -> Result<(), Failure> {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let fitted = disk::Calibration::from(calibration).parameters(&name, capacity);
+    let Some(parameters) = fitted else {
+        return Err(Failure::new("too little was seen of the disk to fit a model to it")
+            .hint("let it take longer: --time 2min"));
+    };
+    std::fs::write(file, parameters.to_toml())
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    let file = file.display();
+    out::note(&format!("wrote {file}: `tenuto disk models {file}` shows the model in full"));
     Ok(())
 }
 

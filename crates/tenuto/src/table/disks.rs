@@ -52,6 +52,13 @@ written to it without --destroy.",
             )
             .example("calibrate /dev/sdb --destroy")
             .bad("calibrate /dev/sdb --destroy=yes", "--destroy takes no value"),
+        Row::option("model", Value::Path, "Write the model that fits what was measured into this file")
+            .long(
+                "A parameter file, which `plan --model` and `disk emulate` take. A disk with an arm is \
+                 nowhere faster in it than it was measured. A file that is there is not overwritten.",
+            )
+            .example("calibrate film.store --model mine.toml")
+            .bad("calibrate film.store --model", "--model needs a value"),
         json("calibrate film.store --json", "calibrate film.store --json=x"),
     ],
 };
