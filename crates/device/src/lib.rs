@@ -40,7 +40,7 @@ pub use block::{
 };
 pub use calibrate::{CalibrateOptions, CalibrateProgress, Turns, calibrate};
 pub use describe::{Description, DiskFacts, QueueLimits, Use, describe};
-pub use emulated::{DiskStatistics, EmulateOptions, EmulatedDisk};
+pub use emulated::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, clear_left_over};
 pub use faulty::{Access, Fault, Faulty, Rule};
 pub use file::{FileDevice, OpenOptions};
 pub use fragments::fragments;

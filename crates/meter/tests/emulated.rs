@@ -4,11 +4,15 @@
 //!
 //! Needs root, /dev/fuse and e2fsprogs, and says so where it does not have them.
 
+use device::DiskStop;
 use meter::emulated::{EmulatedError, EmulatedOptions, FileSystem, Progress, Reproduction, System};
 use rustix::thread::CapabilitySet;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use units::ByteCount;
 
 /// Whether disks can be emulated here; if not, says that `test` was skipped.
@@ -23,6 +27,12 @@ fn can_emulate(test: &str) -> bool {
         let _ = writeln!(std::io::stderr(), "note: {test} skipped: it needs {needs}");
     }
     can
+}
+
+/// One at a time: what is left is looked for in the whole list of mounts.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn options(name: &str) -> EmulatedOptions {
@@ -53,6 +63,7 @@ fn tables_are_made_from_end_to_end_and_nothing_is_left() {
     if !can_emulate("published results on an emulated disk") {
         return;
     }
+    let _alone = alone();
     for (name, rows) in [("alderman-table1", [12, 12, 2].as_slice()), ("alderman-rounds", &[2])] {
         let options = options(name);
         let mut found = Vec::new();
@@ -63,7 +74,7 @@ fn tables_are_made_from_end_to_end_and_nothing_is_left() {
             }
         };
         let one = Reproduction::named(name).unwrap();
-        let made = one.run(&options, &mut hear, &AtomicBool::new(false)).unwrap();
+        let made = one.run(&options, &mut hear, &DiskStop::default()).unwrap();
         assert!(made.ended.is_none());
         let tables = &made.report.tables;
         assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), rows);
@@ -82,16 +93,21 @@ fn an_interrupted_one_tells_what_it_found_and_leaves_nothing() {
     if !can_emulate("an interrupted result on an emulated disk") {
         return;
     }
+    let _alone = alone();
     let one = Reproduction::named("alderman-table1").unwrap();
     let options =
         EmulatedOptions { systems: vec![System::On(FileSystem::Ext2)], ..options("interrupted") };
-    let at_once = one.run(&options, &mut |_| {}, &AtomicBool::new(true));
+    let asked = DiskStop::default();
+    asked.ask();
+    let at_once = one.run(&options, &mut |_| {}, &asked);
     assert!(matches!(at_once, Err(EmulatedError::Interrupted)), "{at_once:?}");
     nothing_is_left(&options.backing);
 
-    let stop = AtomicBool::new(false);
+    let stop = DiskStop::default();
     let mut at_the_first = |progress: Progress<'_>| {
-        stop.fetch_or(progress.found, Ordering::Relaxed);
+        if progress.found {
+            stop.ask();
+        }
     };
     let made = one.run(&options, &mut at_the_first, &stop).unwrap();
     assert!(matches!(made.ended, Some(EmulatedError::Interrupted)));
@@ -99,6 +115,118 @@ fn an_interrupted_one_tells_what_it_found_and_leaves_nothing() {
     assert!(made.report.notes[0].contains("ended early"), "{:?}", made.report.notes);
     nothing_is_left(&options.backing);
 }
+
+/// As a first, a second and a third Ctrl-C do, 50 ms apart, whatever it is at.
+#[test]
+fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
+    if !can_emulate("a hurried result on an emulated disk") {
+        return;
+    }
+    let _alone = alone();
+    let one = Reproduction::named("alderman-table1").unwrap();
+    for (system, at) in [
+        (System::Raw, "making the disk"),
+        (System::Raw, "streams: "),
+        (System::On(FileSystem::Ext2), "making ext2"),
+        (System::On(FileSystem::Ext4), "filling ext4: 20 of"),
+        (System::On(FileSystem::Xfs), "one after another"),
+        (System::On(FileSystem::Btrfs), "streams: "),
+    ] {
+        if matches!(system, System::On(kind) if kind.available().is_err()) {
+            continue;
+        }
+        // As small as the largest of them can be made on.
+        let size = Some(ByteCount::mib(320));
+        let systems = vec![system];
+        let options = EmulatedOptions { size, systems, ..options("hurried") };
+        let (stop, (told, hear)) = (&DiskStop::default(), channel());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                hear.recv().expect("it comes to that");
+                stop.ask();
+                for _ in 0..2 {
+                    std::thread::sleep(Duration::from_millis(50));
+                    stop.pull().unwrap();
+                }
+            });
+            let mut there = move |progress: Progress<'_>| {
+                if progress.what.contains(at) {
+                    // Nobody hears it twice.
+                    let _ = told.send(());
+                }
+            };
+            let ended = match one.run(&options, &mut there, stop) {
+                Ok(made) => made.ended,
+                Err(error) => Some(error),
+            };
+            let interrupted = matches!(ended, Some(EmulatedError::Interrupted));
+            assert!(interrupted, "{} at {at}: {ended:?}", system.name());
+        });
+        nothing_is_left(&options.backing);
+    }
+}
+
+/// Killed while its own threads wait for its own disk, and a file system is mounted from it.
+#[test]
+fn a_killed_one_ends_and_the_next_takes_down_what_it_left() {
+    if !can_emulate("a killed result on an emulated disk") {
+        return;
+    }
+    let _alone = alone();
+    for systems in ["raw", "ext2"] {
+        let mut child = killed_later(systems);
+        let mut told = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("streams: ") {
+            line.clear();
+            assert!(told.read_line(&mut line).unwrap() > 0, "it ended before it was killed");
+        }
+        child.kill().unwrap();
+        let ended = (0..LOOKS).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            child.try_wait().unwrap().is_some()
+        });
+        assert!(ended, "{systems}: it hangs in the kernel");
+    }
+    let one = Reproduction::named("alderman-rounds").unwrap();
+    let next = EmulatedOptions { systems: vec![System::Raw], ..options("next") };
+    one.run(&next, &mut |_| {}, &DiskStop::default()).unwrap();
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains("tenuto-made-again-killed"), "{mounts}");
+    assert!(!mounts.contains("/tenuto-mounted-"), "{mounts}");
+    nothing_is_left(&next.backing);
+}
+
+/// This program again, as what is to be killed.
+fn killed_later(systems: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "is_killed", "--ignored", "--nocapture"])
+        .env(KILLED, systems)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+#[ignore = "the test of a killed one runs it"]
+fn is_killed() {
+    let Ok(systems) = std::env::var(KILLED) else { return };
+    let systems = vec![systems.parse().unwrap()];
+    // At the disk's own speed, so that whoever reads it waits.
+    let options = EmulatedOptions { systems, speed: 1, ..options("killed") };
+    let one = Reproduction::named("alderman-table1").unwrap();
+    let mut tell = |progress: Progress<'_>| {
+        let _ = writeln!(std::io::stdout(), "{}", progress.what);
+    };
+    let _ = one.run(&options, &mut tell, &DiskStop::default());
+}
+
+/// What [`is_killed`] reads.
+const KILLED: &str = "TENUTO_TEST_SYSTEMS";
+
+/// A dead process is gone long before.
+const LOOKS: u32 = 600;
 
 #[test]
 fn more_than_a_streams_file_is_refused_before_anything_is_made() {
@@ -108,7 +236,7 @@ fn more_than_a_streams_file_is_refused_before_anything_is_made() {
         (EmulatedOptions { rounds: 100, ..many.clone() }, "100 rounds of 62.5 KiB"),
         (EmulatedOptions { block: ByteCount::ZERO, ..many }, "100 rounds of 0 B"),
     ] {
-        let said = one.run(&options, &mut |_| {}, &AtomicBool::new(false)).unwrap_err().to_string();
+        let said = one.run(&options, &mut |_| {}, &DiskStop::default()).unwrap_err().to_string();
         assert!(said.starts_with(what) && said.contains("a stream's file"), "{said}");
         nothing_is_left(&options.backing);
     }

@@ -12,6 +12,7 @@ mod limits;
 mod out;
 mod reference;
 mod show;
+mod stopping;
 mod table;
 
 use clap::error::ErrorKind;

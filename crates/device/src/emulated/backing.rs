@@ -10,6 +10,7 @@ use crate::preallocate::preallocate;
 use disk::DiskModel;
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use units::{ByteCount, align_down};
@@ -79,6 +80,12 @@ impl Backing {
 
     pub(super) fn write(&self, offset: u64, from: &[u8]) -> io::Result<()> {
         self.file.write_all_at(from, offset)
+    }
+}
+
+impl AsFd for Backing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

@@ -19,6 +19,7 @@ use disk::{Head, Service};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use units::Moment;
@@ -154,8 +155,13 @@ impl Drive {
         self.bell.notify_all();
     }
 
-    /// The disk's own thread. What waits when it is closed is not answered; the file is free for
-    /// others when this returns.
+    /// The file with the bytes.
+    pub(super) fn backing(&self) -> BorrowedFd<'_> {
+        self.backing.as_fd()
+    }
+
+    /// The disk's own thread. What waits when it is closed is failed; the file is free for others when
+    /// this returns.
     pub(super) fn run(&self) {
         let mut at_work: VecDeque<Served> = VecDeque::new();
         let mut spare: Vec<Vec<u8>> = Vec::new();
@@ -191,6 +197,8 @@ impl Drive {
                 desk = self.wait(desk, due.map(|due| due.since(now) / self.speed));
             }
         }
+        // Here, where the files are open that answers go through.
+        desk.line.drain().for_each(drop);
         self.backing.unlock();
     }
 

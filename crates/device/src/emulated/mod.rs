@@ -20,31 +20,34 @@ mod backing;
 mod debt;
 mod drive;
 mod files;
+mod keeper;
 mod lateness;
+mod left_over;
 mod line;
 mod loop_device;
 mod mounts;
+mod own_files;
 mod preconditions;
 mod statistics;
+mod stop;
 mod way;
 
+pub use left_over::clear_left_over;
 pub use statistics::DiskStatistics;
+pub use stop::DiskStop;
 
 use crate::DeviceError;
-use crate::paced::sharpen_timers;
-use crate::realtime;
 use backing::Backing;
 use disk::DiskModel;
 use drive::Drive;
-use files::Files;
-use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use fuser::{Config, MountOption, SessionACL};
+use keeper::{About, Keeper};
 use loop_device::LoopDevice;
-use preconditions::{Means, canonical, clear_left_over, folder_is_free};
+use preconditions::{Means, canonical, folder_is_free, nothing_is_mounted};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 use units::ByteCount;
 
@@ -88,8 +91,7 @@ pub struct EmulatedDisk {
     at: PathBuf,
     made_folder: bool,
     drive: Arc<Drive>,
-    thread: Option<JoinHandle<()>>,
-    session: Option<BackgroundSession>,
+    keeper: Option<Keeper>,
     device: Option<LoopDevice>,
     realtime: Result<(), String>,
     notes: Vec<String>,
@@ -103,35 +105,35 @@ impl EmulatedDisk {
     /// backing file.
     pub fn start(model: &DiskModel, options: &EmulateOptions) -> Result<Self, DeviceError> {
         Means::here().suffice(options.attach)?;
-        let mut notes = Vec::new();
         let at = options.at.clone().unwrap_or_else(|| Self::folder_of(&options.backing));
         let at = canonical(&at)?;
-        let left_over = clear_left_over(&at)?;
-        if let Some(note) = &left_over {
-            notes.push(note.clone());
-        }
-        let existed = folder_is_free(&at)?;
+        let left_over = left_over::clear_at(&at);
+        nothing_is_mounted(&at)?;
+        let existed = folder_is_free(&at)? && left_over.is_none();
         let backing = Backing::open(&options.backing, options.size, model)?;
         let model = model.scaled_to(backing.size);
         let size = backing.size;
         if !existed {
-            fs::create_dir(&at).map_err(|e| cannot_use(&at, "; it could not be made", e))?;
+            fs::create_dir_all(&at).map_err(|e| cannot_use(&at, "; it could not be made", e))?;
         }
         let EmulateOptions { depth, speed, fast, .. } = *options;
         let drive = Arc::new(Drive::new(backing, model.head(), depth, speed, fast));
         let mut disk = Self {
             model,
             at,
-            made_folder: !existed || left_over.is_some(),
+            made_folder: !existed,
             drive,
-            thread: None,
-            session: None,
+            keeper: None,
             device: None,
             realtime: Ok(()),
-            notes,
+            notes: left_over.into_iter().collect(),
         };
         // From here on, dropping it undoes what was done.
-        disk.mount(size, depth, speed)?;
+        let about = About { model: disk.model.name().to_owned(), size, depth, speed };
+        let cannot_mount = |e| cannot_use(&disk.at, mount_hint(&e), e);
+        let keeper = Keeper::start(&disk.drive, &disk.at, about).map_err(cannot_mount)?;
+        disk.realtime = keeper.realtime.clone();
+        disk.keeper = Some(keeper);
         if options.attach {
             disk.device = Some(LoopDevice::attach(&disk.file(), disk.model.rotational())?);
         }
@@ -144,7 +146,8 @@ impl EmulatedDisk {
     /// Where the files of a disk with this backing file appear by default.
     pub fn folder_of(backing: &Path) -> PathBuf {
         let mut name = backing.as_os_str().to_owned();
-        name.push(".emulated");
+        name.push(".");
+        name.push(FOLDER_ENDING);
         name.into()
     }
 
@@ -229,28 +232,25 @@ impl EmulatedDisk {
             }
             self.device = None;
         }
-        if let Some(session) = self.session.take() {
-            let ended = if preconditions::may_mount() {
-                if let Err(busy) = mounts::take_down(&self.at) {
-                    self.session = Some(session);
-                    return Err(busy);
-                }
-                session.join()
-            } else {
-                // Others have no right to; the session asks a helper that has.
-                session.umount_and_join()
-            };
+        if let Some(keeper) = self.keeper.take() {
+            // Others have no right to; the session asks a helper that has.
+            let unmounts = preconditions::may_mount();
+            if unmounts && let Err(busy) = mounts::take_down(&self.at) {
+                self.keeper = Some(keeper);
+                return Err(busy);
+            }
+            let ended = keeper.end(unmounts);
             ended.map_err(|e| cannot_use(&self.at, "; it did not end well", e))?;
         }
-        self.drive.close();
-        if let Some(thread) = self.thread.take() {
-            thread.join().expect("the drive does not panic");
-        }
+        self.remove_folder();
+        Ok(())
+    }
+
+    fn remove_folder(&self) {
         if self.made_folder {
             // Not empty any more, or gone: then it is somebody else's.
             let _ = fs::remove_dir(&self.at);
         }
-        Ok(())
     }
 
     /// `fast`: how it goes on then.
@@ -268,39 +268,6 @@ impl EmulatedDisk {
         self.drive.set_fast(fast);
         self.drive.reset_statistics();
     }
-
-    /// Starts the threads that keep time.
-    fn mount(&mut self, size: ByteCount, depth: u32, speed: u32) -> Result<(), DeviceError> {
-        let (drive, at, name) =
-            (Arc::clone(&self.drive), self.at.clone(), self.model.name().to_owned());
-        // Threads inherit how they are run from the one that starts them.
-        let starter = std::thread::spawn(move || {
-            let realtime = realtime::enter().map_err(|error| error.to_string());
-            sharpen_timers();
-            // The kernel may wait for these threads to get memory back: they must not wait for it.
-            // Refused without rights, and without rights nothing is mounted on them.
-            let _ = rustix::process::configure_io_flusher_behavior(true);
-            let priority = match &realtime {
-                Ok(()) => "realtime".to_owned(),
-                Err(why) => format!("normal ({why})"),
-            };
-            let about = format!(
-                "model {name}\nsize {}\nqueue {depth}\nspeed {speed}\npriority {priority}\n",
-                size.0
-            );
-            let files = Files::new(Arc::clone(&drive), size, about);
-            let session = Session::new(files, &at, &mount_options()).and_then(Session::spawn);
-            let thread = std::thread::Builder::new().name("emulated disk".to_owned());
-            let thread = thread.spawn(move || drive.run());
-            (realtime, session, thread)
-        });
-        let (realtime, session, thread) = starter.join().expect("starting does not panic");
-        self.realtime = realtime;
-        let cannot_start = |e| cannot_use(&self.at, "; no thread could be started for it", e);
-        self.thread = Some(thread.map_err(cannot_start)?);
-        self.session = Some(session.map_err(|e| cannot_use(&self.at, mount_hint(&e), e))?);
-        Ok(())
-    }
 }
 
 impl Drop for EmulatedDisk {
@@ -308,8 +275,13 @@ impl Drop for EmulatedDisk {
         if self.stop().is_err() {
             // Somebody uses it. Off the list of mounts at least; the threads end when they let go.
             self.drive.set_fast(true);
-            self.device = None;
+            if let Some(device) = self.device.take() {
+                let mounted = mounts::all().unwrap_or_default();
+                let on_it = mounted.iter().rev().filter(|mount| mount.source == device.path());
+                on_it.for_each(|mount| mounts::let_go(&mount.at));
+            }
             mounts::let_go(&self.at);
+            self.remove_folder();
         }
     }
 }
@@ -338,6 +310,9 @@ fn mount_hint(error: &io::Error) -> &'static str {
         _ => "; it could not be mounted",
     }
 }
+
+/// Of the folder beside the backing file.
+const FOLDER_ENDING: &str = "emulated";
 
 /// What the list of mounts calls it.
 const NAME: &str = "tenuto-disk";

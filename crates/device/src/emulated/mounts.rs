@@ -24,17 +24,29 @@ pub(super) fn all() -> io::Result<Vec<Mounted>> {
 
 /// Takes down what is mounted at `at`, its data written.
 pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
-    unmount(at, UnmountFlags::empty()).map_err(|error| match error {
-        Errno::BUSY => {
+    match unmount(at, UnmountFlags::empty()) {
+        // Nothing is mounted there: somebody else has done it.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(Errno::BUSY) => {
             let by =
                 "a program has a file or directory there open; end it, or leave that directory";
-            DeviceError::InUse { path: at.to_owned(), by }
+            Err(DeviceError::InUse { path: at.to_owned(), by })
         }
-        other => {
+        Err(other) => {
             let hint = "; it could not be unmounted".to_owned();
-            DeviceError::Open { path: at.to_owned(), hint, source: other.into() }
+            Err(DeviceError::Open { path: at.to_owned(), hint, source: other.into() })
         }
-    })
+    }
+}
+
+/// Ends the connection of the FUSE file system at `at` to those who answer for it: whatever waits for
+/// them fails. Unmounts it if nobody has a file of it open.
+pub(super) fn abort(at: &Path) -> io::Result<()> {
+    match unmount(at, UnmountFlags::FORCE) {
+        // In use, but aborted; or gone.
+        Ok(()) | Err(Errno::BUSY | Errno::INVAL | Errno::NOENT) => Ok(()),
+        Err(other) => Err(other.into()),
+    }
 }
 
 /// Takes it off the list whoever uses it; it ends when they do.

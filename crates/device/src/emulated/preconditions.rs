@@ -1,10 +1,7 @@
-//! What must be so before a disk can be emulated, and what a dead process left in the way.
-//!
-//! It looks; of what it finds it removes only the mount of a disk that nobody serves any more.
+//! What must be so before a disk can be emulated. It looks, and changes nothing.
 
-use super::{NAME, cannot_use, files, mounts};
+use super::{cannot_use, mounts};
 use crate::DeviceError;
-use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 use std::fs;
 use std::io;
@@ -70,25 +67,10 @@ pub(super) fn canonical(at: &Path) -> Result<PathBuf, DeviceError> {
     }
 }
 
-/// Takes down the mount of a process that was killed: it answers nobody any more. Says so.
-pub(super) fn clear_left_over(at: &Path) -> Result<Option<String>, DeviceError> {
-    let mounted = mounts::all().unwrap_or_default();
-    let Some(there) = mounted.iter().rev().find(|mounted| mounted.at == at) else {
-        return Ok(None);
-    };
-    // Asked for its content: what is known of the folder itself the kernel says by heart.
-    let dead = fs::read_dir(at).is_err_and(|error| {
-        Errno::from_io_error(&error).is_some_and(|e| e == Errno::NOTCONN || e == Errno::CONNABORTED)
-    });
-    if there.source == Path::new(NAME) && dead {
-        let mut note = format!("took down what a dead process had left at {}", at.display());
-        for on_it in mounts::by_loop_on(&at.join(files::DISK), &mounted) {
-            let on_it = on_it.at.display();
-            note +=
-                &format!("; {on_it} is still mounted from it: take it down with `umount {on_it}`");
-        }
-        mounts::let_go(at);
-        return Ok(Some(note));
+/// Refuses a folder over which something is mounted.
+pub(super) fn nothing_is_mounted(at: &Path) -> Result<(), DeviceError> {
+    if mounts::all().unwrap_or_default().iter().all(|mounted| mounted.at != at) {
+        return Ok(());
     }
     let by = "something is mounted there; if it is an emulated disk that still runs, stop that one";
     Err(DeviceError::InUse { path: at.to_owned(), by })

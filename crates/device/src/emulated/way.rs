@@ -9,11 +9,6 @@
 //! Measured once, by reads of one block from either end in turn: as far apart as those of a program
 //! that waits for a disk, with as cold a processor. The median: on a busy machine it says what
 //! the way mostly takes and not what it takes at worst.
-//!
-//! A program that reads its own disk must not hold that up when it is killed: the thread that waits
-//! for the disk keeps the files of the program open, and as long as `/dev/fuse` is, the kernel waits
-//! for an answer that nobody gives any more. So that thread has files of its own.
-#![expect(unsafe_code, reason = "a thread's own table of files has no safe interface")]
 
 use super::drive::Drive;
 use crate::{Pool, realtime};
@@ -32,23 +27,12 @@ use units::ByteCount;
 pub(super) fn measure(drive: &Drive, path: &Path, size: ByteCount) -> io::Result<Duration> {
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| {
-            forget_files();
             // Run at once, as the drive is; where that is refused, as everybody.
             let _ = realtime::enter();
             read(drive, path, size)
         });
         reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
-}
-
-/// From here on the calling thread has a table of files of its own, with nothing in it but standard
-/// input, output and error. A kernel before 5.9 does not know that, and leaves it as it is.
-fn forget_files() {
-    const FIRST: libc::c_uint = 3;
-    // SAFETY: the table is this thread's alone from here on, and it holds no file of the others.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE)
-    };
 }
 
 fn read(drive: &Drive, path: &Path, size: ByteCount) -> io::Result<Duration> {

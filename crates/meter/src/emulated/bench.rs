@@ -2,15 +2,15 @@
 
 use super::filled::Filled;
 use super::ways::Way;
-use super::{EmulatedError, EmulatedOptions, FileSystem, Progress};
+use super::{EmulatedError, EmulatedOptions, FileSystem, Progress, file_system};
 use crate::rounds::{
     Capacity, Faster, FileAStream, Outcome, Pace, Plan, Round, most_streams_by_halves, run,
 };
 use crate::target::{Port, QueuedPort};
-use device::{DiskStatistics, EmulateOptions, EmulatedDisk, FileDevice, OpenOptions};
+use device::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, FileDevice, OpenOptions};
 use disk::DiskModel;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use units::{BitRate, ByteCount};
 
@@ -56,13 +56,13 @@ pub(super) struct Bench<'a> {
     pub(super) model: DiskModel,
     pub(super) options: &'a EmulatedOptions,
     progress: &'a mut dyn FnMut(Progress<'_>),
-    pub(super) stop: &'a AtomicBool,
+    pub(super) stop: &'a DiskStop,
     pub(super) done: u32,
     all: u32,
     /// The longest that the disk was late so far, in the model's time.
     longest: Duration,
-    /// To be removed in the end: it was made for this.
-    backing: Option<PathBuf>,
+    /// What was said at the start, and what killed runs had left.
+    pub(super) cleared: Vec<String>,
 }
 
 /// Rounds of so many streams.
@@ -80,7 +80,7 @@ impl<'a> Bench<'a> {
         options: &'a EmulatedOptions,
         all: u32,
         progress: &'a mut dyn FnMut(Progress<'_>),
-        stop: &'a AtomicBool,
+        stop: &'a DiskStop,
     ) -> Result<Self, EmulatedError> {
         options.file_systems().try_for_each(FileSystem::available)?;
         let model = DiskModel::preset(MODEL).expect("it comes along");
@@ -93,11 +93,18 @@ impl<'a> Bench<'a> {
             ..EmulateOptions::new(&options.backing)
         };
         progress(Progress { what: "making the disk", found: false, done: 0.0 });
-        let disk = EmulatedDisk::start(&model, &emulate)?;
-        let model = disk.model().clone();
-        let backing = ours.then(|| options.backing.clone());
-        let longest = Duration::ZERO;
-        Ok(Self { disk, model, options, progress, stop, done: 0, all, longest, backing })
+        let disk = EmulatedDisk::start(&model, &emulate);
+        if ours {
+            // The disk has it open. If it could not be started, there need not be one.
+            let _ = std::fs::remove_file(&options.backing);
+        }
+        let disk = disk?;
+        disk.obey(stop);
+        let mut cleared = disk.notes().to_vec();
+        cleared.extend(device::clear_left_over());
+        file_system::clear_left_over();
+        let (model, longest) = (disk.model().clone(), Duration::ZERO);
+        Ok(Self { disk, model, options, progress, stop, done: 0, all, longest, cleared })
     }
 
     /// Why its timer is late on a busy machine, if it is.
@@ -197,7 +204,7 @@ impl<'a> Bench<'a> {
 
     /// An error if it is to stop.
     pub(super) fn still(&self) -> Result<(), EmulatedError> {
-        if self.stop.load(Ordering::Relaxed) { Err(EmulatedError::Interrupted) } else { Ok(()) }
+        if self.stop.is_asked() { Err(EmulatedError::Interrupted) } else { Ok(()) }
     }
 
     pub(super) fn timed<'p>(
@@ -212,7 +219,7 @@ impl<'a> Bench<'a> {
         let mut go_on = |rounds: &[Round]| {
             over.store(rounds.len(), Ordering::Relaxed);
             let lost = rule.is_some_and(|rule| rule.is_lost(rounds, plan));
-            !lost && !stop.load(Ordering::Relaxed)
+            !lost && !stop.is_asked()
         };
         // A thread of its own: what it is late by should be the disk's doing, not that of whatever
         // else runs here. Where that is refused, it is as late as everybody.
@@ -238,9 +245,6 @@ impl<'a> Bench<'a> {
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
         let _ = self.disk.stop();
-        if let Some(backing) = &self.backing {
-            let _ = std::fs::remove_file(backing);
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 use super::EmulatedError;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -77,7 +78,9 @@ impl FileSystem {
             Self::Xfs => call(&program, &["-q", "-f", "-d", &format!("size={bytes}"), &on])?,
             Self::Btrfs => call(&program, &["-q", "-f", "-b", &bytes, &on])?,
         }
-        let at = std::env::temp_dir().join(format!("tenuto-mounted-{}", std::process::id()));
+        let on_what = device.file_name().unwrap_or_default().display();
+        let at = format!("{FOLDER}{}-{on_what}", std::process::id());
+        let at = std::env::temp_dir().join(at);
         fs::create_dir_all(&at).map_err(EmulatedError::file("make", &at))?;
         let queue = queue_of(device);
         let own_kib = fs::read_to_string(&queue).map_err(EmulatedError::file("read", &queue))?;
@@ -200,9 +203,23 @@ fn queue_of(device: &Path) -> PathBuf {
     Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
 }
 
+/// Removes the folders on which killed runs had mounted something. What is not empty stays.
+pub(super) fn clear_left_over() {
+    let all = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    for entry in all {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        let is_gone = |process: &str| !Path::new("/proc").join(process).exists();
+        if process.is_some_and(is_gone) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// In a process group of its own: Ctrl-C in a terminal asks this program only, which then ends in order.
 fn call(program: &str, arguments: &[&str]) -> Result<(), EmulatedError> {
     let shown = || format!("{program} {}", arguments.join(" "));
-    let output = Command::new(program).args(arguments).output();
+    let output = Command::new(program).args(arguments).process_group(0).output();
     let output = output
         .map_err(|error| EmulatedError::Program { program: shown(), said: error.to_string() })?;
     if output.status.success() {
@@ -211,6 +228,9 @@ fn call(program: &str, arguments: &[&str]) -> Result<(), EmulatedError> {
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(EmulatedError::Program { program: shown(), said })
 }
+
+/// In the folder for temporary files; the process and the device follow.
+const FOLDER: &str = "tenuto-mounted-";
 
 /// What all four make their blocks of.
 const BLOCK: u64 = 4096;

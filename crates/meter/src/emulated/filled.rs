@@ -7,7 +7,6 @@ use crate::rounds::{FileAStream, Pace, Plan};
 use crate::target::QueuedPort;
 use device::{FileDevice, Method, OpenOptions};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use units::ByteCount;
 
 /// Files on the disk, in the order of their streams.
@@ -47,7 +46,7 @@ impl Bench<'_> {
             self.say(&format!("filling {}: {number} of {FILES} files", kind.name()));
             let path = mounted.folder().join(format!("film-{number:02}"));
             let stop = self.stop;
-            match mounted.write(&path, len.0, &|| !stop.load(Ordering::Relaxed)) {
+            match mounted.write(&path, len.0, &|| !stop.is_asked()) {
                 Ok(()) => files.push(path),
                 Err(EmulatedError::File { source, .. })
                     if source.kind() == std::io::ErrorKind::StorageFull && !files.is_empty() =>

@@ -25,18 +25,17 @@ pub use file_system::{FileSystem, Mounted};
 
 use crate::report::{Cell, Report};
 use bench::Bench;
-use device::DiskStatistics;
+use device::{DiskStatistics, DiskStop};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use units::ByteCount;
 
 /// How it is made again.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
-    /// Holds the disk's bytes. Made and removed again if it is not there; overwritten if it
-    /// is.
+    /// Holds the disk's bytes. Overwritten if it is there; if not, one is made that has no name once it
+    /// is in use, so that it is gone with whoever uses it, however that ends.
     pub backing: PathBuf,
     /// How large the disk is; by default as the model, 9.1 GB. On a smaller one the arm moves as far
     /// from its first to its last byte, and files are as much smaller.
@@ -148,7 +147,7 @@ impl Made {
         report: Report,
         done: Result<(), EmulatedError>,
     ) -> Result<Self, EmulatedError> {
-        // Who interrupts this ends the programs that it runs, too.
+        // In haste, that is how whatever it was at failed.
         let ended = done.err().map(|error| bench.still().err().unwrap_or(error));
         if report.tables.iter().all(|table| table.rows.is_empty())
             && let Some(error) = ended
@@ -200,7 +199,7 @@ impl Reproduction {
         &self,
         options: &EmulatedOptions,
         progress: &mut dyn FnMut(Progress<'_>),
-        stop: &AtomicBool,
+        stop: &DiskStop,
     ) -> Result<Made, EmulatedError> {
         let file = filled::file_of(options.size.unwrap_or(THEIR_DISK));
         let (block, rounds) = (options.block, options.rounds);
@@ -215,11 +214,12 @@ impl Reproduction {
 
 /// What must be known of the emulation to believe what was measured on it.
 fn lateness(bench: &Bench<'_>) -> Vec<String> {
-    let mut notes = vec![format!(
+    let mut notes = bench.cleared.clone();
+    notes.push(format!(
         "'late' is how much later than the model says the emulation itself answered, in the disk's \
          time; the longest of all was {:.1} ms. A read of 1 MB takes the disk some 80 ms.",
         bench.longest_late().as_secs_f64() * 1e3,
-    )];
+    ));
     if let Some(why) = bench.not_in_real_time() {
         notes.push(format!(
             "Its timer was not run before other programs ({why}), so that what is late above \

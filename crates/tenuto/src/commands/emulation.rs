@@ -1,14 +1,13 @@
 //! Disks that are not there: `disk emulate`, `disk stats`.
 
 use super::models;
-use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
-use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
+use crate::stopping;
+use device::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::{ByteCount, show_duration};
 
@@ -28,14 +27,14 @@ pub(crate) fn emulate(args: &Args<'_>) -> Result<(), Failure> {
         ..EmulateOptions::new(backing)
     };
     // Before the start: a signal during it takes everything down right after.
-    let stop = on_interrupt()?;
+    let stop = stopping::by_signals(None)?;
     let mut disk = EmulatedDisk::start(&model, &options)?;
+    disk.obey(&stop);
     tell(args, &disk, options.fast);
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.is_asked() {
         std::thread::sleep(LOOK_AGAIN);
     }
-    take_down(&mut disk);
-    Ok(())
+    take_down(&mut disk, &stop)
 }
 
 fn tell(args: &Args<'_>, disk: &EmulatedDisk, fast: bool) {
@@ -72,19 +71,27 @@ fn tell(args: &Args<'_>, disk: &EmulatedDisk, fast: bool) {
     ));
 }
 
-/// Waits for whoever still uses it. A second signal does not.
-fn take_down(disk: &mut EmulatedDisk) {
+/// Waits for whoever still uses it, but not if it was pulled out.
+fn take_down(disk: &mut EmulatedDisk, stop: &DiskStop) -> Result<(), Failure> {
     let mut said = String::new();
     while let Err(busy) = disk.stop() {
         let busy = busy.to_string();
+        if stop.is_pulled() {
+            break;
+        }
         if busy != said {
             out::note(&format!(
-                "stopping as soon as I can: {busy}; a second signal ends it at once"
+                "stopping as soon as I can: {busy}; a second signal pulls the disk out at once"
             ));
             said = busy;
         }
         std::thread::sleep(LOOK_AGAIN);
     }
+    if stop.is_pulled() {
+        let sentence = "the disk was pulled out: what file systems and programs held of it is lost";
+        return Err(Failure::new(sentence));
+    }
+    Ok(())
 }
 
 /// Nobody notices a tenth of a second when stopping, and ten looks a second cost nothing.

@@ -1,15 +1,16 @@
 //! `reproduce`: published results again, on simulated disks or on an emulated one.
 
-use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
+use crate::stopping;
 use meter::emulated::{self, EmulatedError, EmulatedOptions, Made, System};
 use serde::Serialize;
 use serde_json::json;
 use simulator::reproduce::{self, Report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(crate) fn reproduce(args: &Args<'_>) -> Result<(), Failure> {
     let Some(name) = args.maybe::<String>("NAME") else { return list(args) };
@@ -67,7 +68,7 @@ fn on_emulated(args: &Args<'_>, name: &str) -> Result<Made, Failure> {
         rounds: args.count("rounds"),
         speed: args.count("speed"),
     };
-    let stop = on_interrupt()?;
+    let stop = stopping::by_signals(Some(PATIENCE))?;
     let minutes = chosen.takes(&options).as_secs().div_ceil(60);
     out::note(&format!("this takes about {minutes} min"));
     let bar = Bar::new();
@@ -79,6 +80,9 @@ fn on_emulated(args: &Args<'_>, name: &str) -> Result<Made, Failure> {
     };
     chosen.run(&options, &mut show, &stop).map_err(failure)
 }
+
+/// For file systems to write what they hold, at the speed of the backing file.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Prints a report, as people or as programs want it.
 pub(super) fn tell(args: &Args<'_>, name: &str, report: &Report) {

@@ -11,7 +11,7 @@ request is answered when the modelled disk would have answered it. A disk that i
 model has the whole model's seeks and zones, only closer together.
 
 Runs until Ctrl-C or SIGTERM, then unmounts file systems on the disk, detaches it and goes; the \
-bytes stay in the backing file. Needs root and /dev/fuse. docs/guide/emulated-disk.md shows how it \
+bytes stay in the backing file. A second signal waits for nobody: whatever uses the disk fails. Needs root and /dev/fuse. docs/guide/emulated-disk.md shows how it \
 is used.",
     inner: &[],
     rows: &[

@@ -105,35 +105,86 @@ fn what_a_killed_one_leaves_is_taken_down_by_the_next() {
 }
 
 /// Killed while a file system is mounted from its block device and its folder has been looked at:
-/// the worst moment.
+/// the worst moment. Nobody uses the file system any more, or somebody does.
 #[test]
-fn what_a_killed_one_was_mounted_from_is_named_by_the_next() {
+fn what_a_killed_one_was_mounted_from_is_taken_down_or_named_by_the_next() {
     if !can_emulate("an emulated disk that is killed while it is mounted") || !has("mkfs.ext2") {
         return;
     }
+    for used in [false, true] {
+        let room = Room::new();
+        let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 4MiB --attach --fast");
+        let device = disk.about["device"].as_str().unwrap().to_owned();
+        let mount = room.path("mnt");
+        std::fs::create_dir(&mount).unwrap();
+        shell(&format!("mkfs.ext2 -q -F {device} && mount {device} {}", mount.display()));
+        let folder = room.path("d.img.emulated");
+        assert!(folder.metadata().unwrap().is_dir());
+        room.fails(
+            &format!("calibrate {device}"),
+            1,
+            "others would be measured, too; release it first",
+        );
+        let held = used.then(|| std::fs::File::open(mount.join("lost+found")).unwrap());
+        send(&disk.child, "-KILL");
+        disk.child.wait().expect("it ends");
+        let mut next = emulate(&room, "ssd-nvme --backing d.img");
+        let note = next.about["notes"][0].as_str().unwrap_or_default().to_owned();
+        let there = mount.display();
+        if used {
+            let by_hand = format!("take it down with `umount {there}`");
+            assert!(note.contains(&by_hand), "{note}");
+            drop(held);
+            shell(&format!("umount {there}"));
+        } else {
+            assert!(note.ends_with(&format!(", and {there}, which was mounted from it")), "{note}");
+            std::fs::remove_dir(&mount).unwrap();
+        }
+        send(&next.child, "-INT");
+        assert_eq!(next.child.wait().expect("it ends").code(), Some(0));
+        assert!(!folder.exists());
+    }
+}
+
+/// A first signal waits for a program that has a file open there; a second one does not, and a third
+/// one changes nothing.
+#[test]
+fn a_second_signal_pulls_the_disk_out_of_whoever_uses_it() {
+    if !can_emulate("an emulated disk that is pulled out") || !has("mkfs.ext2") {
+        return;
+    }
     let room = Room::new();
-    let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 4MiB --attach --fast");
+    let mut disk = emulate(&room, "st39183w --backing d.img --size 4MiB --attach --fast");
     let device = disk.about["device"].as_str().unwrap().to_owned();
     let mount = room.path("mnt");
     std::fs::create_dir(&mount).unwrap();
     shell(&format!("mkfs.ext2 -q -F {device} && mount {device} {}", mount.display()));
-    let folder = room.path("d.img.emulated");
-    assert!(folder.metadata().unwrap().is_dir());
-    room.fails(
-        &format!("calibrate {device}"),
-        1,
-        "others would be measured, too; release it first",
+    let held = std::fs::File::create(mount.join("film")).unwrap();
+    send(&disk.child, "-INT");
+    let mut said = String::new();
+    disk.notes.read_line(&mut said).expect("text");
+    assert!(
+        said.contains("stopping as soon as I can: ") && said.contains("a second signal"),
+        "{said}"
     );
-    send(&disk.child, "-KILL");
-    disk.child.wait().expect("it ends");
-    let mut next = emulate(&room, "ssd-nvme --backing d.img");
-    let note = next.about["notes"][0].as_str().unwrap_or_default().to_owned();
-    let still = format!("{} is still mounted from it", mount.display());
-    assert!(note.contains(&still), "{note}");
-    shell(&format!("umount {}", mount.display()));
-    send(&next.child, "-INT");
+    for _ in 0..2 {
+        send(&disk.child, "-INT");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let code = disk.child.wait().expect("it ends").code();
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut disk.notes, &mut rest).expect("text");
+    assert_eq!(code, Some(1), "{rest}");
+    assert!(rest.contains("error: the disk was pulled out: "), "{rest}");
+    assert!(!room.path("d.img.emulated").exists());
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains(&*mount.to_string_lossy()), "{mounts}");
+    held.sync_all().expect_err("its disk is gone");
+    drop(held);
+    let mut next = emulate(&room, "st39183w --backing d.img");
+    assert_eq!(next.about["notes"].as_array().map(Vec::len), Some(0), "{}", next.about);
+    send(&next.child, "-TERM");
     assert_eq!(next.child.wait().expect("it ends").code(), Some(0));
-    assert!(!folder.exists());
 }
 
 /// The loop device of a disk with an arm, measured bare, then as a store, then as one that is
