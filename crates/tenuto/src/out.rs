@@ -115,6 +115,16 @@ pub(crate) fn facts(lines: &[(&str, String)]) -> String {
     lines.iter().map(|(label, value)| format!("{label:<width$}  {value}\n")).collect()
 }
 
+/// A line that stays above what is going on, on standard error where that is a terminal; nothing
+/// elsewhere.
+pub(crate) fn live(text: &str) {
+    let mut err = io::stderr();
+    if err.is_terminal() {
+        // Nobody to tell it to is no reason to stop.
+        let _ = writeln!(err, "{}", plain(text));
+    }
+}
+
 /// A progress bar on standard error where that is a terminal; nothing elsewhere.
 pub(crate) struct Bar {
     bar: ProgressBar,

@@ -42,6 +42,24 @@ pub struct First {
     pub sentence: String,
 }
 
+impl First {
+    /// In a word or two.
+    pub fn short(&self) -> String {
+        let what = match self.resource {
+            Resource::Processors => "processors",
+            Resource::MeterProcessor => "the meter's processor",
+            Resource::Softirq => "network interrupts",
+            Resource::Link => "link",
+            Resource::Tcp => "TCP",
+            Resource::NfsQueue => "NFS client",
+            Resource::NfsServer => "NFS server",
+            Resource::Device => "device",
+            Resource::Nothing => "nothing seen here",
+        };
+        self.name.as_ref().map_or_else(|| what.to_owned(), |name| format!("{what} {name}"))
+    }
+}
+
 /// How full something was in a second.
 struct Full {
     resource: Resource,
@@ -318,6 +336,7 @@ mod tests {
         let first = seen(Sample { devices, ..quiet() });
         assert_eq!((first.name.as_deref(), first.second), (Some("vda"), Some(3)));
         assert!(first.sentence.starts_with("vda was busy 98 % of the time"), "{}", first.sentence);
+        assert_eq!(first.short(), "device vda");
         let devices = vec![device("loop0", 1.0, 20.0), device("vda", 0.1, 0.2)];
         assert_eq!(seen(Sample { devices, ..quiet() }).name.as_deref(), Some("loop0"));
     }

@@ -9,6 +9,7 @@ use rustix::fs::{major, minor};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use units::ByteCount;
 
 /// See the head of this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,50 @@ pub struct Stack {
     /// Its kind: `ext4`, `nfs4`, `fuse.sshfs`.
     pub file_system: Option<String>,
 }
+
+impl Stack {
+    /// So many operations of this size the uppermost device has room for. Who hands it more is put to
+    /// sleep until it has, and is then late with all else. `None` where nobody says.
+    pub fn takes(&self, operation: ByteCount) -> Option<u32> {
+        let layered = |name: &&String| !Path::new("/sys/block").join(name).join("mq").exists();
+        let read = |name: &String, file: &str| -> Option<u64> {
+            let path = Path::new("/sys/block").join(name).join("queue").join(file);
+            fs::read_to_string(path).ok()?.trim().parse().ok()
+        };
+        let room = |name: &String| {
+            // Memory is scattered: a segment is sure to have a page, and no more.
+            let segments = read(name, "max_segments")?.saturating_mul(PAGE_KIB);
+            Some((read(name, "nr_requests")?, read(name, "max_sectors_kb")?.min(segments)))
+        };
+        // What has no queue of its own hands all on to what is beneath it, side by side.
+        let own = self.devices.first().filter(|name| !layered(name));
+        let beneath = self.devices.iter().filter(|name| !layered(name));
+        let queues: Vec<(u64, u64)> = match own {
+            Some(name) => vec![room(name)?],
+            None => beneath.map(room).collect::<Option<_>>()?,
+        };
+        fits(&queues, operation)
+    }
+}
+
+/// `queues`: how many requests each has room for, and KiB of a request at most.
+fn fits(queues: &[(u64, u64)], operation: ByteCount) -> Option<u32> {
+    if queues.is_empty() {
+        return None;
+    }
+    let of = |(requests, kib): &(u64, u64)| {
+        // Begins and ends where it likes, so that it may touch one more.
+        let pieces = operation.0.div_ceil((kib << 10).max(1)) + u64::from(operation.0 > kib << 10);
+        requests * USED_OF_4 / 4 / pieces.max(1)
+    };
+    let all: u64 = queues.iter().map(of).sum();
+    Some(u32::try_from(all).unwrap_or(u32::MAX).max(1))
+}
+
+const PAGE_KIB: u64 = 4;
+
+/// Of four places in a device's queue; a file in pieces, and other programs, take some of the rest.
+const USED_OF_4: u64 = 3;
 
 /// What a file, a directory or a block device stands on. What cannot be found out is left out.
 pub fn beneath(path: &Path) -> Stack {
@@ -95,6 +140,23 @@ mod tests {
         assert_eq!(at("0:51", "/mnt/films/a/x"), found("/mnt/films/a", "nfs4"));
         assert_eq!(at("8:2", "/srv/x"), found("/", "ext4"));
         assert_eq!(at("8:3", "/srv/x"), None);
+    }
+
+    #[test]
+    fn a_queue_has_room_for_fewer_of_what_comes_in_pieces() {
+        let kib = |count: u64| ByteCount(count << 10);
+        let cases: [(&[_], u64, Option<u32>); 6] = [
+            (&[(256, 4096)], 250, Some(192)),
+            (&[(256, 1280)], 2560, Some(64)),
+            (&[(64, 512), (64, 512)], 256, Some(96)),
+            (&[(2, 4)], 4096, Some(1)),
+            (&[(256, 0)], 4, Some(1)),
+            (&[], 4, None),
+        ];
+        for (queues, size, room) in cases {
+            assert_eq!(fits(queues, kib(size)), room, "{queues:?} {size}");
+        }
+        assert_eq!(Stack::default().takes(kib(4)), None);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub struct Found {
 /// What the search says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// So many streams are held.
+    /// So many streams are held. Where no long run held, so many did in a short one.
     pub streams: u32,
     /// They held when asked again for longer, from above.
     pub confirmed: bool,
@@ -101,6 +101,8 @@ pub struct Search {
     again: Option<Step>,
     /// Counts that failed since every try at them was spoilt.
     by_meter: BTreeSet<u32>,
+    /// Counts that held in any run.
+    once: BTreeSet<u32>,
     /// Not even one stream can be measured.
     given_up: bool,
 }
@@ -124,6 +126,7 @@ impl Search {
             in_a_row: 0,
             again: None,
             by_meter: BTreeSet::new(),
+            once: BTreeSet::new(),
             given_up: false,
         }
     }
@@ -169,6 +172,9 @@ impl Search {
         self.last = Some((step, is_held));
         let (held, failed) = self.votes.entry(streams).or_default();
         *(if is_held { held } else { failed }) += 1;
+        if is_held {
+            self.once.insert(streams);
+        }
         match purpose {
             Purpose::Confirm if is_held => self.confirmed = true,
             // Nothing lies below a single stream: that it fails twice is the whole answer.
@@ -196,10 +202,15 @@ impl Search {
 
     /// What is known now.
     pub fn verdict(&self) -> Verdict {
+        // Nothing that held for longer is no reason to forget what held at all.
+        let below = self.once.range(..self.high.unwrap_or(u32::MAX)).next_back();
+        let once = below.or(self.once.last()).copied();
+        let sure = self.confirmed || self.low > 0;
+        let streams = once.filter(|_| !sure).unwrap_or(self.low);
         Verdict {
-            streams: self.low,
+            streams,
             confirmed: self.confirmed,
-            too_many: self.high,
+            too_many: self.high.filter(|high| *high > streams),
             at_limit: self.confirmed && self.low == self.most,
             by_meter: self.high.is_some_and(|high| self.by_meter.contains(&high)),
             probes: self.probes,

@@ -67,6 +67,21 @@ fn what_cannot_be_confirmed_says_so() {
 }
 
 #[test]
+fn what_held_for_a_short_time_only_is_told_and_not_believed() {
+    let mut search = Search::new(4096, 30);
+    while let Some(step) = search.step() {
+        let answer = match step {
+            Step { long: true, .. } => Answer::Spoilt,
+            Step { streams: 0..=160, .. } => Answer::Held,
+            _ => Answer::Failed,
+        };
+        search.report(step, Found { answer, delivered: f64::from(step.streams.min(160)) });
+    }
+    let verdict = search.verdict();
+    assert!(!verdict.confirmed && (1..=160).contains(&verdict.streams), "{verdict:?}");
+}
+
+#[test]
 fn an_overload_that_takes_its_time_is_found_by_longer_runs() {
     for (short, long) in [(94, 88), (3, 2), (63, 62), (1, 0), (110, 108), (3001, 2881)] {
         let mut search = Search::new(4096, 30);

@@ -1,5 +1,6 @@
 //! Turns numbers into one HTML page that needs nothing else: no script, no network, no files
-//! beside it. [`Report`] is a published result made again, of which there is a page, too. A page is a title, what was done, tables, and plots that each say how to read them.
+//! beside it. A page is a title, what was done, tables, and plots that each say how to read them.
+//! [`Report`] is a published result made again, of which there is a page, too.
 //!
 //! It knows nothing of what the numbers mean; whoever makes a page writes the words.
 
@@ -11,6 +12,6 @@ mod rounds;
 
 pub use findings::{Cell, Figure, Report, Table};
 pub use heat::{HeatMap, Square};
-pub use page::{Block, Page};
+pub use page::{Block, Finding, Page};
 pub use plot::{Plot, PlotError, Series, Shape, shares};
 pub use rounds::{rounds_chart, spread_chart};

@@ -22,6 +22,8 @@ pub enum Block {
     Text(String),
     /// Lines as typed or printed.
     Code(String),
+    /// What a reader takes away, side by side.
+    Findings(Vec<Finding>),
     /// Rows of cells under a head. Cells that begin with a digit stand on the right.
     Table {
         /// Names of the columns.
@@ -36,6 +38,17 @@ pub enum Block {
         /// What is seen, and what would be bad.
         explanation: String,
     },
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What it is, in a word or two.
+    pub name: String,
+    /// The figure, large.
+    pub value: String,
+    /// What it means, in a sentence or two.
+    pub meaning: String,
 }
 
 impl Page {
@@ -62,18 +75,28 @@ impl Block {
             Self::Heading(text) => writeln!(out, "<h2>{}</h2>", escape(text)),
             Self::Text(text) => writeln!(out, "<p>{}</p>", escape(text)),
             Self::Code(text) => writeln!(out, "<pre>{}</pre>", escape(text)),
+            Self::Findings(findings) => {
+                let all: String = findings.iter().map(Finding::html).collect();
+                writeln!(out, "<div class=\"findings\">\n{all}</div>")
+            }
             Self::Table { head, rows } => {
-                let head: String = head.iter().map(|cell| tag("th", cell)).collect();
+                let cell = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
+                // A title stands above its figures.
+                let figures =
+                    |at| !rows.is_empty() && rows.iter().all(|row| is_figure(&cell(row, at)));
+                let titles = head.iter().enumerate();
+                let head: String =
+                    titles.map(|(at, title)| tag("th", title, figures(at))).collect();
                 let rows: String = rows
                     .iter()
-                    .map(|row| row.iter().map(|cell| tag("td", cell)).collect::<String>())
-                    .map(|cells| format!("<tr>{cells}</tr>\n"))
+                    .map(|row| row.iter().map(|cell| tag("td", cell, is_figure(cell))).collect())
+                    .map(|cells: String| format!("<tr>{cells}</tr>\n"))
                     .collect();
-                writeln!(out, "<table>\n<tr>{head}</tr>\n{rows}</table>")
+                writeln!(out, "<div class=\"wide\"><table>\n<tr>{head}</tr>\n{rows}</table></div>")
             }
             Self::Plot { svg, explanation } => writeln!(
                 out,
-                "<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>",
+                "<figure>\n<div class=\"wide\">{svg}</div><figcaption>{}</figcaption>\n</figure>",
                 escape(explanation)
             ),
         };
@@ -81,9 +104,21 @@ impl Block {
     }
 }
 
-fn tag(name: &str, text: &str) -> String {
-    let number = text.starts_with(|first: char| first.is_ascii_digit());
-    let class = if number { " class=\"number\"" } else { "" };
+impl Finding {
+    fn html(&self) -> String {
+        let [name, value, meaning] =
+            [&self.name, &self.value, &self.meaning].map(|text| escape(text));
+        format!("<div><p>{name}</p><p class=\"value\">{value}</p><p>{meaning}</p></div>\n")
+    }
+}
+
+/// Whether a cell stands on the right.
+fn is_figure(text: &str) -> bool {
+    text == "-" || text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+fn tag(name: &str, text: &str, right: bool) -> String {
+    let class = if right { " class=\"number\"" } else { "" };
     format!("<{name}{class}>{}</{name}>", escape(text))
 }
 
@@ -92,16 +127,29 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Readable on paper and on a telephone.
+/// Readable on paper and on a telephone: what is wider than the page is moved by itself, and a plot
+/// stays large enough to be read.
 const STYLE: &str = "
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; background: #fff }
-h1 { line-height: 1.2 } .summary { font-size: 1.1em }
+  color: #222; background: #fff; overflow-wrap: break-word }
+h1 { line-height: 1.2; margin-bottom: .5rem } h2 { line-height: 1.3; margin-top: 2.5rem }
+.summary { font-size: 1.1em; margin-top: 0 }
+.wide { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0 }
-th, td { text-align: left; padding: .2rem .8rem; border-bottom: 1px solid #ccc }
-.number { text-align: right; font-variant-numeric: tabular-nums }
-figure { margin: 2rem 0 } svg { max-width: 100%; height: auto } figcaption { color: #555 }
+th, td { text-align: left; vertical-align: top; padding: .2rem .8rem; border-bottom: 1px solid #ccc }
+th { vertical-align: bottom; border-bottom: 2px solid #888 }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
+figure { margin: 2rem 0 } svg { max-width: 100%; height: auto; display: block }
+figcaption { color: #555; margin-top: .4rem }
 pre { background: #f4f4f4; padding: .6rem; overflow-x: auto }
+.findings { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 1rem;
+  margin: 1.5rem 0 }
+.findings div { border: 1px solid #ccc; border-top: 4px solid #0072b2; padding: .6rem .9rem }
+.findings p { margin: 0; color: #555; font-size: .95em }
+.findings .value { color: #222; font-size: 1.6rem; font-weight: 600; line-height: 1.3 }
+@media (max-width: 45rem) { svg { max-width: none; width: 44rem } }
+@media print { body { max-width: none; margin: 0; font-size: 11pt }
+  figure, tr, .findings div { break-inside: avoid } h2 { break-after: avoid } }
 ";
 
 #[cfg(test)]
@@ -117,9 +165,17 @@ mod tests {
             blocks: vec![
                 Block::Heading("Run".into()),
                 Block::Code("tenuto play \"x\"".into()),
+                Block::Findings(vec![Finding {
+                    name: "holds".into(),
+                    value: "> 3".into(),
+                    meaning: "Sure.".into(),
+                }]),
                 Block::Table {
                     head: vec!["what".into(), "count".into()],
-                    rows: vec![vec!["admitted".into(), "42".into()]],
+                    rows: vec![
+                        vec!["admitted".into(), "42".into()],
+                        vec!["refused".into(), "-".into()],
+                    ],
                 },
                 Block::Plot { svg: "<svg></svg>\n".into(), explanation: "Up is <good>.".into() },
             ],
@@ -131,13 +187,17 @@ mod tests {
             <p class="summary">What happened.</p>
             <h2>Run</h2>
             <pre>tenuto play &quot;x&quot;</pre>
-            <table>
-            <tr><th>what</th><th>count</th></tr>
+            <div class="findings">
+            <div><p>holds</p><p class="value">&gt; 3</p><p>Sure.</p></div>
+            </div>
+            <div class="wide"><table>
+            <tr><th>what</th><th class="number">count</th></tr>
             <tr><td>admitted</td><td class="number">42</td></tr>
-            </table>
+            <tr><td>refused</td><td class="number">-</td></tr>
+            </table></div>
             <figure>
-            <svg></svg>
-            <figcaption>Up is &lt;good&gt;.</figcaption>
+            <div class="wide"><svg></svg>
+            </div><figcaption>Up is &lt;good&gt;.</figcaption>
             </figure>
             </html>
         "#]]

@@ -85,7 +85,10 @@ pub fn run(
         // A blocking way of reading comes back when its read is done, which is not the meter's
         // doing. With nothing read it has only slept.
         let busy = plan.blocking && !done.is_empty();
-        let overslept = if busy { 0 } else { back.0.saturating_sub(until.0) };
+        // A target without room keeps whoever asks asleep, which is not the meter's doing either.
+        let held = port.held_until();
+        let overslept = if busy { 0 } else { back.0.saturating_sub(until.max(held).0) };
+        desk.unable_until = desk.unable_until.max(held);
         if busy {
             desk.unable_until = back;
         }

@@ -50,6 +50,63 @@ fn a_disk_that_keeps_up_is_late_with_nothing() {
     assert_eq!(outcome.bytes(), ByteCount(250_000 * 30_000));
 }
 
+/// Answers at once, but once keeps whoever asks asleep, and says so or does not.
+struct Keeping {
+    now: Moment,
+    under_way: Vec<u64>,
+    from: Moment,
+    asleep: Duration,
+    says: bool,
+    held: Moment,
+}
+
+impl Port for Keeping {
+    fn now(&self) -> Moment {
+        self.now
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+        self.under_way.push(request.tag);
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+        if self.now >= self.from && !self.under_way.is_empty() {
+            self.now = self.now + std::mem::take(&mut self.asleep);
+            self.held = self.now;
+            self.from = Moment::MAX;
+        }
+        if self.under_way.is_empty() {
+            self.now = until;
+        }
+        done.extend(self.under_way.drain(..).map(|tag| Arrived::new(tag, self.now, Ok(()))));
+        Ok(())
+    }
+
+    fn held_until(&self) -> Moment {
+        if self.says { self.held } else { Moment::ZERO }
+    }
+
+    fn method(&self) -> String {
+        "at once".to_owned()
+    }
+}
+
+#[test]
+fn who_is_kept_asleep_for_want_of_room_is_late_for_the_storage() {
+    for says in [true, false] {
+        let from = Moment::ZERO + Duration::from_secs(2);
+        let asleep = Duration::from_secs(1);
+        let now = Moment::ZERO;
+        let mut port = Keeping { now, under_way: Vec::new(), from, asleep, says, held: now };
+        let (outcome, _) = ran(&plan(4, 5), &mut port);
+        // Of a second all but what a buffer of 320 ms hides, of each of four streams.
+        assert!((64..=72).contains(&outcome.late), "{}", outcome.late);
+        let by_meter = if says { 0 } else { outcome.late };
+        assert_eq!((outcome.late_by_meter, outcome.valid()), (by_meter, says));
+    }
+}
+
 /// How far off the first frame of its stream, at the rate of its format, any frame was asked for.
 #[derive(Default)]
 struct Drift {

@@ -15,6 +15,7 @@
 //! run and gone afterwards, laid out as [`Layout`] says. Nothing is written to what was not made
 //! for the run unless the caller says [`Writing::Destructive`].
 
+mod asleep;
 mod ballast;
 mod crew;
 mod files;

@@ -17,6 +17,12 @@ pub trait Port {
     /// early with nothing. With nothing under way and no end to wait for, returns at once.
     fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError>;
 
+    /// The last moment until which whoever asks was kept asleep because the target took no more:
+    /// what came due meanwhile waited for the target and not for who asks.
+    fn held_until(&self) -> Moment {
+        Moment::ZERO
+    }
+
     /// How it is done, for reports.
     fn method(&self) -> String;
 }

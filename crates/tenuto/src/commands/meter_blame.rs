@@ -33,6 +33,13 @@ impl Blame {
         }
     }
 
+    /// Of the meter, in the mean: 0.5 is half of one.
+    pub(super) fn own_processors(&self) -> f64 {
+        let samples = &self.watched.samples;
+        let sum = |of: fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>();
+        sum(|sample| sample.own_cpu) / sum(|sample| sample.seconds).max(1e-6)
+    }
+
     pub(super) fn json(&self) -> Value {
         let Watched { stack, samples, naps, speeds } = &self.watched;
         let speeds = speeds.iter().map(|(name, speed)| (name.clone(), json!(speed.0)));

@@ -165,7 +165,7 @@ fn held(climb: &Climb) -> Held {
         streams: verdict.streams,
         confirmed: verdict.confirmed,
         at_least: verdict.at_limit || by_meter,
-        first: meter_search::broke_first(probes).cloned(),
+        first: meter_search::broke_first(probes, *verdict).cloned(),
     }
 }
 
@@ -268,7 +268,7 @@ fn page(
         });
         let head = ["streams", "answer", "frames", "rate"].map(str::to_owned).into();
         blocks.push(Block::Table { head, rows: rows.collect() });
-        if let Some(blame) = meter_search::blame(probes) {
+        if let Some(blame) = meter_search::blame(probes, *verdict) {
             blocks.extend(blame.blocks()?);
         }
     }

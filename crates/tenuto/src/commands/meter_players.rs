@@ -117,6 +117,7 @@ impl Asked {
             what: "viewers".to_owned(),
             title: "Players".to_owned(),
             target: self.target.clone(),
+            each: None,
             duration: self.duration,
             caches: "those of the server as they were; nobody here can say".to_owned(),
             scenario: json!({

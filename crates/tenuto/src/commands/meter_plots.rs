@@ -80,7 +80,7 @@ fn number_of(chunk: u64, together: usize) -> f64 {
 /// Points across a picture.
 const WIDE: usize = 600;
 
-fn in_time(demand: Demand) -> Series {
+pub(super) fn in_time(demand: Demand) -> Series {
     let points = vec![(0.0, demand.allowed.as_secs_f64() * 1e3)];
     Series { name: "in time".into(), shape: Shape::Limit, points }
 }

@@ -11,7 +11,8 @@
 
 use super::meter::spread;
 use super::meter_blame::Blame;
-use super::meter_plots::{first_failing, number, plot, plots, round_spread};
+use super::meter_environment::Environment;
+use super::meter_plots::{plots, round_spread};
 use super::meter_search::{self, Probe, purpose};
 use super::meter_streams::{self, late, moved, time};
 use crate::cli::Args;
@@ -19,7 +20,7 @@ use crate::failure::{Code, Failure};
 use crate::out;
 use meter::capacity::{Answer, Rule, Verdict};
 use meter::log::{Behind, FILE, LogError, Room, Sink, Written, behind};
-use meter::report::{Block, Page, Plot, Series, Shape};
+use meter::report::{Block, Page};
 use meter::streams::{Outcome, Times};
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
@@ -34,6 +35,8 @@ pub(super) struct Subject {
     /// That, for people.
     pub(super) title: String,
     pub(super) target: String,
+    /// What one stream asks for, where there is a clock for it.
+    pub(super) each: Option<Demand>,
     /// Of each run.
     pub(super) duration: Duration,
     /// How much of it memory on the way may have answered.
@@ -177,16 +180,6 @@ pub(super) fn times(times: &Times) -> Value {
     })
 }
 
-fn environment() -> Value {
-    let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
-    json!({
-        "tenuto": env!("CARGO_PKG_VERSION"),
-        "kernel": read("/proc/sys/kernel/osrelease"),
-        "processors": std::thread::available_parallelism().map(usize::from).ok(),
-        "load_average": read("/proc/loadavg"),
-    })
-}
-
 /// What `meter capacity --json` prints.
 pub(super) fn capacity(
     subject: &Subject,
@@ -206,7 +199,7 @@ pub(super) fn capacity(
         "too_many": verdict.too_many,
         "by_meter": verdict.by_meter,
         "spoilt": verdict.spoilt,
-        "broke_first": meter_search::broke_first(probes),
+        "broke_first": meter_search::broke_first(probes, verdict),
         "late_share_at_most": confirming.map(|probe| rule.certainty(&probe.outcome)),
         "runs": runs.collect::<Vec<_>>(),
     })
@@ -242,74 +235,6 @@ pub(super) fn write_run(
     save_all(dir, &summary["scenario"], summary, &page)?;
     let path = dir.join("seconds.csv");
     seconds(&path, outcome).map_err(|error| cannot_write(&path, &error))?;
-    out::note(&format!("wrote {}", dir.join("report.html").display()));
-    Ok(())
-}
-
-pub(super) fn write_capacity(
-    dir: &Path,
-    subject: &Subject,
-    rule: Rule,
-    verdict: Verdict,
-    probes: &[Probe],
-    summary: &Value,
-) -> Result<(), Failure> {
-    let confirming = meter_search::confirming(probes, verdict);
-    let said = meter_search::conclusion(subject, rule, verdict, probes, confirming);
-    let rows = probes.iter().map(|Probe { step, answer, outcome, .. }| {
-        vec![
-            step.streams.to_string(),
-            purpose(step.purpose).to_owned(),
-            answer.word().to_owned(),
-            late(outcome),
-            outcome.rate().to_string(),
-            time(outcome.response.quantile(0.99)),
-        ]
-    });
-    let head = ["streams", "why", "answer", "frames", "rate", "99 % of responses within"];
-    let points = |answer| {
-        let chosen = probes.iter().filter(move |probe| probe.answer == answer);
-        let point = |probe: &Probe| {
-            let rate = number(probe.outcome.rate().0) / 1e6;
-            (f64::from(probe.step.streams), rate)
-        };
-        chosen.map(point).collect()
-    };
-    let series = [Answer::Held, Answer::Failed, Answer::Spoilt].map(|answer| Series {
-        name: answer.word().to_owned(),
-        shape: Shape::Dots,
-        points: points(answer),
-    });
-    let rates = Plot {
-        title: "What came, by number of streams".into(),
-        x_label: "streams".into(),
-        y_label: "Mb/s".into(),
-        series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
-    };
-    let lines = said.iter().map(|(name, value)| vec![(*name).to_owned(), value.clone()]);
-    let mut blocks = vec![
-        Block::Table { head: vec!["what".into(), "found".into()], rows: lines.collect() },
-        Block::Heading("Runs, in order".into()),
-        Block::Table { head: head.map(str::to_owned).into(), rows: rows.collect() },
-        plot(
-            &rates,
-            "Each dot is a run. Where the dots no longer rise, the storage is at its end.",
-        )?,
-    ];
-    blocks.extend(first_failing(probes)?);
-    if let Some(probe) = confirming {
-        blocks.push(Block::Heading("The confirming run".into()));
-        blocks.extend(plots(&probe.outcome, None)?);
-    }
-    if let Some(blame) = meter_search::blame(probes) {
-        blocks.extend(blame.blocks()?);
-    }
-    let page = Page {
-        title: format!("How many {} {} holds", subject.what, subject.target),
-        summary: format!("Holds {}.", said[0].1),
-        blocks,
-    };
-    save_all(dir, &summary["scenario"], summary, &page)?;
     out::note(&format!("wrote {}", dir.join("report.html").display()));
     Ok(())
 }
@@ -356,9 +281,15 @@ pub(super) fn save_all(
     page: &Page,
 ) -> Result<(), Failure> {
     let pretty = |value: &Value| format!("{value:#}\n");
+    // What agents measure is not beneath this machine.
+    let here = scenario["agents"].is_null();
+    let target = scenario["target"].as_str().filter(|_| here).map(Path::new);
+    let environment = Environment::of(target);
+    let mut page = page.clone();
+    page.blocks.extend(environment.blocks());
     let files = [
         ("scenario.json", pretty(scenario)),
-        ("environment.json", pretty(&environment())),
+        ("environment.json", pretty(&json!(environment))),
         ("summary.json", pretty(summary)),
         ("report.html", page.html()),
     ];

@@ -3,12 +3,13 @@
 
 use super::meter_blame::Blame;
 use super::meter_record::{self, Subject};
-use super::meter_streams::late;
+use super::meter_search_page;
+use super::meter_streams::{late, time};
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Table, facts};
 use crate::show;
-use meter::blame::First;
+use meter::blame::{First, Resource};
 use meter::capacity::{Answer, Found, Purpose, Rule, Search, Step, Verdict};
 use meter::streams::Outcome;
 use std::path::Path;
@@ -69,6 +70,15 @@ pub(super) fn climb(
             }
         };
         search.report(step, Found { answer: probe.answer, delivered });
+        out::live(&format!(
+            "{:>6} streams, {:7} {:8} {} frames at {}, 99 % within {}",
+            step.streams,
+            purpose(step.purpose),
+            probe.answer.word(),
+            late(&probe.outcome),
+            probe.outcome.rate(),
+            time(probe.outcome.response.quantile(0.99)),
+        ));
         probes.push(probe);
     }
     Climbed { verdict: search.verdict(), probes, trouble }
@@ -87,7 +97,7 @@ pub(super) fn search(
     let confirming = confirming(&probes, verdict);
     let summary = meter_record::capacity(subject, rule, verdict, &probes, confirming);
     if let Some(dir) = dir {
-        meter_record::write_capacity(dir, subject, rule, verdict, &probes, &summary)?;
+        meter_search_page::write(dir, subject, rule, verdict, &probes, &summary)?;
     }
     if args.has("json") {
         out::print_json(&summary);
@@ -177,7 +187,7 @@ pub(super) fn conclusion(
         Verdict { at_limit: true, .. } => {
             format!("at least {count} {what}; more were not tried")
         }
-        Verdict { by_meter: true, too_many: Some(more), .. } => format!(
+        Verdict { by_meter: true, confirmed: true, too_many: Some(more), .. } => format!(
             "at least {count} {what}; {more} cannot be measured from here: this machine was late \
              itself"
         ),
@@ -202,8 +212,8 @@ pub(super) fn conclusion(
         lines.push(("read by", outcome.method.clone()));
     }
     lines.push(("caches", subject.caches.clone()));
-    if let Some(first) = broke_first(probes) {
-        lines.push(("broke first", first.sentence.clone()));
+    if let Some((_, sentence)) = limit(probes, verdict) {
+        lines.push(("broke first", sentence));
     }
     lines
 }
@@ -216,16 +226,55 @@ fn runs(verdict: Verdict, length: String) -> String {
     }
 }
 
-/// What was full in the last run that was too much; what was nearest to it where none was.
-pub(super) fn broke_first(probes: &[Probe]) -> Option<&First> {
-    blame(probes).map(|blame| &blame.first)
+/// What was full in the run at the edge; what was nearest to it where nothing was too much.
+pub(super) fn broke_first(probes: &[Probe], verdict: Verdict) -> Option<&First> {
+    blame(probes, verdict).map(|blame| &blame.first)
 }
 
-/// Of the last run that was too much; of the last, if none was.
-pub(super) fn blame(probes: &[Probe]) -> Option<&Blame> {
-    let failed = |answer| probes.iter().rev().filter(move |probe| probe.answer == answer);
-    let order = failed(Answer::Failed).chain(failed(Answer::Spoilt)).chain(probes.last());
-    order.into_iter().find_map(|probe| probe.blame.as_ref())
+/// What broke first in a word or two, and in a sentence. Where nothing was full, but as much came
+/// however much was asked for, that is what there is to know of it.
+pub(super) fn limit(probes: &[Probe], verdict: Verdict) -> Option<(String, String)> {
+    let first = broke_first(probes, verdict)?;
+    let level = level(probes).filter(|_| first.resource == Resource::Nothing);
+    Some(match level.filter(|_| verdict.too_many.is_some()) {
+        None => (first.short(), first.sentence.clone()),
+        Some(rate) => (
+            format!("a limit of {rate}"),
+            format!("{}. However many streams asked, {rate} came: its limit", first.sentence),
+        ),
+    })
+}
+
+/// What came in runs that were too much, if it was the same in most of them.
+fn level(probes: &[Probe]) -> Option<BitRate> {
+    let failed = probes.iter().filter(|probe| probe.answer == Answer::Failed);
+    let mut rates: Vec<u64> = failed.map(|probe| probe.outcome.rate().0).collect();
+    rates.sort_unstable();
+    let (low, high) = (*rates.get(rates.len() / 4)?, *rates.get(rates.len() * 3 / 4)?);
+    let alike = rates.len() >= ENOUGH && (high - low) * 100 <= high * LEVEL_PERCENT;
+    alike.then(|| BitRate(rates[rates.len() / 2]))
+}
+
+/// Runs that tell a level from chance.
+const ENOUGH: usize = 3;
+
+/// Between a quarter and three quarters of them.
+const LEVEL_PERCENT: u64 = 3;
+
+/// Of the run at the edge; of the last, if nothing was too much.
+pub(super) fn blame(probes: &[Probe], verdict: Verdict) -> Option<&Blame> {
+    edge(probes, verdict).or(probes.last()).and_then(|probe| probe.blame.as_ref())
+}
+
+/// The last run of the smallest number that was too much. Larger ones broke for reasons of their
+/// own.
+pub(super) fn edge(probes: &[Probe], verdict: Verdict) -> Option<&Probe> {
+    let many = verdict.too_many?;
+    let of = |answer| {
+        let mut last = probes.iter().rev();
+        last.find(|probe| probe.step.streams == many && probe.answer == answer)
+    };
+    of(Answer::Failed).or_else(|| of(Answer::Spoilt))
 }
 
 pub(super) fn purpose(purpose: Purpose) -> &'static str {

@@ -4,17 +4,18 @@ use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable, whole};
 use crate::commands::meter_metrics::Metrics;
+use crate::commands::meter_port::Traffic;
 use crate::commands::meter_record::{Demand, Subject};
 use crate::commands::meter_search;
 use crate::commands::meter_search::{LONG, Probe};
-use crate::commands::meter_target::{Spot, Target, Traffic};
+use crate::commands::meter_target::{Spot, Target};
 use crate::commands::meter_threshold::{Alarm, Watched};
 use crate::commands::{meter_fleet, meter_hold, meter_players, meter_profiles, meter_record};
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, facts};
 use crate::show;
 use device::{DeviceError, Method};
-use meter::blame::Sampler;
+use meter::blame::{Sampler, beneath};
 use meter::capacity::{Rule, Step};
 use meter::live::Metered;
 use meter::log::{Keep, Sink};
@@ -62,7 +63,13 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let alarm = Alarm::new(args, plan.allowed())?;
     let mut show = |progress: Progress| {
         held.tell(&progress);
-        bar.say(&format!("{}, {} late", time(progress.elapsed), progress.late));
+        bar.say(&format!(
+            "{} of {}: {} frames, {} late",
+            show::length(progress.elapsed.as_secs_f64()),
+            show::length(plan.duration.as_secs_f64()),
+            show::thousands(progress.judged),
+            progress.late
+        ));
         alarm.look(progress.elapsed);
         !stop.load(Ordering::Relaxed)
     };
@@ -194,6 +201,11 @@ impl Asked {
             what: format!("streams of {}", self.profile.name),
             title: self.profile.title.clone(),
             target: self.spot.target.clone(),
+            each: self
+                .profile
+                .rate()
+                .zip(self.profile.fps)
+                .map(|(rate, fps)| Demand { allowed: fps.moment(self.buffer.into()), rate }),
             duration: self.duration,
             caches: target.caches().to_owned(),
             scenario: self.scenario(),
@@ -234,6 +246,10 @@ impl Asked {
         let shape = self.within(target);
         let mut plan = Plan::new(&self.profile, streams, self.buffer, length, shape)?;
         plan.blocking = target.is_blocking();
+        // Past that the kernel would put the meter to sleep, and it would be late with all else.
+        let path = Path::new(&self.spot.target);
+        let takes = target.is_queued().then(|| beneath(path).takes(plan.frame)).flatten();
+        plan.at_once = plan.at_once.min(takes.unwrap_or(u32::MAX));
         Ok(plan)
     }
 

@@ -4,18 +4,15 @@ use super::trust::trust;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
-use device::{DeviceError, FileDevice, Method, SimulatedDisk};
+use device::Method;
 use disk::DiskModel;
-use meter::s3::{Access, Address, MadeObjects, S3Error, bucket_port};
-use meter::target::{
-    Anew, Arrived, Ballast, Layout, NullPort, Place, PlaceError, Port, QueuedPort, Request, Shape,
-    SimulatedPort, Use, Wanted, Writing, files_port,
-};
+use meter::blame::beneath;
+use meter::s3::{Access, Address, MadeObjects, S3Error};
+use meter::target::{Ballast, Layout, Place, PlaceError, Shape, Wanted, Writing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-use units::{ByteCount, Moment};
+use units::ByteCount;
 
 /// What is asked for.
 #[derive(Clone)]
@@ -49,20 +46,6 @@ pub(super) enum Target {
     Nothing { shape: Shape },
     /// Objects by the S3 protocol.
     Bucket { objects: Arc<MadeObjects>, shape: Shape },
-}
-
-/// How a target is gone to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Traffic {
-    /// Operations under way at most.
-    pub(super) at_once: u32,
-    /// Bytes of an operation at most.
-    pub(super) largest: ByteCount,
-    pub(super) writes: bool,
-    /// Files are opened and closed as they are used, rather than before and after.
-    pub(super) opens: bool,
-    /// What is written is a new file that takes the old one's place when it is whole.
-    pub(super) replaces: bool,
 }
 
 /// What stands before a model's name.
@@ -198,8 +181,20 @@ impl Spot {
                 self.target
             ));
         }
+        let method = self.method_on(path);
         let (path, place, drop_caches) = (path.to_owned(), Box::new(place), self.drop_caches);
-        Ok(Target::Real { path, place, method: self.method, ballast, drop_caches })
+        Ok(Target::Real { path, place, method, ballast, drop_caches })
+    }
+
+    /// FUSE lets twelve pieces of asynchronous reads be under way and puts who asks for more to sleep,
+    /// and with one thread for all streams all of them. Each in a thread of its own waits for itself, as
+    /// players do.
+    fn method_on(&self, path: &Path) -> Method {
+        let kind = beneath(path).file_system.unwrap_or_default();
+        match self.method {
+            Method::Best if kind.starts_with("fuse") => Method::Threads,
+            method => method,
+        }
     }
 
     fn bucket(
@@ -254,6 +249,24 @@ impl Target {
         }
     }
 
+    /// From now on by this of the kernel's ways. What a mapping has read is dropped from memory before
+    /// each run, or it would be read from there.
+    pub(super) fn read_by(&mut self, by: Method) {
+        if let Self::Real { place, method, drop_caches, .. } = self {
+            *method = by;
+            let mapped = matches!(by, Method::Mmap | Method::MmapAll);
+            *drop_caches = mapped || !place.is_direct();
+        }
+    }
+
+    /// Whether one thread hands all operations to a file's or a device's queue.
+    pub(super) fn is_queued(&self) -> bool {
+        match self {
+            Self::Real { place, .. } => matches!(**place, Place::One { .. }) && !self.is_blocking(),
+            Self::Simulated { .. } | Self::Bucket { .. } | Self::Nothing { .. } => false,
+        }
+    }
+
     /// How much of what comes may come from memory, for reports.
     pub(super) fn caches(&self) -> &'static str {
         match self {
@@ -272,92 +285,6 @@ impl Target {
             }
         }
     }
-
-    /// The door to it, at moment zero; the caches are what [`Self::caches`] says.
-    pub(super) fn port(&self, traffic: &Traffic) -> Result<Box<dyn Port>, DeviceError> {
-        if let Self::Real { place, drop_caches: true, .. } = self {
-            place.forget()?;
-        }
-        match self {
-            Self::Simulated { model, shape } => {
-                let disk = SimulatedDisk::new(model);
-                Ok(Box::new(SimulatedPort::with_files(disk, shape.each)))
-            }
-            Self::Nothing { .. } => Ok(Box::new(NullPort::new(Instant::now()))),
-            Self::Bucket { objects, .. } => {
-                let Traffic { at_once, largest, .. } = *traffic;
-                let objects = Arc::clone(objects);
-                Ok(Box::new(bucket_port(objects, at_once, largest, Instant::now())))
-            }
-            Self::Real { path, place, method, .. } => match &**place {
-                Place::One { device, made: false, .. } if traffic.opens => {
-                    many(vec![path.clone()], device.is_direct(), false, traffic)
-                }
-                Place::One { device, .. } => queued(device, *method, traffic),
-                Place::Many { files, layout, direct } => {
-                    let paths = (0..files.files()).map(|number| files.path(number)).collect();
-                    many(paths, *direct, *layout == Layout::FilePerFrame, traffic)
-                }
-            },
-        }
-    }
-}
-
-impl Target {
-    /// Reads all of it once, so that whoever keeps things in memory has it there.
-    pub(super) fn read_all(&self, shape: Shape, stop: &AtomicBool) -> Result<(), Failure> {
-        let largest = ByteCount(shape.each.0.min(PIECE));
-        let traffic = Traffic { at_once: 1, largest, writes: false, opens: false, replaces: false };
-        let mut port = self.port(&traffic)?;
-        let mut done: Vec<Arrived> = Vec::new();
-        for file in 0..shape.files {
-            for offset in (0..shape.each.0).step_by(usize::try_from(PIECE).expect("it is small")) {
-                let len = PIECE.min(shape.each.0 - offset);
-                port.begin(Request { file, ..Request::read(0, offset, len) })?;
-                while done.is_empty() {
-                    port.wait(Moment::MAX, &mut done)?;
-                }
-                done.drain(..).try_for_each(|arrived| arrived.result.map_err(|error| *error))?;
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-const PIECE: u64 = 1 << 20;
-
-fn queued(
-    device: &Arc<FileDevice>,
-    method: Method,
-    traffic: &Traffic,
-) -> Result<Box<dyn Port>, DeviceError> {
-    let Traffic { at_once, largest, writes, .. } = *traffic;
-    let pool = QueuedPort::pool(at_once, largest);
-    if writes {
-        QueuedPort::fill(&pool, at_once, largest);
-    }
-    let queue = device.queue_by(method, at_once, &pool)?;
-    Ok(Box::new(QueuedPort::new(&**device, queue, pool, Instant::now())))
-}
-
-/// `anew`: what is written is a new file each time.
-fn many(
-    paths: Vec<PathBuf>,
-    direct: bool,
-    anew: bool,
-    traffic: &Traffic,
-) -> Result<Box<dyn Port>, DeviceError> {
-    let Traffic { at_once, largest, writes, opens, replaces } = *traffic;
-    let anew = match (replaces, anew) {
-        (true, _) => Anew::Replaced,
-        (false, true) => Anew::InPlace,
-        (false, false) => Anew::No,
-    };
-    let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest };
-    Ok(Box::new(files_port(how, Instant::now())?))
 }
 
 /// What the command line says, and where it says nothing the environment.

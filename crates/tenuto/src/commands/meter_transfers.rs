@@ -3,8 +3,9 @@
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_metrics::Metrics;
+use crate::commands::meter_port::Traffic;
 use crate::commands::meter_record::{self, save_all, times};
-use crate::commands::meter_target::{Spot, Target, Traffic};
+use crate::commands::meter_target::{Spot, Target};
 use crate::commands::meter_threshold::{Alarm, Watched};
 use crate::commands::{meter_profiles, meter_transfers_page as page};
 use crate::failure::{Code, Failure};

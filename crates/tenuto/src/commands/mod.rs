@@ -9,20 +9,24 @@ mod meter_agent;
 mod meter_blame;
 mod meter_bottleneck;
 mod meter_compare;
+mod meter_environment;
 mod meter_fleet;
 mod meter_fleet_page;
 mod meter_hold;
 mod meter_lend;
+mod meter_methods;
 mod meter_metrics;
 mod meter_network;
 mod meter_players;
 mod meter_plots;
+mod meter_port;
 mod meter_profile_from;
 mod meter_profiles;
 mod meter_ramp;
 mod meter_record;
 mod meter_report;
 mod meter_search;
+mod meter_search_page;
 mod meter_streams;
 mod meter_study;
 mod meter_study_page;
@@ -76,6 +80,7 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
             ("report", inner) => meter_report::report(&Args(inner)),
             ("transfers", inner) => meter_transfers::run(&Args(inner)),
             ("bottleneck", inner) => meter_bottleneck::run(&Args(inner)),
+            ("methods", inner) => meter_methods::run(&Args(inner)),
             ("capacity", inner) => meter_streams::capacity(&Args(inner)),
             ("agent", inner) => meter_agent::run(&Args(inner)),
             ("study", inner) => match inner.subcommand().expect("the parser wants a command") {

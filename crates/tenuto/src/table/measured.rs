@@ -117,6 +117,40 @@ most.",
     ]),
 };
 
+pub(super) const BY_METHOD: Command = Command {
+    name: "methods",
+    about: "Find how many streams each of the kernel's ways of reading holds",
+    long: "\
+The same search on the same file by io_uring, threads, pread, preadv2, mmap, mmap-all, libaio and \
+posix-aio, one after another: the first table of Alderman and Diallo's paper for this machine. Each takes 14 \
+runs at most. mmap reads through the page cache, which is emptied of the file before each run.",
+    inner: &[],
+    rows: streams!("methods", " --profile xdcam422", [
+        Row::option("rule", Value::Choice(RULES), "What counts as held")
+            .default("strict")
+            .long("one-late-round-of-100 is the paper's.")
+            .example(
+                "meter methods --profile mpeg-1.5 --target /dev/sdb --rule one-late-round-of-100",
+            )
+            .bad(
+                "meter methods --rule loose",
+                "--rule: 'loose' is not one of strict, one-late-round-of-100",
+            ),
+        Row::option("most", Value::Count(1, 100_000), "Try no more than so many")
+            .default("4096")
+            .example("meter methods --profile xdcam422 --target /mnt/films --most 50")
+            .bad("meter methods --most 0", "--most: '0' is not a whole number from 1 to 100000"),
+        Row::option("duration", Value::Time, "Of each run; a confirming one is three times as long")
+            .default("5s")
+            .long("Eight ways of 14 runs: ten minutes, or more where storage is unsteady.")
+            .example("meter methods --profile xdcam422 --target /mnt/films --duration 20s")
+            .bad(
+                "meter methods --duration 60",
+                "--duration: '60' is not a time such as 500ms, 2s or 1h",
+            ),
+    ]),
+};
+
 pub(super) const RUN: Command = Command {
     name: "run",
     about: "Read and write as so many players and cameras would, and count the frames that are late",

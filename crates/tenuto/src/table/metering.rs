@@ -1,7 +1,7 @@
 //! Measuring disks from outside.
 
 use super::analysis::{AGENT, COMPARE, PROFILE_FROM};
-use super::measured::{BOTTLENECK, CAPACITY, METHODS, RUN};
+use super::measured::{BOTTLENECK, BY_METHOD, CAPACITY, METHODS, RUN};
 use super::studies::STUDY;
 use super::transferred::{RAMP, REPORT, TRANSFERS};
 use super::{Command, Row, Value, json};
@@ -16,6 +16,7 @@ const METER: Command = Command {
     inner: &[
         CAPACITY,
         BOTTLENECK,
+        BY_METHOD,
         RUN,
         TRANSFERS,
         RAMP,

@@ -67,7 +67,23 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     let last = found["runs"].as_array().unwrap().last().unwrap();
     assert_eq!((&last["why"], &last["held"]), (&"confirm".into(), &true.into()));
     let page = String::from_utf8(room.read("found/report.html")).unwrap();
-    assert!(page.contains(&format!("Holds {most} streams of xdcam422.")));
+    for wanted in [
+        &*format!("Holds {most} streams of xdcam422."),
+        "How sure",
+        "1 in ",
+        &format!("<p class=\"value\">{}</p>", most + 1),
+        "asked for",
+        "in time",
+        "Where and when",
+    ] {
+        assert!(page.contains(wanted), "{wanted}: {page}");
+    }
+    // In the plots of the confirming run, too, is the line of what is in time.
+    let confirming = &page[page.find("The confirming run").unwrap()..];
+    assert!(confirming.contains("in time"), "{confirming}");
+    let environment: serde_json::Value =
+        serde_json::from_slice(&room.read("found/environment.json")).unwrap();
+    assert!(environment["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 24));
     let few = room.json(&format!("meter capacity {SIMULATED} --most 2"));
     assert_eq!((&few["streams"], &few["at_limit"]), (&2.into(), &true.into()));
 }
@@ -176,6 +192,29 @@ fn the_ladder_goes_from_the_meter_alone_to_the_storage() {
     assert!(page.contains("Streams held on each rung") && page.contains("Rung cold"));
     let simulated = "meter bottleneck --profile audio-16ch --target sim:hdd-20tb";
     room.fails(simulated, 2, "a simulated disk has no way to it");
+}
+
+/// With one stream at most none is at its end; how late this machine is says nothing here.
+#[test]
+fn each_way_of_reading_is_searched_on_the_same_file() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("films")).unwrap();
+    let line = "meter methods --profile audio-16ch --size 2MiB";
+    let on = format!("{line} --target films --most 1 --duration 80ms --out ways --json");
+    let run = room.run(&on);
+    assert!([Some(0), Some(5)].contains(&run.code), "{}", run.err);
+    let said: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let ways = said["methods"].as_array().unwrap();
+    let names: Vec<&str> = ways.iter().map(|way| way["method"].as_str().unwrap()).collect();
+    let all =
+        ["io_uring", "threads", "pread", "preadv2", "mmap", "mmap-all", "libaio", "posix-aio"];
+    assert_eq!(names, all);
+    assert!(ways.iter().all(|way| !way["done_by"].as_str().unwrap().is_empty()), "{said}");
+    assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
+    let page = String::from_utf8(room.read("ways/report.html")).unwrap();
+    assert!(page.contains("Streams held by each way of reading") && page.contains("mmap-all"));
+    room.fails(&format!("{line} --target sim:hdd-20tb"), 2, "for a single file or device");
+    room.fails(&format!("{line} --target films --method pread"), 2, "all of them are tried");
 }
 
 /// How late this machine is says nothing here: a run that is not valid leaves as little.

@@ -1,0 +1,161 @@
+//! On which machine something was measured, and what its target stands on: for `environment.json` and
+//! the end of every report. What the kernel does not tell is left out.
+
+use crate::show;
+use meter::blame::beneath;
+use meter::report::Block;
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+use units::ByteCount;
+
+/// See the head of this file.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Environment {
+    tenuto: &'static str,
+    /// Seconds since 1970: when this was written down, at the end.
+    unix_time: u64,
+    host: Option<String>,
+    kernel: Option<String>,
+    processor: Option<String>,
+    processors: Option<usize>,
+    memory_bytes: Option<u64>,
+    load_average: Option<String>,
+    /// Of the target, where it lies on this machine.
+    mount: Option<String>,
+    file_system: Option<String>,
+    devices: Vec<Device>,
+}
+
+/// A block device beneath the target.
+#[derive(Clone, Debug, Serialize)]
+struct Device {
+    name: String,
+    model: Option<String>,
+    bytes: Option<u64>,
+    /// It has platters, or says so.
+    rotational: Option<bool>,
+}
+
+impl Environment {
+    /// Of this machine, now.
+    pub(super) fn of(target: Option<&Path>) -> Self {
+        let stack = target.map(beneath).unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            tenuto: env!("CARGO_PKG_VERSION"),
+            unix_time: now.as_secs(),
+            host: line("/proc/sys/kernel/hostname"),
+            kernel: line("/proc/sys/kernel/osrelease"),
+            processor: named("/proc/cpuinfo", "model name"),
+            processors: std::thread::available_parallelism().map(usize::from).ok(),
+            memory_bytes: named("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text)),
+            load_average: line("/proc/loadavg"),
+            mount: stack.mount,
+            file_system: stack.file_system,
+            devices: stack.devices.into_iter().map(Device::of).collect(),
+        }
+    }
+
+    /// The end of a report.
+    pub(super) fn blocks(&self) -> Vec<Block> {
+        let rows = self.rows().into_iter().map(|(name, said)| vec![name.to_owned(), said]);
+        let head = ["what", "which"].map(str::to_owned).into();
+        vec![Block::Heading("Where and when".into()), Block::Table { head, rows: rows.collect() }]
+    }
+
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let processors = match (&self.processor, self.processors) {
+            (Some(model), Some(count)) => Some(format!("{model}, {count} for the meter")),
+            (None, Some(count)) => Some(count.to_string()),
+            (model, None) => model.clone(),
+        };
+        let mount = match (&self.file_system, &self.mount) {
+            (Some(kind), Some(at)) => Some(format!("{kind}, mounted at {at}")),
+            _ => None,
+        };
+        let devices: Vec<String> = self.devices.iter().map(Device::said).collect();
+        let all = [
+            ("measured until", Some(format!("{} UTC", show::moment(self.unix_time)))),
+            ("from the machine", self.host.clone()),
+            ("processors", processors),
+            ("memory", self.memory_bytes.map(|bytes| ByteCount(bytes).to_string())),
+            ("kernel", self.kernel.clone()),
+            ("load average at the end", self.load_average.clone()),
+            ("file system", mount),
+            ("on", (!devices.is_empty()).then(|| devices.join("; "))),
+            ("measured with", Some(format!("tenuto {}", self.tenuto))),
+        ];
+        all.into_iter().filter_map(|(name, said)| Some((name, said?))).collect()
+    }
+}
+
+impl Device {
+    fn of(name: String) -> Self {
+        let about = |file: &str| line(format!("/sys/block/{name}/{file}"));
+        let [vendor, model] = ["device/vendor", "device/model"].map(about);
+        let words: Vec<String> =
+            [vendor, model].into_iter().flatten().filter(|word| !word.starts_with("0x")).collect();
+        Self {
+            model: (!words.is_empty()).then(|| words.join(" ")),
+            // In units of 512 bytes, whatever its blocks are.
+            bytes: about("size").and_then(|count| count.parse::<u64>().ok()?.checked_mul(512)),
+            rotational: about("queue/rotational").map(|told| told == "1"),
+            name,
+        }
+    }
+
+    fn said(&self) -> String {
+        let size = self.bytes.map(|bytes| format!(", {}", ByteCount(bytes)));
+        let kind =
+            self.rotational.map(|turns| if turns { ", rotational" } else { ", not rotational" });
+        let model = self.model.as_ref().map(|model| format!(" ({model})"));
+        format!(
+            "{}{}{}{}",
+            self.name,
+            model.unwrap_or_default(),
+            size.unwrap_or_default(),
+            kind.unwrap_or_default()
+        )
+    }
+}
+
+fn line(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// What stands behind `name:` in a file of the kernel's, the first time.
+fn named(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+fn kibibytes(text: &str) -> Option<u64> {
+    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_says_what_it_is_and_leaves_out_what_it_does_not_know() {
+        let own = Environment::of(Some(Path::new("/proc/self")));
+        assert_eq!(own.file_system.as_deref(), Some("proc"));
+        assert!(own.memory_bytes.is_some_and(|bytes| bytes > 1 << 24), "{own:?}");
+        let disk = Device {
+            name: "sda".into(),
+            model: Some("ATA SAMSUNG".into()),
+            bytes: Some(1 << 41),
+            rotational: Some(false),
+        };
+        assert_eq!(disk.said(), "sda (ATA SAMSUNG), 2 TiB, not rotational");
+        let unknown = Environment { host: None, devices: vec![disk], ..own };
+        let rows = unknown.rows();
+        assert!(!rows.iter().any(|(name, _)| *name == "from the machine"), "{rows:?}");
+        assert!(rows.contains(&("on", "sda (ATA SAMSUNG), 2 TiB, not rotational".into())));
+    }
+}
