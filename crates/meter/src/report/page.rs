@@ -24,7 +24,7 @@ pub enum Block {
     Code(String),
     /// What a reader takes away, side by side.
     Findings(Vec<Finding>),
-    /// Rows of cells under a head. Cells that begin with a digit stand on the right.
+    /// Rows of as many cells under a head. Columns in which all begin with a digit stand on the right.
     Table {
         /// Names of the columns.
         head: Vec<String>,
@@ -80,18 +80,19 @@ impl Block {
                 writeln!(out, "<div class=\"findings\">\n{all}</div>")
             }
             Self::Table { head, rows } => {
-                let cell = |row: &Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
-                // A title stands above its figures.
-                let figures =
-                    |at| !rows.is_empty() && rows.iter().all(|row| is_figure(&cell(row, at)));
-                let titles = head.iter().enumerate();
-                let head: String =
-                    titles.map(|(at, title)| tag("th", title, figures(at))).collect();
-                let rows: String = rows
-                    .iter()
-                    .map(|row| row.iter().map(|cell| tag("td", cell, is_figure(cell))).collect())
-                    .map(|cells: String| format!("<tr>{cells}</tr>\n"))
-                    .collect();
+                // A column of figures stands on the right, with its title.
+                let is_figures = |at: usize| {
+                    let figure = |row: &Vec<String>| row.get(at).is_none_or(|cell| is_figure(cell));
+                    !rows.is_empty() && rows.iter().all(figure)
+                };
+                let right: Vec<bool> = (0..head.len()).map(is_figures).collect();
+                let line = |name: &str, cells: &[String]| {
+                    let cells = cells.iter().zip(&right);
+                    cells.map(|(cell, right)| tag(name, cell, *right)).collect::<String>()
+                };
+                let head = line("th", head);
+                let rows: String =
+                    rows.iter().map(|row| format!("<tr>{}</tr>\n", line("td", row))).collect();
                 writeln!(out, "<div class=\"wide\"><table>\n<tr>{head}</tr>\n{rows}</table></div>")
             }
             Self::Plot { svg, explanation } => writeln!(

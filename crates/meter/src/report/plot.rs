@@ -109,7 +109,7 @@ impl Plot {
                     chart.draw_series(LineSeries::new(points, line))?
                 }
                 Shape::Dots => {
-                    let dot = |point| Circle::new(point, 2, colour.filled());
+                    let dot = |point| Circle::new(point, 3, colour.filled());
                     chart.draw_series(points.into_iter().map(dot))?
                 }
             };

@@ -122,9 +122,11 @@ pub(super) fn number(count: u64) -> f64 {
 }
 
 /// Rounds of the smallest number that did not hold, and of all others beside it.
-pub(super) fn first_failing(probes: &[Probe]) -> Result<Vec<Block>, Failure> {
-    let failed = probes.iter().filter(|probe| probe.answer == Answer::Failed);
-    let Some(first) = failed.min_by_key(|probe| probe.step.streams) else { return Ok(Vec::new()) };
+pub(super) fn first_failing(
+    probes: &[Probe],
+    first: Option<&Probe>,
+) -> Result<Vec<Block>, Failure> {
+    let Some(first) = first else { return Ok(Vec::new()) };
     let counted = probes.iter().filter(|probe| probe.answer != Answer::Spoilt);
     let spreads: Vec<(f64, Spread)> = counted
         .map(|probe| (f64::from(probe.step.streams), round_spread(&probe.outcome)))

@@ -53,7 +53,7 @@ fn page(
         Block::Text(runs_text(subject)),
         runs(probes),
     ]);
-    blocks.extend(first_failing(probes)?);
+    blocks.extend(first_failing(probes, meter_search::edge(probes, verdict))?);
     if let Some(probe) = confirming {
         blocks.push(Block::Heading("The confirming run".into()));
         blocks.extend(plots(&probe.outcome, subject.each)?);
@@ -94,15 +94,12 @@ fn findings(subject: &Subject, rule: Rule, verdict: Verdict, probes: &[Probe]) -
             "How sure",
             format!("1 in {}", one_in(rule.certainty(outcome))),
             format!(
-                "{} or fewer are late in the long run, with 95 % confidence: played for {} at the end, \
-                 {} {}",
+                "At most one {} in so many is late in the long run, with 95 % confidence. The last run: \
+                 {}, {} frames.",
                 unit(rule),
                 show::length(outcome.took.as_secs_f64()),
                 late(outcome),
-                if rule == Rule::Strict { "" } else { "frames" },
-            )
-            .trim_end()
-            .to_owned(),
+            ),
         ),
         None => finding(
             "How sure",
@@ -114,8 +111,10 @@ fn findings(subject: &Subject, rule: Rule, verdict: Verdict, probes: &[Probe]) -
         let edge = meter_search::edge(probes, verdict);
         let by_meter =
             if verdict.by_meter { " Not the storage's limit: this machine's." } else { "" };
-        let how =
-            edge.map_or_else(String::new, |probe| format!("{} frames.", late(&probe.outcome)));
+        let how = edge.map_or_else(String::new, |Probe { outcome, .. }| {
+            let (frames, late) = (outcome.frames, outcome.late_by_storage());
+            format!("Of {frames} frames {late} were late because of the storage.")
+        });
         all.push(finding("Too many", more.to_string(), format!("{how}{by_meter}")));
     }
     if let Some((word, sentence)) = meter_search::limit(probes, verdict) {
@@ -126,8 +125,8 @@ fn findings(subject: &Subject, rule: Rule, verdict: Verdict, probes: &[Probe]) -
 
 fn unit(rule: Rule) -> &'static str {
     match rule {
-        Rule::Strict => "frames",
-        Rule::OneLateRoundOf100 => "rounds",
+        Rule::Strict => "frame",
+        Rule::OneLateRoundOf100 => "round",
     }
 }
 
@@ -187,7 +186,7 @@ fn rates(each: Option<Demand>, probes: &[Probe]) -> Plot {
         let most = probes.iter().map(|probe| probe.step.streams).max().unwrap_or(0);
         let mut asked = vec![(0.0, 0.0)];
         asked.push((f64::from(most), f64::from(most) * number(rate.0) / 1e6));
-        series.insert(0, Series { name: "asked for".into(), shape: Shape::Line, points: asked });
+        series.push(Series { name: "asked for".into(), shape: Shape::Line, points: asked });
     }
     Plot {
         title: "What came, by number of streams".into(),
