@@ -30,6 +30,24 @@ impl Block {
         Self { reads: 1, transfer: piece.transfer.into() }
     }
 
+    /// The blocks of slots one after another, and their numbers.
+    pub(crate) fn all(
+        first: SlotIndex,
+        mut loads: &[Load],
+    ) -> impl Iterator<Item = (SlotIndex, Self)> {
+        let (mut number, begun) = (Self::number(first), first.0 % BLOCK as u64);
+        let mut slots = BLOCK - usize::try_from(begun).expect("of a block");
+        std::iter::from_fn(move || {
+            let (block, rest) = loads.split_at(slots.min(loads.len()));
+            (loads, slots) = (rest, BLOCK);
+            let mut sum = Self::default();
+            block.iter().for_each(|load| sum += Self::of(load));
+            let of = number;
+            number = number.next();
+            (!block.is_empty()).then_some((of, sum))
+        })
+    }
+
     #[inline]
     pub(crate) fn of(load: &Load) -> Self {
         Self { reads: load.reads.into(), transfer: load.transfer }

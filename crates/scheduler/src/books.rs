@@ -5,7 +5,7 @@
 //! computed the same way ([`Timing::pieces`](crate::Timing::pieces)), so when all have left every
 //! sum is zero: [`DiskBooks::is_empty`] is checked by tests and the simulator.
 
-use crate::blocks::{BLOCK, Block};
+use crate::blocks::Block;
 use crate::demand::{Demand, PieceDue, Summary};
 use crate::ledger::{Ledger, Load, Planned};
 use units::SlotIndex;
@@ -41,14 +41,8 @@ impl DiskBooks {
     pub fn book_demand(&mut self, demand: &Demand) {
         self.ledger.add_all(demand.first(), demand.slots().iter().copied());
         self.planned.add_all(demand.first(), demand.slots().iter().map(Planned::of));
-        let (mut from, mut rest) = (demand.first(), demand.slots());
-        while !rest.is_empty() {
-            let begins = usize::try_from(from.0 % BLOCK as u64).expect("of a block");
-            let (block, after) = rest.split_at((BLOCK - begins).min(rest.len()));
-            let mut sum = Block::default();
-            block.iter().for_each(|load| sum += Block::of(load));
-            self.blocks.add(Block::number(from), sum);
-            (from, rest) = (from + block.len() as u64, after);
+        for (number, block) in Block::all(demand.first(), demand.slots()) {
+            self.blocks.add(number, block);
         }
         self.unread += demand.bytes();
     }

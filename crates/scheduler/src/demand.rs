@@ -249,9 +249,10 @@ impl SlotWalk {
 
     fn slot(&mut self, due_ms: u32) -> SlotIndex {
         let deadline = self.deadline(due_ms);
-        while deadline >= self.next_start && self.next_start != u64::MAX {
-            self.slot = self.slot.next();
-            self.next_start = self.next_start.saturating_add(self.slot_nanos);
+        if deadline >= self.next_start && self.next_start != u64::MAX {
+            let slots = (deadline - self.next_start) / self.slot_nanos + 1;
+            self.slot = self.slot + slots;
+            self.next_start = self.next_start.saturating_add(slots.saturating_mul(self.slot_nanos));
         }
         self.slot
     }
@@ -357,33 +358,41 @@ impl Demand {
         self.slots.iter_mut().for_each(|load| load.follows = Follows::NONE);
     }
 
-    /// Adds all of another demand.
-    pub(crate) fn add_demand(&mut self, other: &Self) {
-        self.add_sums(other.first, other.slots());
-        self.held += other.held;
-        self.reserve += other.reserve;
-        self.summary += other.summary;
-    }
-
-    /// Adds what is unread on these books; what is overdue is due at once.
-    pub(crate) fn add_books(&mut self, books: &DiskBooks) {
-        self.add_sums(books.current(), &[books.overdue()]);
-        self.add_sums(books.current(), books.ahead_of_now());
-        self.held += books.held();
-        self.reserve += books.reserved();
-        self.summary += books.summary();
-    }
-
-    fn add_sums(&mut self, first: SlotIndex, sums: &[Load]) {
-        for (load, slot) in sums.iter().zip(first.0..) {
+    /// Becomes the sum of another demand and of what is unread on these books, decided on in slot
+    /// `current`. What is past is due at once.
+    pub(crate) fn sum(&mut self, current: SlotIndex, other: &Self, books: &DiskBooks) {
+        self.begin(current);
+        self.first = current;
+        let behind = usize::try_from(current.0.saturating_sub(books.current().0));
+        let ahead = books.ahead_of_now();
+        let (late, booked) = ahead.split_at(behind.unwrap_or(usize::MAX).min(ahead.len()));
+        let ours = other.slots();
+        debug_assert!(ours.is_empty() || other.first >= current, "nobody asks for the past");
+        let lead = usize::try_from(other.first.0.saturating_sub(current.0)).unwrap_or(usize::MAX);
+        let (alone, beside) = booked.split_at(lead.min(booked.len()));
+        self.slots.extend_from_slice(alone);
+        if !ours.is_empty() {
+            self.slots.resize(lead, Load::default());
+        }
+        let both = beside.len().min(ours.len());
+        self.slots.extend(beside.iter().zip(ours).map(|(theirs, ours)| {
+            let mut sum = *theirs;
+            sum += *ours;
+            sum
+        }));
+        self.slots.extend_from_slice(&beside[both..]);
+        self.slots.extend_from_slice(&ours[both..]);
+        for load in late.iter().chain([&books.overdue()]) {
             if *load != Load::default() {
-                *self.at(SlotIndex(slot)) += *load;
-                let slot = SlotIndex(slot).max(self.current);
-                self.add_block(Block::number(slot), Block::of(load));
-                self.reads += u64::from(load.reads);
-                self.bytes += load.bytes;
+                *self.reach(current) += *load;
             }
         }
+        self.blocks.extend(Block::all(current, &self.slots).map(|(_, block)| block));
+        self.reads = self.blocks.iter().map(|block| block.reads).sum();
+        self.bytes = other.bytes + books.unread();
+        (self.held, self.reserve) = (other.held + books.held(), other.reserve + books.reserved());
+        self.summary = other.summary;
+        self.summary += books.summary();
     }
 
     #[inline]
@@ -622,5 +631,64 @@ mod tests {
         assert!(!Curve { due: &[], piece: 0, bytes: 200, transfer: &[], followed: &[] }.is_sound());
         let far = timing(0, 0).due_slot(u32::MAX);
         assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");
+    }
+
+    #[test]
+    fn what_stands_by_beside_a_newcomer_is_the_sum_of_both() {
+        for seed in 0..500 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let now = SlotIndex(random.u64(0..20));
+            let mut pieces = |from: u64| -> Vec<PieceDue> {
+                let mut due: Vec<u64> =
+                    (0..random.u64(0..30)).map(|_| from + random.u64(0..50)).collect();
+                due.sort_unstable();
+                let piece = |due| PieceDue {
+                    piece: 0,
+                    due: SlotIndex(due),
+                    release: SlotIndex(due + random.u64(0..5)),
+                    len: random.u32(1..9),
+                    transfer: random.u32(0..9),
+                    followed_after: random.bool().then(|| random.u8(0..3)),
+                };
+                due.into_iter().map(piece).collect()
+            };
+            let (booked, ours) = (pieces(0), pieces(now.0));
+            let mut books = DiskBooks::default();
+            booked.iter().for_each(|piece| books.book(*piece));
+            books.advance(now);
+            let (mut newcomer, mut both) = (Demand::default(), Demand::default());
+            newcomer.begin(now);
+            newcomer.add_track(ours.iter().copied());
+            let later = if random.bool() { random.u64(0..20) } else { 0 };
+            newcomer.shift(later);
+            both.sum(now, &newcomer, &books);
+
+            let slot = |at: u64| {
+                let of = |loads: &[Load], first: SlotIndex| {
+                    let ahead = at.checked_sub(first.0).and_then(|at| usize::try_from(at).ok());
+                    ahead.and_then(|at| loads.get(at)).copied().unwrap_or_default()
+                };
+                let mut sum = of(newcomer.slots(), newcomer.first());
+                sum += of(books.ahead_of_now(), now);
+                sum += if at == now.0 { books.overdue() } else { Load::default() };
+                (sum, of(both.slots(), both.first()))
+            };
+            let (mut reads, mut blocks) = (0, vec![Block::default(); 30]);
+            for at in now.0..now.0 + 90 {
+                let (expected, sum) = slot(at);
+                assert_eq!(sum, expected, "seed {seed}: slot {at}");
+                reads += u64::from(sum.reads);
+                blocks[usize::try_from(Block::number(SlotIndex(at)).0).unwrap()] += Block::of(&sum);
+            }
+            assert_eq!((both.reads(), both.bytes()), (reads, books.unread() + newcomer.bytes()));
+            let (first, sums) = both.blocks().expect("not shifted");
+            let first = usize::try_from(first.0).unwrap();
+            let nothing = Block::default();
+            for (block, sum) in
+                blocks[first..].iter().zip(sums.iter().chain(std::iter::repeat(&nothing)))
+            {
+                assert_eq!(block, sum, "seed {seed}");
+            }
+        }
     }
 }

@@ -161,9 +161,7 @@ impl Failover {
         let Standing { books, supply, .. } = &disks[to];
         let memory = supply.memory.saturating_add(inheritance(disks, lost));
         let supply = Supply { memory, ..*supply };
-        self.scratch.begin(books.current());
-        self.scratch.add_demand(newcomer);
-        self.scratch.add_books(&self.standby[lost * self.disks + to]);
+        self.scratch.sum(books.current(), newcomer, &self.standby[lost * self.disks + to]);
         match policy.verdict(books, &supply, &self.scratch, &mut self.scratch_plan) {
             Verdict::Admit { .. } => None,
             Verdict::Refuse(shortage) => Some(shortage),
@@ -185,9 +183,7 @@ impl Failover {
         let mut nothing = DiskBooks::default();
         nothing.advance(disks[to].books.current());
         let supply = Supply { memory: u64::MAX >> 1, ..supply };
-        self.scratch.begin(nothing.current());
-        self.scratch.add_demand(newcomer);
-        self.scratch.add_books(&self.standby[lost * self.disks + to]);
+        self.scratch.sum(nothing.current(), newcomer, &self.standby[lost * self.disks + to]);
         let policy = PolicyKind::InstantaneousMaximum.policy();
         match policy.verdict(&nothing, &supply, &self.scratch, &mut self.scratch_plan) {
             Verdict::Admit { .. } => None,

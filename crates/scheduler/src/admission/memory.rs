@@ -7,6 +7,7 @@ use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::Load;
 use crate::visits::{Since, Swept};
+use std::ops::{ControlFlow, Range};
 use units::SlotIndex;
 
 pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
@@ -27,6 +28,31 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
         return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
     }
     Verdict::Admit { slack: Slack::Unknown }
+}
+
+/// Whether memory is no matter even where each slot's reads are made in the very slot, at most so many in
+/// one. Who reads ahead, earliest due first, while there is room, and finds none for a read that is due
+/// now, has nothing in memory but what is due by now: it would lie there all the same. So nobody who
+/// could do `reads` in each slot would be late for want of memory.
+pub(super) fn each_in_its_slot(
+    slots: &Merged<'_>,
+    books: &DiskBooks,
+    held: u64,
+    memory: u64,
+    reads: u64,
+) -> bool {
+    // What is due in the current slot, or was before, is read in the next.
+    let now = slots.pair(0);
+    let mut used = held.saturating_sub(now.freed()) + books.overdue().bytes + now.bytes();
+    let stopped = slots.each(1..slots.count().max(2), |_, slot| {
+        used += slot.bytes();
+        if slot.reads() > reads || used > memory {
+            return ControlFlow::Break(());
+        }
+        used = used.saturating_sub(slot.freed());
+        ControlFlow::Continue(())
+    });
+    stopped.is_continue()
 }
 
 /// Books and candidate added up, by slots from the current one.
@@ -79,11 +105,53 @@ impl<'a> Merged<'a> {
         sum
     }
 
+    /// The next few of these slots: what is booked, and the candidate's part, as two lists of one length.
+    #[inline]
+    fn stretch(&self, range: Range<usize>) -> (&'a [Load], &'a [Load]) {
+        let until = |list: &[Load], begins: usize| match range.start.checked_sub(begins) {
+            None => begins - range.start,
+            Some(at) if at < list.len() => list.len() - at,
+            Some(_) => usize::MAX,
+        };
+        let most = until(self.booked, 0).min(until(self.ours, self.offset));
+        let len = most.min(range.len()).min(STRETCH);
+        let of = |list: &'a [Load], begins: usize| match range.start.checked_sub(begins) {
+            Some(at) if at < list.len() => &list[at..at + len],
+            _ => &NOTHING[..len],
+        };
+        (of(self.booked, 0), of(self.ours, self.offset))
+    }
+
+    /// Looks at these slots one after another, until it is told to stop.
+    #[inline(always)]
+    pub(super) fn each<B>(
+        &self,
+        range: Range<usize>,
+        mut look: impl FnMut(usize, Pair<'a>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let mut ahead = range.start;
+        while ahead < range.end {
+            let (theirs, ours) = self.stretch(ahead..range.end);
+            for (theirs, ours) in theirs.iter().zip(ours) {
+                look(ahead, Pair(theirs, ours))?;
+                ahead += 1;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
     /// The two that make that sum, by index.
     #[inline(always)]
     pub(super) fn pair(&self, ahead: usize) -> Pair<'a> {
         let of = |loads: &'a [Load], at: usize| loads.get(at).unwrap_or(&Load::NOTHING);
         Pair(of(self.booked, ahead), of(self.ours, ahead.wrapping_sub(self.offset)))
+    }
+
+    /// Bytes that are let go at the end of a slot.
+    #[inline(always)]
+    pub(super) fn freed(&self, ahead: usize) -> u64 {
+        let of = |loads: &[Load], at: usize| loads.get(at).map_or(0, |load| load.freed);
+        of(self.booked, ahead) + of(self.ours, ahead.wrapping_sub(self.offset))
     }
 
     /// How many slots ahead the first whole block begins.
@@ -126,12 +194,13 @@ impl<'a> Merged<'a> {
     /// The reads of that sum.
     #[inline]
     pub(super) fn reads(&self, ahead: u64) -> u64 {
-        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
-        let theirs = self.booked.get(ahead).map_or(0, |load| load.reads);
-        let ours = self.ours.get(ahead.wrapping_sub(self.offset)).map_or(0, |load| load.reads);
-        u64::from(theirs) + u64::from(ours)
+        self.pair(usize::try_from(ahead).unwrap_or(usize::MAX)).reads()
     }
 }
+
+/// Slots that are looked at together; as many without anything are kept for that.
+const STRETCH: usize = 64;
+static NOTHING: [Load; STRETCH] = [Load::NOTHING; STRETCH];
 
 /// What is booked in a slot, and the candidate's part, not yet added up: a decision looks at thousands
 /// of them, and mostly at two or three sums of each.

@@ -20,7 +20,7 @@
 //! measured curve, shrunk as the disk is behind now, and of the fewest reads seen in h slots
 //! ([`crate::Seen`]).
 
-use super::memory::Merged;
+use super::memory::{Merged, each_in_its_slot};
 use super::vbr_sim::{VbrSim, disk_only};
 use super::{Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
@@ -28,6 +28,7 @@ use crate::curve::ServiceCurve as Curve;
 use crate::demand::Demand;
 use crate::facts::Facts;
 use crate::windows::Plan;
+use std::ops::ControlFlow;
 
 pub(super) struct ServiceCurve;
 
@@ -54,6 +55,9 @@ impl Policy for ServiceCurve {
         let held = books.held() + demand.held();
         if reserved + held + books.unread() + demand.bytes() <= supply.memory {
             return verdict; // memory for everything at once: it never binds
+        }
+        if each_in_its_slot(&slots, books, held, memory, beta.0[0]) {
+            return verdict;
         }
         match after_full_memory(&slots, books, supply, &beta, held, memory) {
             Ok(()) => verdict,
@@ -100,16 +104,15 @@ fn after_full_memory(
 ) -> Result<(), Verdict> {
     let caps = caps(slots, books, supply, held, memory)?;
     let mut due = u64::from(books.overdue().reads);
-    let counts: Vec<u64> = (0..slots.len())
-        .map(|ahead| {
-            due += slots.reads(ahead);
-            due
-        })
-        .collect();
+    let mut wanted: Vec<u64> = Vec::with_capacity(slots.count());
+    let _ = slots.each(0..slots.count(), |_, slot| {
+        due += slot.reads();
+        wanted.push(due);
+        ControlFlow::<()>::Continue(())
+    });
     let period = beta.0.len();
     // What must have been read by slot t for all that comes whole periods after it:
     // max over q of C(t + q period) - q β(period).
-    let mut wanted = counts.clone();
     for t in (0..wanted.len().saturating_sub(period)).rev() {
         wanted[t] = wanted[t].max(wanted[t + period].saturating_sub(beta.whole()));
     }
@@ -135,21 +138,22 @@ fn caps(
     memory: u64,
 ) -> Result<Vec<u64>, Verdict> {
     let overdue = books.overdue();
-    let mut caps = Vec::with_capacity(usize::try_from(slots.len()).unwrap_or(0));
+    let count = slots.count();
+    let mut caps = Vec::with_capacity(count);
     let mut group = (u64::from(overdue.reads), overdue.bytes);
     let (mut reads, mut bytes, mut next) = (0, 0, 0);
     // What may have been read by now, in bytes: all that is free, and what has been let go since.
     let mut room = memory.saturating_sub(held);
     let mut over = held.saturating_sub(memory);
-    for ahead in 0..slots.len() {
+    let full = slots.each(0..count, |ahead, slot| {
         while bytes + group.1 <= room {
             (reads, bytes) = (reads + group.0, bytes + group.1);
             group = (0, 0);
-            if next >= slots.len() {
+            if next >= count {
                 break;
             }
-            let load = slots.at(next);
-            group = (u64::from(load.reads), load.bytes);
+            let slot = slots.pair(next);
+            group = (slot.reads(), slot.bytes());
             next += 1;
         }
         let some = room.saturating_sub(bytes) / supply.read_size.max(1);
@@ -157,12 +161,45 @@ fn caps(
         caps.push(reads + some.min(most));
         // Everything due in this slot must have had room.
         if ahead > 0 && group.0 > 0 && next <= ahead + 1 {
-            return Err(Verdict::refuse(Resource::Memory, books.current() + ahead, group.0));
+            return ControlFlow::Break(books.current() + ahead as u64);
         }
-        let freed = slots.at(ahead).freed;
-        let more = freed.saturating_sub(over);
-        over = over.saturating_sub(freed);
+        let more = slot.freed().saturating_sub(over);
+        over = over.saturating_sub(slot.freed());
         room += more;
+        ControlFlow::Continue(())
+    });
+    match full {
+        ControlFlow::Break(at) => Err(Verdict::refuse(Resource::Memory, at, group.0)),
+        ControlFlow::Continue(()) => Ok(caps),
     }
-    Ok(caps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::tests::house;
+
+    #[test]
+    fn who_could_be_read_slot_by_slot_never_waits_for_memory() {
+        let mut quick = 0;
+        for seed in 0..20_000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let alike = random.bool();
+            let house = house(&mut random, alike);
+            let (books, demand, supply) = (house.books(), house.demand(), house.supply.supply());
+            let seen: Vec<u32> = (0..random.usize(1..5)).map(|_| random.u32(1..5)).collect();
+            let curve = Curve::of_slots([&seen[..]]).expect("a slot was seen");
+            let beta = Beta::new(&curve, supply.facts);
+            let slots = Merged::new(&books, &demand);
+            let (held, memory) = (books.held(), supply.memory);
+            if disk_only(&slots, &books, beta.all()).is_admit()
+                && each_in_its_slot(&slots, &books, held, memory, beta.0[0])
+            {
+                quick += 1;
+                let whole = after_full_memory(&slots, &books, &supply, &beta, held, memory);
+                assert_eq!(whole, Ok(()), "seed {seed}: {house:#?}");
+            }
+        }
+        assert!(quick > 1000, "{quick}");
+    }
 }

@@ -5,7 +5,7 @@ use crate::demand::PieceDue;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug)]
-struct Given {
+pub(super) struct Given {
     min_read: u32,
     read_size: u64,
     memory: u64,
@@ -23,7 +23,7 @@ static NOTHING_KNOWN: Facts = Facts {
 };
 
 impl Given {
-    fn supply(self) -> Supply<'static> {
+    pub(super) fn supply(self) -> Supply<'static> {
         let Self { min_read, read_size, memory } = self;
         let slot = Duration::from_millis(500);
         let facts = &NOTHING_KNOWN;
@@ -33,15 +33,15 @@ impl Given {
 
 /// A small house: what is booked, what is held, what knocks.
 #[derive(Debug)]
-struct House {
-    supply: Given,
+pub(super) struct House {
+    pub(super) supply: Given,
     held: Vec<PieceDue>,
     booked: Vec<PieceDue>,
     candidate: Vec<PieceDue>,
 }
 
 impl House {
-    fn books(&self) -> DiskBooks {
+    pub(super) fn books(&self) -> DiskBooks {
         let mut books = DiskBooks::default();
         for piece in self.held.iter().chain(&self.booked) {
             books.book(*piece);
@@ -50,7 +50,7 @@ impl House {
         books
     }
 
-    fn demand(&self) -> Demand {
+    pub(super) fn demand(&self) -> Demand {
         let mut demand = Demand::default();
         demand.add_track(self.candidate.iter().copied());
         demand
@@ -129,7 +129,7 @@ fn run_meets_deadlines(house: &House, shuffle: &mut fastrand::Rng) -> bool {
     true
 }
 
-fn house(random: &mut fastrand::Rng, uniform: bool) -> House {
+pub(super) fn house(random: &mut fastrand::Rng, uniform: bool) -> House {
     let pieces = |random: &mut fastrand::Rng, most: usize| {
         let mut due = 1;
         (0..random.usize(0..=most))

@@ -17,11 +17,12 @@
 //!
 //! The current slot is left out: what is due in it was issued when it began, or is late already.
 
-use super::memory::Merged;
+use super::memory::{Merged, each_in_its_slot};
 use super::{Policy, Resource, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::windows::Plan;
+use std::ops::ControlFlow;
 
 pub(super) struct VbrSim;
 
@@ -33,7 +34,7 @@ impl Policy for VbrSim {
         demand: &Demand,
         _: &mut Plan,
     ) -> Verdict {
-        simulate(books, supply, demand, supply.min_read)
+        simulate(books, supply, demand)
     }
 }
 
@@ -64,16 +65,20 @@ fn starting_now(books: &DiskBooks, supply: &Supply<'_>, first: u32) -> Verdict {
     run(books, supply, &nothing, 0, first)
 }
 
-fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, first: u32) -> Verdict {
+fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
     let slots = Merged::new(books, demand);
-    let verdict = disk_only(&slots, books, at_least(first, supply.min_read));
+    let verdict = disk_only(&slots, books, at_least(supply.min_read, supply.min_read));
     let Verdict::Admit { slack } = verdict else { return verdict };
     let reserved = books.reserved() + demand.reserve;
-    let unread = books.unread() + demand.bytes();
-    if reserved + books.held() + demand.held() + unread <= supply.memory {
+    let held = books.held() + demand.held();
+    if reserved + held + books.unread() + demand.bytes() <= supply.memory {
         return verdict; // memory for everything at once: it never binds
     }
-    match run(books, supply, demand, 1, first) {
+    let memory = supply.memory.saturating_sub(reserved);
+    if each_in_its_slot(&slots, books, held, memory, supply.min_read.into()) {
+        return verdict;
+    }
+    match run(books, supply, demand, 1, supply.min_read) {
         Verdict::Admit { .. } => Verdict::Admit { slack },
         refused @ Verdict::Refuse(_) => refused,
     }
@@ -84,21 +89,25 @@ fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, first: u32)
 pub(super) fn disk_only(
     slots: &Merged<'_>,
     books: &DiskBooks,
-    can: impl Iterator<Item = u64>,
+    mut can: impl Iterator<Item = u64>,
 ) -> Verdict {
     let mut due = u64::from(books.overdue().reads) + slots.reads(0);
     let mut slack = u64::MAX;
-    for (ahead, can) in (1..slots.len().max(2)).zip(can) {
-        let reads = slots.reads(ahead);
+    let missed = slots.each(1..slots.count().max(2), |ahead, slot| {
+        let (reads, can) = (slot.reads(), can.next().unwrap_or(u64::MAX));
         due += reads;
         if due > can {
-            return Verdict::refuse(Resource::Disk, books.current() + ahead, due - can);
+            return ControlFlow::Break((ahead, due - can));
         }
-        if reads > 0 {
-            slack = slack.min(can - due);
+        slack = if reads > 0 { slack.min(can - due) } else { slack };
+        ControlFlow::Continue(())
+    });
+    match missed {
+        ControlFlow::Continue(()) => Verdict::Admit { slack: Slack::Reads(slack) },
+        ControlFlow::Break((ahead, missing)) => {
+            Verdict::refuse(Resource::Disk, books.current() + ahead as u64, missing)
         }
     }
-    Verdict::Admit { slack: Slack::Reads(slack) }
 }
 
 // `first` reads in the next slot, minRead in each after it.
@@ -107,26 +116,32 @@ fn at_least(first: u32, min_read: u32) -> impl Iterator<Item = u64> {
 }
 
 // The whole simulation, from slot `from` (counted from the current one) on.
-fn run(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, from: u64, first: u32) -> Verdict {
+fn run(
+    books: &DiskBooks,
+    supply: &Supply<'_>,
+    demand: &Demand,
+    from: usize,
+    first: u32,
+) -> Verdict {
     let slots = Merged::new(books, demand);
     let memory = supply.memory.saturating_sub(books.reserved() + demand.reserve);
     let mut used = books.held() + demand.held();
     let mut group = Group::default();
     group.add(u64::from(books.overdue().reads), books.overdue().bytes);
     for past in 0..from {
-        let load = slots.at(past);
-        group.add(u64::from(load.reads), load.bytes);
-        used = used.saturating_sub(load.freed);
+        let slot = slots.pair(past);
+        group.add(slot.reads(), slot.bytes());
+        used = used.saturating_sub(slot.freed());
     }
-    let len = slots.len().max(from + 1);
+    let len = slots.count().max(from + 1);
     let mut next = from; // the first slot whose reads are not in `group`
-    for ahead in from..len {
-        let mut reads = u64::from(if ahead == from { first } else { supply.min_read });
+    let mut reads = u64::from(first);
+    let late = slots.each(from..len, |ahead, slot| {
         let mut short_of = Resource::Disk;
         loop {
             while group.reads == 0 && next < len {
-                let load = slots.at(next);
-                group.add(u64::from(load.reads), load.bytes);
+                let slot = slots.pair(next);
+                group.add(slot.reads(), slot.bytes());
                 next += 1;
             }
             if reads == 0 || group.reads == 0 {
@@ -142,14 +157,21 @@ fn run(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, from: u64, first
         }
         // Slots up to `next - 1` are taken up whole but for what is left in `group`.
         if next <= ahead || (group.reads > 0 && next == ahead + 1) {
-            let late: u64 = group.reads + (next..=ahead).map(|i| slots.reads(i)).sum::<u64>();
+            let late: u64 =
+                group.reads + (next..=ahead).map(|i| slots.pair(i).reads()).sum::<u64>();
             if late > 0 {
-                return Verdict::refuse(short_of, books.current() + ahead, late);
+                let slot = books.current() + ahead as u64;
+                return ControlFlow::Break(Verdict::refuse(short_of, slot, late));
             }
         }
-        used = used.saturating_sub(slots.at(ahead).freed);
+        used = used.saturating_sub(slot.freed());
+        reads = u64::from(supply.min_read);
+        ControlFlow::Continue(())
+    });
+    match late {
+        ControlFlow::Break(refused) => refused,
+        ControlFlow::Continue(()) => Verdict::Admit { slack: Slack::Unknown },
     }
-    Verdict::Admit { slack: Slack::Unknown }
 }
 
 /// Reads due in the same slot, not yet simulated.
@@ -183,5 +205,37 @@ impl Group {
         } else {
             self.bytes.min(reads.saturating_mul(read_size))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::tests::house;
+    use units::SlotIndex;
+
+    #[test]
+    fn who_could_be_read_slot_by_slot_is_let_in_by_the_whole_simulation() {
+        let (mut quick, mut overdue) = (0, 0);
+        for seed in 0..20_000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let alike = random.bool();
+            let house = house(&mut random, alike);
+            let (mut books, demand, supply) =
+                (house.books(), house.demand(), house.supply.supply());
+            if demand.reads() == 0 || demand.first() > SlotIndex(1) {
+                books.advance(SlotIndex(random.u64(0..3)));
+            }
+            let slots = Merged::new(&books, &demand);
+            let disk = disk_only(&slots, &books, at_least(supply.min_read, supply.min_read));
+            let (held, reads) = (books.held(), supply.min_read.into());
+            if disk.is_admit() && each_in_its_slot(&slots, &books, held, supply.memory, reads) {
+                quick += 1;
+                overdue += u32::from(books.overdue().reads > 0);
+                let whole = run(&books, &supply, &demand, 1, supply.min_read);
+                assert!(whole.is_admit(), "seed {seed}: {house:#?}");
+            }
+        }
+        assert!(quick > 1000 && overdue > 50, "{quick} {overdue}");
     }
 }

@@ -15,6 +15,7 @@
 //! with what is not urgent and leave an urgent read without a buffer (priority inversion).
 
 mod closely;
+mod later;
 mod plenty;
 mod room;
 mod state;
@@ -24,15 +25,15 @@ use super::{Policy, Resource, Shortage, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::facts::Facts;
-use crate::ledger::Load;
 use crate::visits::{Since, Swept};
 use crate::windows::Plan;
 use closely::closely;
+use later::ruled_out;
 use plenty::with_plenty;
 use room::Memory;
 use state::Walk;
+use std::ops::ControlFlow;
 use std::time::Duration;
-use units::SlotIndex;
 
 /// What a sweep is taken to take.
 pub(super) trait Charge {
@@ -143,63 +144,23 @@ fn slot_by_slot<C: Charge>(
 ) -> Option<u64> {
     let (mut free, mut begins, mut slack) = (walk.free, walk.end, u64::MAX);
     let mut used = memory.used;
-    for ahead in 0..slots.count() {
-        let load = slots.pair(ahead);
-        let Swept { reads, transfer, bytes, .. } = load.swept(Since::NOW);
+    let stopped = slots.each(0..slots.count(), |_, slot| {
         let ends = begins.saturating_add(walk.slot);
+        let Swept { reads, transfer, bytes, .. } = slot.swept(Since::NOW);
         used += bytes;
         if reads > 0 {
             let takes = charge.sweeps_take(1, reads, transfer);
             free = free.max(begins).saturating_add(takes);
             if free > ends || used > memory.most {
-                return None;
+                return ControlFlow::Break(());
             }
             slack = slack.min(ends - free);
         }
-        used = used.saturating_sub(load.freed());
+        used = used.saturating_sub(slot.freed());
         begins = ends;
-    }
-    Some(slack)
-}
-
-/// How many slots from its own on the demand cannot begin in, because by the end of the slot in
-/// which it was refused not even one sweep of everything due is done: no windows take less together
-/// than the one sweep that they could be joined to. For charges that are subadditive.
-fn ruled_out(
-    books: &DiskBooks,
-    supply: &Supply<'_>,
-    demand: &Demand,
-    charge: &impl Charge,
-    refused: Shortage,
-) -> u64 {
-    let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
-    let time = refused.slot.next().0.saturating_mul(slot).saturating_sub(supply.free_at.0);
-    let ahead = |from: SlotIndex| {
-        let ahead = refused.slot.next().0.saturating_sub(from.0);
-        usize::try_from(ahead).unwrap_or(usize::MAX)
-    };
-    let mut sweep = Swept::of(&books.overdue(), Since::NOW);
-    let booked = books.ahead_of_now();
-    for (since, load) in booked[..ahead(books.current()).min(booked.len())].iter().enumerate() {
-        sweep = sweep.and(Swept::of(load, Since::slots(since)));
-    }
-    let ours = &demand.slots()[..ahead(demand.first()).min(demand.slots().len())];
-    // Wherever they come to lie: as many as may follow.
-    let swept = |load: &Load| Swept::of(load, Since::EVER);
-    for load in ours {
-        sweep = sweep.and(swept(load));
-    }
-    // Where the demand ended before that slot, the first slots only move what is due later.
-    let later = ahead(demand.first()) - ours.len();
-    let moved = |sweep: &mut Swept, load: &Load| {
-        *sweep = sweep.without(swept(load));
-        charge.takes(0, *sweep) > time
-    };
-    if charge.takes(0, sweep) <= time {
-        return 1;
-    }
-    let out = ours.iter().rev().take_while(|load| moved(&mut sweep, load)).count();
-    (later + out + 1) as u64
+        ControlFlow::Continue(())
+    });
+    stopped.is_continue().then_some(slack)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::state::{Short, Walk, Window};
 use super::{Charge, Merged};
 use crate::visits::Since;
 use crate::windows::{MOST_READS, Plan};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// Whether these slots, which come next, are on time.
 pub(super) fn closely<C: Charge, R: Room>(
@@ -66,33 +66,43 @@ fn crowded<C: Charge, R: Room>(
     room: &mut R,
     range: Range<usize>,
 ) -> (usize, bool) {
-    let Walk { slot: length, mut free, mut before, mut slack, mut end, .. } = *walk;
-    let (mut ahead, mut slot) = (range.start, slots.pair(range.start));
-    let on_time = loop {
-        end = end.saturating_add(length);
+    let (mut buffers, length) = (*room, walk.slot);
+    let (mut free, mut before, mut slack, mut end) = (walk.free, walk.before, walk.slack, walk.end);
+    // What is open: before the first slot nothing, and nobody joins that.
+    let (mut reads, mut visits, mut ends) = (MOST_READS + 1, 0, free);
+    let mut spare = u64::MAX;
+    let stopped = slots.each(range.clone(), |ahead, slot| {
         let swept = slot.swept(Since::NOW);
-        let begins = match room.begins(slots, ahead, free, swept.bytes) {
+        if reads + swept.reads <= MOST_READS {
+            return ControlFlow::Break((ahead, true));
+        }
+        (free, before, slack) = (ends, before + visits, slack.min(spare));
+        end = end.saturating_add(length);
+        let begins = match buffers.begins(slots, ahead, free, swept.bytes) {
             Ok(begins) => begins,
-            Err(bytes) => break walk.lacks(ahead, bytes),
+            Err(bytes) => return ControlFlow::Break((ahead, walk.lacks(ahead, bytes))),
         };
         before = if begins > free { 0 } else { before };
         let takes = charge.takes(before, swept);
-        let ends = begins.saturating_add(takes);
+        ends = begins.saturating_add(takes);
         if ends > end {
             walk.short = Short { ahead, bytes: 0, reads: swept.reads, takes, ends };
-            break false;
+            return ControlFlow::Break((ahead, false));
         }
-        let next = slots.pair(ahead + 1);
-        ahead += 1;
-        if ahead == range.end || swept.reads + next.reads() <= MOST_READS {
-            let (first, last, deadline) = (ahead - 1, ahead - 1, end);
-            walk.window = Window { first, last, swept, begins, ends, deadline };
-            break true;
-        }
-        room.take(swept.bytes);
-        (free, before, slack) = (ends, before + swept.visits(), slack.min(end - ends));
-        slot = next;
-    };
+        buffers.take(swept.bytes);
+        (reads, visits, spare) = (swept.reads, swept.visits(), end - ends);
+        ControlFlow::Continue(())
+    });
+    let (ahead, on_time) = stopped.break_value().unwrap_or((range.end, true));
+    if on_time {
+        let last = ahead - 1;
+        let swept = slots.pair(last).swept(Since::NOW);
+        // It is taken when the window is closed.
+        buffers.give_back(swept.bytes);
+        let begins = ends - charge.takes(before, swept);
+        walk.window = Window { first: last, last, swept, begins, ends, deadline: end };
+    }
+    *room = buffers;
     (walk.free, walk.before, walk.slack, walk.end) = (free, before, slack, end);
     (ahead, on_time)
 }

@@ -3,12 +3,15 @@
 use super::Merged;
 
 /// The buffers while a walk goes on.
-pub(super) trait Room {
+pub(super) trait Room: Copy {
     /// Bytes that the window that is open may have.
     fn most(&self) -> u64;
 
     /// A window of so many bytes is read.
     fn take(&mut self, bytes: u64);
+
+    /// It is not, after all.
+    fn give_back(&mut self, bytes: u64);
 
     /// When, not before `at`, there is room for so many bytes that are due in this slot; or how many
     /// there is no room for.
@@ -17,6 +20,7 @@ pub(super) trait Room {
 }
 
 /// Buffers for everything.
+#[derive(Clone, Copy)]
 pub(super) struct Plenty;
 
 impl Room for Plenty {
@@ -27,6 +31,9 @@ impl Room for Plenty {
 
     #[inline(always)]
     fn take(&mut self, _: u64) {}
+
+    #[inline(always)]
+    fn give_back(&mut self, _: u64) {}
 
     #[inline(always)]
     fn begins(&mut self, _: &Merged<'_>, _: usize, at: u64, _: u64) -> Result<u64, u64> {
@@ -54,7 +61,7 @@ impl Memory {
 
     #[inline(always)]
     fn next(&mut self, slots: &Merged<'_>) {
-        self.used = self.used.saturating_sub(slots.pair(self.to).freed());
+        self.used = self.used.saturating_sub(slots.freed(self.to));
         self.to += 1;
         self.frees = self.frees.saturating_add(self.slot);
     }
@@ -69,6 +76,11 @@ impl Room for Memory {
     #[inline(always)]
     fn take(&mut self, bytes: u64) {
         self.used += bytes;
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, bytes: u64) {
+        self.used -= bytes;
     }
 
     #[inline(always)]
