@@ -1,6 +1,6 @@
 #!/bin/sh
 # Instructions that an admission decision takes, by valgrind's callgrind (Debian: valgrind), and
-# microseconds: median and 90th percentile of 1,000 times. Makes figures of docs/reference/figures.md.
+# microseconds of processor time, the mean of 2,000. Makes figures of docs/reference/figures.md.
 set -eu
 cd "$(dirname "$0")/.."
 cargo bench --quiet -p scheduler --bench instructions --no-run
@@ -12,5 +12,5 @@ for case in ${*:-$("$bin" --list)}; do
         "$bin" "$case" >/dev/null 2>"$out.log"
     micros=$("$bin" "$case" --time)
     awk -v case="$case" -v us="$micros" \
-        '/Collected/ { printf "%-16s %10d instructions %s us\n", case, $4, us }' "$out.log"
+        '/Collected/ { printf "%-16s %10d instructions %9.1f us\n", case, $4, us }' "$out.log"
 done

@@ -84,6 +84,15 @@ impl<'a> Merged<'a> {
         }
     }
 
+    /// The same, if the candidate began so many slots later.
+    pub(super) fn later(mut self, slots: usize) -> Self {
+        self.offset = self.offset.saturating_add(slots);
+        let ours_end = self.offset.saturating_add(self.ours.len()) as u64;
+        self.our_blocks = None;
+        self.len = if self.ours.is_empty() { self.len } else { self.len.max(ours_end) };
+        self
+    }
+
     /// Slots from the current one until nothing is booked any more.
     pub(super) fn len(&self) -> u64 {
         self.len

@@ -100,24 +100,12 @@ pub(super) fn walk(
     plan: &mut Plan,
 ) -> Verdict {
     plan.clear();
-    let current = books.current();
     let reserved = books.reserved() + demand.reserve;
     if reserved > supply.memory {
-        return Verdict::refuse(Resource::Memory, current.next(), reserved - supply.memory);
+        return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
     }
     let merged = Merged::new(books, demand);
-    let overdue = books.overdue();
-    let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
-    let mut walk = Walk::new(current, slot, supply.free_at.0);
-    let used = books.held() + demand.held() + overdue.bytes;
-    let first_ends = walk.end.saturating_add(slot);
-    let mut memory = Memory::new(supply.memory - reserved, used, first_ends, slot);
-    if overdue.reads > 0 {
-        let all = Swept { follows: 0, ..Swept::of(&overdue, Since::NOW) };
-        (walk.free, walk.before) = (walk.free.saturating_add(charge.takes(0, all)), all.visits());
-    }
-    // With memory for everything at once it never binds.
-    let binds = memory.used.saturating_add(books.unread() + demand.bytes()) > memory.most;
+    let Setting { mut walk, mut memory, binds } = Setting::new(books, supply, demand, charge);
     if binds
         && demand.reads() > 0
         && let Some(slack) = slot_by_slot(&walk, &merged, &memory, charge)
@@ -131,6 +119,32 @@ pub(super) fn walk(
         with_plenty(&mut walk, &merged, charge, plan)
     };
     if on_time { walk.admit(plan) } else { walk.refuse() }
+}
+
+// What a walk begins with.
+struct Setting {
+    walk: Walk,
+    memory: Memory,
+    /// Whether there is less memory than for everything at once.
+    binds: bool,
+}
+
+impl Setting {
+    fn new(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, charge: &impl Charge) -> Self {
+        let overdue = books.overdue();
+        let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
+        let mut walk = Walk::new(books.current(), slot, supply.free_at.0);
+        let most = supply.memory.saturating_sub(books.reserved() + demand.reserve);
+        let used = books.held() + demand.held() + overdue.bytes;
+        let memory = Memory::new(most, used, walk.end.saturating_add(slot), slot);
+        if overdue.reads > 0 {
+            let all = Swept { follows: 0, ..Swept::of(&overdue, Since::NOW) };
+            walk.free = walk.free.saturating_add(charge.takes(0, all));
+            walk.before = all.visits();
+        }
+        let binds = used.saturating_add(books.unread() + demand.bytes()) > most;
+        Self { walk, memory, binds }
+    }
 }
 
 // The simplest plan of all: each slot's reads in the slot itself, or as soon after as the disk has

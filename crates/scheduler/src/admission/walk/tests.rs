@@ -2,7 +2,7 @@
 
 use super::room::{Plenty, Room};
 use super::*;
-use crate::admission::PolicyKind;
+use crate::admission::{EXACT_TESTS, PolicyKind, earliest_shift};
 use crate::demand::PieceDue;
 use disk::DiskModel;
 use units::{ByteCount, Moment, SlotIndex};
@@ -185,16 +185,16 @@ fn each_slot_by_itself(
 /// On disks that are full but for a little, with a newcomer that wants more than there is.
 #[test]
 fn no_start_that_is_ruled_out_would_have_fitted() {
-    let (mut refused, mut out, mut crowded) = (0, 0, 0);
-    for seed in 0..200 {
+    let (mut refused, mut out, mut crowded, mut told) = (0, 0, 0, 0);
+    for seed in 0..400 {
         let mut random = fastrand::Rng::with_seed(seed);
         let model = DiskModel::presets().swap_remove(random.usize(..DiskModel::presets().len()));
         let mut facts = Facts::of_model(&model, ByteCount::MIB, 4);
         let costs = facts.costs.clone().expect("of a model");
         let transfer = u32::try_from(costs.slowest_transfer(1 << 20)).expect("short");
         let (mut books, mut demand) = crowd(&mut random, transfer);
-        // Some slots are so full that no two of them fit into a window.
-        let full = random.u64(0..30)..random.u64(0..50);
+        // Some slots are so full that no two of them fit into a window; often all from some slot on.
+        let full = random.u64(0..20)..random.u64(20..80);
         let now = books.current();
         for slot in full.map(|slot| now + slot) {
             for _ in 0..random.u32(100..240) {
@@ -238,12 +238,25 @@ fn no_start_that_is_ruled_out_would_have_fitted() {
             let most = books.ahead_of_now().iter().map(|load| load.reads).max().unwrap_or(0);
             let crowd = u64::from(most) > crate::windows::MOST_READS / 2;
             crowded += u32::from(crowd && slots > 1);
-            for later in 1..slots.min(60) {
+            let mut after = |later| {
                 demand.shift(later);
-                assert!(decide(&facts, &demand).is_err(), "seed {seed}: {later} of {slots} later");
+                let answer = decide(&facts, &demand);
                 demand.unshift(later);
+                answer
+            };
+            let first = (1..=60).find(|later| after(*later).is_ok());
+            assert!(first.is_none_or(|first| first >= slots), "seed {seed}: {slots} {first:?}");
+            let mut tests = 0;
+            let found = earliest_shift(60, |later| {
+                tests += 1;
+                after(later)
+            });
+            if tests <= EXACT_TESTS {
+                assert_eq!(found, first, "seed {seed}");
+                told += u32::from(crowd);
             }
         }
     }
     assert!(refused > 300 && out > 500 && crowded > 20, "{refused} {out} {crowded}");
+    assert!(told > 60, "{told}");
 }
