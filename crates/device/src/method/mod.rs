@@ -1,7 +1,7 @@
 //! The kernel's ways of reading a file, by name, and which of them it allows here.
 //!
 //! ```text
-//!   asynchronous   io_uring   libaio   posix-aio       many reads in the device from one thread
+//!   asynchronous   io_uring (io_uring-poll)   libaio   posix-aio       many reads in the device from one thread
 //!   blocking       threads                             as many threads as reads at once
 //!                  pread   preadv2   mmap   mmap-all   one read after another
 //! ```
@@ -44,7 +44,7 @@ pub enum Method {
     Threads,
     /// `pread`, one after another.
     Pread,
-    /// `preadv2`, one after another: from the page cache at once, else by polling if the disk can.
+    /// `preadv2`, one after another: what the page cache holds at once.
     Preadv2,
     /// Each read is mapped and touched, one after another.
     Mmap,
@@ -54,11 +54,13 @@ pub enum Method {
     Libaio,
     /// The C library's `aio_read`.
     PosixAio,
+    /// io_uring that asks the disk whether it is done, on a disk that has queues for that.
+    UringPoll,
 }
 
 impl Method {
     /// The methods by the names people type.
-    pub const NAMES: [(&str, Self); 9] = [
+    pub const NAMES: [(&str, Self); 10] = [
         ("best", Self::Best),
         ("io_uring", Self::Uring),
         ("threads", Self::Threads),
@@ -68,6 +70,7 @@ impl Method {
         ("mmap-all", Self::MmapAll),
         ("libaio", Self::Libaio),
         ("posix-aio", Self::PosixAio),
+        ("io_uring-poll", Self::UringPoll),
     ];
 
     /// What people type.
@@ -83,11 +86,12 @@ impl Method {
             Self::Uring => "io_uring: registered file and buffers, one call for many reads",
             Self::Threads => "a pool of threads, each in a pread",
             Self::Pread => "pread, one read after another",
-            Self::Preadv2 => "preadv2: what is cached at once; polling where the disk can",
+            Self::Preadv2 => "preadv2: what is cached at once; one read after another",
             Self::Mmap => "map a read, touch its pages, unmap; one after another",
             Self::MmapAll => "map all reads, then touch their pages one after another",
             Self::Libaio => "io_submit, the kernel's older asynchronous reads",
             Self::PosixAio => "the C library's aio_read (threads behind the scenes)",
+            Self::UringPoll => "io_uring that polls, where the disk has queues for it",
         }
     }
 
@@ -126,7 +130,8 @@ impl Method {
 
     fn open(self, file: &Arc<OpenFile>, depth: u32, pool: &Pool) -> io::Result<Box<dyn Queue>> {
         Ok(match self.wanted() {
-            Self::Best | Self::Uring => Box::new(uring::Uring::queue(file, depth, pool)?),
+            Self::Best | Self::Uring => Box::new(uring::Uring::queue(file, depth, pool, false)?),
+            Self::UringPoll => Box::new(uring::Uring::queue(file, depth, pool, true)?),
             Self::Threads => Box::new(threads::ThreadsQueue::new(file, depth, "")?),
             Self::Pread => Box::new(OneByOne::new(file, pread::Pread)),
             Self::Preadv2 => Box::new(OneByOne::new(file, preadv2::Preadv2::new(file)?)),

@@ -1,27 +1,24 @@
-//! `preadv2` and `pwritev2`, one after another, with the flag that means something for the file:
+//! `preadv2` and `pwritev2`, one after another.
 //!
-//! - buffered: `RWF_NOWAIT` first, when reading, which takes what the page cache holds and never waits for the
-//!   disk; the rest, if any, by a second call that does. So it is known how many reads the page
-//!   cache answered, and reports say it.
-//! - direct: `RWF_HIPRI`, which polls for the completion instead of sleeping, on disks with queues
-//!   for it (`queue/io_poll`). On all others the kernel takes the flag without a word and does
-//!   nothing of the sort, so it is left out there, and [`Queue::method`](crate::Queue::method) says
-//!   so.
+//! Buffered, `RWF_NOWAIT` first, when reading, which takes what the page cache holds and never waits for
+//! the disk; the rest, if any, by a second call that does. So it is known how many reads the page cache
+//! answered, and reports say it.
+//!
+//! Direct, no flag. `RWF_HIPRI` once polled for the completion instead of sleeping; since Linux 5.19 (commit
+//! 9650b453a3d4) the kernel takes it and ignores it, also on disks with queues that are polled. Polling is
+//! io_uring's (`uring.rs`).
 
 use super::cached;
 use super::in_flight::refuses_method;
 use super::one_by_one::Blocking;
 use crate::bounce::Bounce;
 use crate::file::OpenFile;
-use crate::sysfs::Disk;
 use crate::{DeviceError, Direction, Transfer};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use std::io::{self, IoSlice, IoSliceMut};
 
 /// See the head of this file.
 pub(super) struct Preadv2 {
-    /// The disk has queues that can be polled.
-    can_poll: bool,
     /// Of a first try.
     first: ReadWriteFlags,
     reads: u64,
@@ -32,13 +29,8 @@ pub(super) struct Preadv2 {
 impl Preadv2 {
     /// Fails with the kernel's reason if it does not do the call.
     pub(super) fn new(file: &OpenFile) -> io::Result<Self> {
-        let can_poll = Disk::of_number(file.number).is_some_and(|disk| disk.polls());
-        let first = match file.direct {
-            false => ReadWriteFlags::NOWAIT,
-            true if can_poll => ReadWriteFlags::HIPRI,
-            true => ReadWriteFlags::empty(),
-        };
-        let mut it = Self { can_poll, first, reads: 0, from_cache: 0 };
+        let first = if file.direct { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
+        let mut it = Self { first, reads: 0, from_cache: 0 };
         it.probe(file)?;
         Ok(it)
     }
@@ -111,14 +103,9 @@ impl Blocking for Preadv2 {
     fn method(&self, file: &OpenFile) -> String {
         let Self { reads, from_cache, .. } = self;
         let how = match self.first {
-            ReadWriteFlags::HIPRI => ", polling".to_owned(),
             ReadWriteFlags::NOWAIT if *reads > 0 => {
                 format!(", {from_cache} of {reads} reads from the page cache")
             }
-            _ if file.direct && self.can_poll => {
-                ", not polling: the file system refuses".to_owned()
-            }
-            _ if file.direct => ", not polling: the disk has no queues for it".to_owned(),
             _ => String::new(),
         };
         format!("preadv2, {}{how}", cached(file))

@@ -14,6 +14,11 @@
 //! when a buffer of it first comes by: registering pins memory, and memory not used should stay
 //! untouched. What cannot be registered (a foreign pool, a low limit of locked memory) is read all
 //! the same, only with more work for the kernel.
+//!
+//! A polled ring asks the disk whether it is done instead of waiting to be told, for as long as the
+//! disk takes: for disks of microseconds. The kernel makes such a ring over every disk; only one with queues
+//! that are polled (`queue/io_poll`) gets one here, and only for direct transfers. What was
+//! handed over is not called off in it.
 #![expect(unsafe_code, reason = "the kernel uses buffers behind the compiler's back")]
 
 use super::asynchronous::{Answer, Asynchronous, Kernel, probe};
@@ -21,6 +26,7 @@ use super::in_flight::{InFlight, Rest};
 use super::{cached, probe_buffer};
 use crate::file::OpenFile;
 use crate::frames::index;
+use crate::sysfs::Disk;
 use crate::{Buffer, Direction, Pool};
 use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
@@ -39,6 +45,7 @@ pub(super) struct Uring {
     ring: IoUring,
     /// Switched on, by the thread that submits.
     started: bool,
+    polled: bool,
     /// Of the pool, in order; none if nothing is registered.
     regions: Vec<Region>,
 }
@@ -49,6 +56,7 @@ struct Setup {
     /// Completions are worked off by `wait`, not by interrupting the thread.
     deferred: bool,
     registered: bool,
+    polled: bool,
 }
 
 /// Whether a region of the pool is registered with the ring.
@@ -65,8 +73,12 @@ impl Uring {
         file: &Arc<OpenFile>,
         depth: u32,
         pool: &Pool,
+        polled: bool,
     ) -> io::Result<Asynchronous<Self>> {
-        let setup = Setup::probe(file, pool)?;
+        if polled {
+            can_poll(file)?;
+        }
+        let setup = Setup::probe(file, pool, polled)?;
         let kernel = Self::new(setup, file, depth.clamp(1, MOST_IN_FLIGHT), pool)?;
         Ok(Asynchronous::new(file, depth, kernel))
     }
@@ -75,7 +87,7 @@ impl Uring {
         let regions = if setup.registered { pool.regions() } else { 0 };
         let ring = setup.ring(file, depth, regions)?;
         let regions = vec![Region::Unseen; index(regions)];
-        Ok(Self { pool: pool.clone(), ring, started: false, regions })
+        Ok(Self { pool: pool.clone(), ring, started: false, polled: setup.polled, regions })
     }
 
     fn start(&mut self) -> io::Result<()> {
@@ -135,6 +147,9 @@ impl Kernel for Uring {
 
     /// What waits for a worker in the kernel is called off; what the disk has is not.
     fn cancel(&mut self, _file: &OpenFile) -> io::Result<()> {
+        if self.polled {
+            return Ok(());
+        }
         let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
         // SAFETY: points to nothing.
         let pushed = unsafe { self.ring.submission().push(&all.user_data(CALLED_OFF)) };
@@ -151,20 +166,21 @@ impl Kernel for Uring {
             (false, false) => ", registered buffers",
             (false, true) => ", some buffers registered (raise the limit of locked memory)",
         };
-        format!("io_uring, {}{buffers}", cached(file))
+        let how = if self.polled { ", polling" } else { "" };
+        format!("io_uring, {}{buffers}{how}", cached(file))
     }
 }
 
 impl Setup {
     /// The best setup that reads a block.
-    fn probe(file: &Arc<OpenFile>, pool: &Pool) -> io::Result<Self> {
+    fn probe(file: &Arc<OpenFile>, pool: &Pool, polled: bool) -> io::Result<Self> {
         let mut refused = io::Error::from(Errno::NOSYS);
         let pinning = may_pin(pool.size());
         for (deferred, registered) in [(true, true), (true, false), (false, true), (false, false)] {
             if registered && !pinning {
                 continue;
             }
-            let setup = Self { deferred, registered };
+            let setup = Self { deferred, registered, polled };
             match setup.try_one_read(file, pool) {
                 Ok(()) => return Ok(setup),
                 Err(error) => refused = error,
@@ -192,6 +208,9 @@ impl Setup {
         if self.deferred {
             builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         }
+        if self.polled {
+            builder.setup_iopoll();
+        }
         let ring = builder.build(depth.next_power_of_two())?;
         if !ring.params().is_feature_ext_arg() {
             return Err(Errno::NOSYS.into());
@@ -202,6 +221,18 @@ impl Setup {
         }
         Ok(ring)
     }
+}
+
+/// Whether polling this file is more than asking over and over for what comes by interrupt.
+fn can_poll(file: &OpenFile) -> io::Result<()> {
+    let refused = |why| Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    if !file.direct {
+        return refused("only direct reads can be polled for");
+    }
+    if !Disk::of_number(file.number).is_some_and(|disk| disk.polls()) {
+        return refused("the disk has no queues that are polled");
+    }
+    Ok(())
 }
 
 /// Whether pinning a pool leaves enough of what the user may lock for everybody else: rings, too,

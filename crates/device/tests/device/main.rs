@@ -6,6 +6,7 @@ mod every_method;
 mod every_method_writes;
 mod file;
 mod methods;
+mod polled;
 mod refused;
 mod scratch;
 mod slow_and_faulty;

@@ -7,7 +7,7 @@
 
 use crate::methods::{all, new_file, pattern, pool, said};
 use crate::scratch::Scratch;
-use device::{FileDevice, Method, OpenOptions, describe};
+use device::{FileDevice, Method, OpenOptions};
 use std::io;
 use std::thread;
 
@@ -90,26 +90,5 @@ fn a_method_that_the_kernel_refuses_falls_back_to_threads_and_says_so() {
         if let Err(panic) = ran.join() {
             std::panic::resume_unwind(panic);
         }
-    }
-}
-
-#[test]
-fn polling_is_spoken_of_where_the_disk_has_queues_for_it_and_only_there() {
-    let scratch = Scratch::new("polls");
-    let path = new_file(scratch.path(), "file");
-    let polls = describe(&path).unwrap().disk.is_some_and(|disk| disk.queue.polls);
-    let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
-    let pool = pool();
-    let mut queue = device.queue_by(Method::Preadv2, 1, &pool).unwrap();
-    queue.submit(0, 0, pool.take(4096).unwrap()).unwrap();
-    assert_eq!(said(&all(&mut *queue)), ["good"]);
-    let said = queue.method();
-    if device.is_direct() {
-        assert_eq!(said.ends_with(", polling"), polls, "{said}");
-        assert_eq!(
-            said.ends_with(", not polling: the disk has no queues for it"),
-            !polls,
-            "{said}"
-        );
     }
 }

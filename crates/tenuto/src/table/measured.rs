@@ -35,7 +35,7 @@ macro_rules! streams {
                 .bad(
                     concat!("meter ", $name, " --method aio"),
                     "--method: 'aio' is not one of best, io_uring, threads, pread, preadv2, mmap, \
-                     mmap-all, libaio, posix-aio",
+                     mmap-all, libaio, posix-aio, io_uring-poll",
                 ),
             Row::switch("realtime", "Let the measuring thread go before all other programs")
                 .long(
@@ -252,11 +252,12 @@ pub(super) const METHODS: &[(&str, &str)] = &[
     ("io_uring", "io_uring: registered file and buffers, one call for many reads"),
     ("threads", "a pool of threads, each in a pread"),
     ("pread", "pread, one read after another"),
-    ("preadv2", "preadv2: what is cached at once; polling where the disk can"),
+    ("preadv2", "preadv2: what is cached at once; one read after another"),
     ("mmap", "map a read, touch its pages, unmap; one after another"),
     ("mmap-all", "map all reads, then touch their pages one after another"),
     ("libaio", "io_submit, the kernel's older asynchronous reads"),
     ("posix-aio", "the C library's aio_read (threads behind the scenes)"),
+    ("io_uring-poll", "io_uring that polls, where the disk has queues for it"),
 ];
 
 #[cfg(test)]

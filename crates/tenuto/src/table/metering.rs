@@ -92,7 +92,7 @@ Several targets are read at the same time, each with as many streams. sim:MODEL 
             .bad(
                 "meter rounds film.bin --method aio",
                 "--method: 'aio' is not one of best, io_uring, threads, pread, preadv2, mmap, \
-                 mmap-all, libaio, posix-aio",
+                 mmap-all, libaio, posix-aio, io_uring-poll",
             ),
         Row::switch("buffered", "Through the page cache")
             .long(
