@@ -98,6 +98,13 @@ impl Uring {
         Ok(())
     }
 
+    /// Whether the kernel has something to begin or to end that only a call makes it do: looking for
+    /// completions is free otherwise.
+    fn has_work(&mut self) -> bool {
+        let queued = self.ring.submission();
+        !queued.is_empty() || queued.taskrun() || queued.cq_overflow()
+    }
+
     /// Where the ring knows this buffer's memory, if it does.
     fn registered(&mut self, buffer: &Buffer) -> Option<u16> {
         if self.regions.is_empty() {
@@ -135,7 +142,11 @@ impl Kernel for Uring {
 
     fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool> {
         let waiting = self.ring.completion().is_empty() && !at_most.is_zero();
-        let entered = enter(&self.ring, waiting, at_most);
+        let entered = if waiting || self.has_work() {
+            enter(&self.ring, waiting, at_most)
+        } else {
+            Ok(false)
+        };
         for completion in self.ring.completion() {
             if completion.user_data() != CALLED_OFF {
                 let slot = usize::try_from(completion.user_data()).expect("a slot");
