@@ -2,17 +2,22 @@
 # Ours beside fio (Debian: fio) and, where it is installed, elbencho: direct random reads of 4 KiB of
 # one file or device, one and 32 at a time, in turns. Makes figures of docs/reference/figures.md.
 #
-#   benches/peers.sh TENUTO FILE [TURNS [SECONDS]]       FILE: filled, only read; 9 turns of 5 s
+#   benches/peers.sh TENUTO FILE [TURNS [SECONDS [DEPTHS]]]    FILE: filled, only read; 25 turns of 2 s;
+#                                                              DEPTHS: '1 32'
 #
-# Prints the median and the best reads a second of each, and the ratio of our median to the better
-# of theirs. fio goes by io_uring with registered buffers and files, as we do; and by pread (one at
-# a time) or libaio. That our run is late with every frame, and so not valid, is meant.
+# Prints of each the median of its reads a second, the processor time of a read (all of the program's, its
+# start included), and what ours are to it: the median of the ratios within a turn, and between which
+# two ratios that median lies with 95 % certainty (order statistics: no shape of noise is assumed). Every
+# other turn goes the other way round, as a disk shared with others drifts. fio goes by io_uring with
+# registered buffers and files, as we do; and by pread (one at a time) or libaio. That our run is late with
+# every frame, and so not valid, is meant.
 set -eu
 
 tenuto=$(realpath "$1")
 file=$(realpath "$2")
-turns=${3:-9}
-seconds=${4:-5}
+turns=${3:-25}
+seconds=${4:-2}
+depths=${5:-1 32}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
@@ -60,35 +65,61 @@ by_elbencho() { # $1 at a time
     rm -f "$work/elbencho.csv"
 }
 
-others='uring plain'
-if command -v elbencho >/dev/null 2>&1; then
-    others="$others elbencho"
-else
-    echo "without elbencho, which is not installed"
-fi
+run() { # who, at a time
+    case $1 in
+    tenuto) ours "$2" ;;
+    fio-uring) by_fio io_uring "$2" --fixedbufs --registerfiles ;;
+    fio-psync) by_fio psync "$2" ;;
+    fio-libaio) by_fio libaio "$2" ;;
+    elbencho) by_elbencho "$2" ;;
+    esac
+}
 
-for depth in 1 32; do
-    plain=psync
-    [ "$depth" = 1 ] || plain=libaio
+# A line for each turn: reads a second, and microseconds of processor time for a read.
+measure() { # who, at a time
+    (
+        run "$1" "$2" >"$work/rate"
+        times >"$work/times"
+    )
+    awk -v rate="$(cat "$work/rate")" -v seconds="$seconds" -F'[ms ]+' '
+        NR == 2 { spent = $1 * 60 + $2 + $3 * 60 + $4 }
+        END { print rate, spent * 1e6 / (rate * seconds) }' "$work/times" >>"$work/$1.$2"
+}
+
+column() { cut -d' ' -f"$2" "$work/$1"; } # file, which
+median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
+
+peers=elbencho
+command -v elbencho >/dev/null 2>&1 || {
+    peers=
+    echo "without elbencho, which is not installed"
+}
+
+for depth in $depths; do
+    plain=fio-psync
+    [ "$depth" = 1 ] || plain=fio-libaio
+    there="tenuto fio-uring $plain${peers:+ $peers}"
+    back=
+    for one in $there; do back="$one $back"; done
     turn=0
     while [ "$turn" -lt "$turns" ]; do
-        ours "$depth" >>"$work/ours.$depth"
-        by_fio io_uring "$depth" --fixedbufs --registerfiles >>"$work/uring.$depth"
-        by_fio "$plain" "$depth" >>"$work/plain.$depth"
-        case $others in *elbencho*) by_elbencho "$depth" >>"$work/elbencho.$depth" ;; esac
+        order=$there
+        [ $((turn % 2)) = 0 ] || order=$back
+        for one in $order; do measure "$one" "$depth"; done
         turn=$((turn + 1))
     done
-    median() { sort -n "$work/$1.$depth" | sed -n "$(((turns + 1) / 2))p"; }
-    best() { sort -n "$work/$1.$depth" | tail -n 1; }
-    better=0
-    for one in $others; do
-        [ "$(median "$one")" -le "$better" ] || better=$(median "$one")
+    echo "$depth at a time: reads a second, processor time of a read, ours to it (95 % sure)"
+    for one in $there; do
+        rate=$(column "$one.$depth" 1 | median)
+        cost=$(column "$one.$depth" 2 | median)
+        paste -d' ' "$work/tenuto.$depth" "$work/$one.$depth" | awk '{ print $1 / $3 }' | sort -n |
+            awk -v who="$one" -v rate="$rate" -v cost="$cost" '
+                { ratio[NR] = $1 }
+                END {
+                    first = int(NR / 2 - 0.98 * sqrt(NR))
+                    if (first < 1) first = 1
+                    printf "  %-10s %8d %6.1f us   %.3f (%.3f to %.3f)\n", who, rate, cost,
+                        ratio[int((NR + 1) / 2)], ratio[first], ratio[NR + 1 - first]
+                }'
     done
-    echo "$depth at a time, reads a second: median (best)"
-    echo "  tenuto           $(median ours) ($(best ours))"
-    echo "  fio io_uring     $(median uring) ($(best uring))"
-    echo "  fio $plain       $(median plain) ($(best plain))"
-    case $others in *elbencho*) echo "  elbencho         $(median elbencho) ($(best elbencho))" ;; esac
-    awk -v ours="$(median ours)" -v theirs="$better" \
-        'BEGIN { printf "  ratio            %.3f\n", ours / theirs }'
 done
