@@ -29,13 +29,13 @@ build: ## build target/release/tenuto
 	$(CARGO) build --release --locked --package tenuto
 
 # Statically linked: copied to any Linux of this architecture, it runs. Small: `meter run --hosts`
-# copies it to every host.
+# copies it to every host, so it is only what an agent runs.
 MUSL := $(shell uname -m)-unknown-linux-musl
 
 agent: ## build one small static program for any Linux, target/agent/tenuto
 	@scripts/deps.sh build agent
 	scripts/rust.sh rustup target add $(MUSL)
-	$(CARGO) build --profile agent --locked --package tenuto --target $(MUSL)
+	$(CARGO) build --profile agent --locked --package tenuto --no-default-features --target $(MUSL)
 	install -D -m 755 target/$(MUSL)/agent/tenuto target/agent/tenuto
 	@ls -l target/agent/tenuto
 

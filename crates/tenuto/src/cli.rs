@@ -39,19 +39,23 @@ fn front_page() -> String {
             let _ = writeln!(page, "  {:<12} {}", command.name, command.about);
         }
     }
-    page + FIRST_STEPS
+    page + OPTIONS + if crate::WHOLE { FIRST_STEPS } else { "" } + EXIT_CODES
 }
 
-const FIRST_STEPS: &str = "
+const OPTIONS: &str = "
 Options:
   -h, --help     This page; after a command, that command's
   -V, --version  The version
+";
 
+const FIRST_STEPS: &str = "
 First steps:
   tenuto format film.store --size 10GiB
   tenuto ingest film.store film.mkv
   tenuto serve film.store        then open http://127.0.0.1:8080/console/
+";
 
+const EXIT_CODES: &str = "
 Exit codes: 0 done, 1 failed, 2 usage, 3 refused by admission, 4 damage found, 5 run invalid.
 ";
 

@@ -19,6 +19,10 @@ use clap::error::ErrorKind;
 use failure::{Code, Failure};
 use std::process::ExitCode;
 
+/// Whether this is all of the program, or what `make agent` builds of it: the part that is copied to
+/// many hosts, `meter agent` and what it runs. What stands behind this being false is not compiled in.
+const WHOLE: bool = cfg!(feature = "whole");
+
 fn main() -> ExitCode {
     let matches = match cli::command().try_get_matches() {
         Ok(matches) => matches,

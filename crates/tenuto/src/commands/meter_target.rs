@@ -1,6 +1,7 @@
 //! What the meter's commands measure, as the command line names it.
 
 use super::trust::trust;
+use crate::WHOLE;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
@@ -144,7 +145,7 @@ impl Spot {
         if self.is_null() {
             return Ok(Target::Nothing { shape });
         }
-        if Address::is(&self.target) {
+        if WHOLE && Address::is(&self.target) {
             return self.bucket(shape, writes, stop, bar);
         }
         let path = Path::new(&self.target);

@@ -53,6 +53,9 @@ use crate::failure::Failure;
 pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
     let (name, inner) = matches.subcommand().expect("the parser wants a command");
     let args = Args(inner);
+    if !crate::WHOLE {
+        return lent(inner);
+    }
     match name {
         "format" => stores::format(&args),
         "ingest" => transfer::ingest(&args),
@@ -100,5 +103,14 @@ pub(crate) fn run(matches: &clap::ArgMatches) -> Result<(), Failure> {
         "completions" => shell::completions(&args),
         "man" => shell::man(&args),
         other => unreachable!("the table has no command {other}"),
+    }
+}
+
+/// What a program that is copied to hosts does.
+fn lent(meter: &clap::ArgMatches) -> Result<(), Failure> {
+    match meter.subcommand().expect("the parser wants a command") {
+        ("agent", inner) => meter_agent::run(&Args(inner)),
+        ("run", inner) => meter_streams::run(&Args(inner)),
+        (other, _) => unreachable!("the table has no command meter {other}"),
     }
 }

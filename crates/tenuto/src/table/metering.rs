@@ -30,6 +30,9 @@ const METER: Command = Command {
     ],
 };
 
+/// What an agent needs.
+pub(super) const LENT: &[Command] = &[Command { inner: &[RUN, AGENT], ..METER }];
+
 const ROUNDS: Command = Command {
     name: "rounds",
     about: "Read in rounds, as many streams would, and see which are late",

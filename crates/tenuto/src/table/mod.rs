@@ -28,7 +28,12 @@ pub(crate) struct Group {
 }
 
 /// All commands, in the order in which a newcomer needs them.
-pub(crate) const GROUPS: &[Group] = &[
+pub(crate) const GROUPS: &[Group] = if crate::WHOLE { ALL } else { LENT };
+
+/// Of what is copied to hosts.
+const LENT: &[Group] = &[Group { title: "Measuring", commands: metering::LENT }];
+
+const ALL: &[Group] = &[
     Group { title: "Stores", commands: stores::COMMANDS },
     Group { title: "Serving and watching", commands: viewing::COMMANDS },
     Group { title: "Disks", commands: disks::COMMANDS },
