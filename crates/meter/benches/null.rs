@@ -21,15 +21,13 @@
 
 #![allow(clippy::print_stdout, reason = "it prints figures")]
 
-use device::DeviceError;
 use meter::log::{Keep, Record, Room, behind};
 use meter::profiles::Profile;
 use meter::streams::{Outcome, Plan, run};
-use meter::target::{Arrived, NullPort, Port, Request, Shape};
-use std::cell::Cell;
+use meter::target::{NullPort, Shape, TickingPort};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use units::{ByteCount, Moment};
+use units::ByteCount;
 
 /// Overwrites its oldest record.
 struct Ring {
@@ -97,43 +95,12 @@ fn fastest() {
 /// So many operations, in a time that only asking for it moves on.
 fn count_of(operations: u32) {
     let mut ring = Ring::new();
-    let mut port = Ticking { now: Cell::new(0), over: Vec::new() };
+    let mut port = TickingPort::new(TICK);
     let frames = operations / STREAMS;
     let plan = plan(Duration::from_nanos(1_000_000_000 * u64::from(frames) / FPS));
     let outcome = run(&plan, &mut port, &mut ring, &mut |_| true).expect("nothing can fail");
     black_box(&ring.records);
     println!("{} operations, {} late", outcome.reads.operations, outcome.late);
-}
-
-/// As [`NullPort`], but each look at the clock finds it a little later.
-struct Ticking {
-    now: Cell<u64>,
-    over: Vec<u64>,
-}
-
-impl Port for Ticking {
-    fn now(&self) -> Moment {
-        self.now.set(self.now.get() + TICK);
-        Moment(self.now.get())
-    }
-
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        self.over.push(request.tag);
-        Ok(())
-    }
-
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
-        if self.over.is_empty() {
-            self.now.set(self.now.get().max(until.0));
-        }
-        let at = self.now();
-        done.extend(self.over.drain(..).map(|tag| Arrived::new(tag, at, Ok(()))));
-        Ok(())
-    }
-
-    fn method(&self) -> String {
-        String::new()
-    }
 }
 
 /// A thousand streams that ask for more than any machine does.
@@ -191,4 +158,4 @@ const RUNS: u32 = 7;
 const FPS: u64 = 40_000;
 
 /// A bit longer than a look at a real clock takes: the streams then ask for as much as there is.
-const TICK: u64 = 100;
+const TICK: Duration = Duration::from_nanos(100);

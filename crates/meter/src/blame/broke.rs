@@ -154,7 +154,10 @@ fn what(watched: &Watched, sample: &Sample) -> Vec<Full> {
 }
 
 fn processors(sample: &Sample) -> Full {
-    let busy = sample.processors_busy();
+    // Who watches the clock has no work.
+    let count = u32::try_from(sample.processors.len()).unwrap_or(u32::MAX).max(1);
+    let spun = sample.own_spin / sample.seconds.max(1e-6) / f64::from(count);
+    let busy = sample.processors_busy() - spun;
     // Processors that others keep busy are nothing to a meter that gets one when it wants it.
     let waited = sample.own_wait.max(sample.overslept);
     let share = busy / PROCESSORS;
@@ -166,13 +169,13 @@ fn processors(sample: &Sample) -> Full {
             "the {} processors of this machine were busy {} of the time (the meter's part: {})",
             sample.processors.len(),
             percent(busy),
-            percent(sample.own_cpu / sample.seconds.max(1e-6))
+            percent(sample.own_share())
         ),
     }
 }
 
 fn meter_processor(sample: &Sample) -> Full {
-    let own = sample.own_cpu / sample.seconds.max(1e-6);
+    let own = sample.own_share();
     Full {
         resource: Resource::MeterProcessor,
         name: None,
@@ -328,6 +331,20 @@ mod tests {
             let first = seen(second);
             assert_eq!(first.resource, resource, "{}", first.sentence);
         }
+    }
+
+    #[test]
+    fn a_processor_that_only_watches_the_clock_is_not_full() {
+        let busy = Processor { busy: 1.0, ..Processor::default() };
+        let second = |own_spin| Sample {
+            processors: vec![busy],
+            own_cpu: 1.0,
+            own_spin,
+            own_wait: 0.1,
+            ..quiet()
+        };
+        assert_eq!(seen(second(0.0)).resource, Resource::Processors);
+        assert_eq!(seen(second(0.9)).resource, Resource::Nothing);
     }
 
     #[test]

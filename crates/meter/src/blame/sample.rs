@@ -28,6 +28,8 @@ pub struct Sample {
     pub nfs: Option<Nfs>,
     /// Processor time of this process.
     pub own_cpu: f64,
+    /// Of that, watching the clock until a frame was due.
+    pub own_spin: f64,
     /// The longest that one of its threads waited for a processor, all told.
     pub own_wait: f64,
     /// The latest that a thread which only sleeps was woken.
@@ -133,10 +135,16 @@ impl Sample {
                 }
             }),
             own_cpu: threads().map(|(ran, _)| ran).sum::<Duration>().as_secs_f64(),
+            own_spin: 0.0,
             own_wait: threads().map(|(_, waited)| waited).max().unwrap_or_default().as_secs_f64(),
             overslept: overslept.as_secs_f64(),
             clock_set: if clock < UNSTEADY { 0.0 } else { clock.as_secs_f64() },
         }
+    }
+
+    /// The meter's share of a processor, without what it had no use for.
+    pub fn own_share(&self) -> f64 {
+        (self.own_cpu - self.own_spin) / self.seconds.max(1e-6)
     }
 
     /// The busiest processor's share.

@@ -2,7 +2,7 @@
 
 use super::stack::Stack;
 use super::{Counters, Sample, beneath};
-use crate::streams::Times;
+use crate::streams::{Second, Times};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -26,6 +26,18 @@ pub struct Watched {
     pub naps: Times,
     /// Of network interfaces, where a driver says it.
     pub speeds: BTreeMap<String, BitRate>,
+}
+
+impl Watched {
+    /// Knows of each second of the streams how much of it the meter only watched the clock. Second n
+    /// goes with sample n.
+    #[must_use]
+    pub fn spun(mut self, seconds: &[Second]) -> Self {
+        for (sample, second) in self.samples.iter_mut().zip(seconds) {
+            sample.own_spin = second.spun.as_secs_f64().min(sample.own_cpu);
+        }
+        self
+    }
 }
 
 /// Samples until it is asked to end. Dropped, it ends without an answer.

@@ -27,8 +27,8 @@ pub(super) struct Worker {
 
 /// Options that an agent passes on. Nothing that writes anywhere but into the target's directory,
 /// nothing that destroys.
-const PASSED: [&str; 8] =
-    ["duration", "buffer", "size", "method", "layout", "fill-level", "buffered", "at-once"];
+const PASSED: [&str; 9] =
+    ["duration", "buffer", "size", "method", "layout", "fill-level", "buffered", "at-once", "spin"];
 
 /// An option that is not passed on; `None`: all are.
 pub(super) fn not_passed(job: &Job) -> Option<&str> {

@@ -26,6 +26,7 @@ mod desk;
 mod heat;
 mod in_order;
 mod outcome;
+mod pace;
 mod plan;
 mod seconds;
 mod tally;
@@ -40,6 +41,7 @@ use crate::log::Keep;
 use crate::target::Port;
 use desk::Desk;
 use device::DeviceError;
+use pace::Pace;
 use std::time::Duration;
 use tally::Tally;
 
@@ -68,9 +70,11 @@ pub fn run(
     let origin = port.now();
     let mut desk = Desk::new(plan, origin);
     let mut tally = Tally::new(plan, origin, log);
+    let mut pace = Pace::new(plan.spin);
     let end = plan.end(origin);
     let mut done = Vec::new();
     let mut complete = true;
+    let mut told = origin;
     loop {
         desk.ask(port)?;
         let now = port.now();
@@ -79,9 +83,10 @@ pub fn run(
         }
         // Without room for it, what becomes due is no reason to wake.
         let due = if desk.has_room() { desk.next_due() } else { None };
-        let until = due.unwrap_or(end).min(end).min(now + HEARTBEAT);
-        port.wait(until, &mut done)?;
+        let wake = due.unwrap_or(end).min(end).min(now + HEARTBEAT);
+        let until = pace.wait(port, (now, wake), due, &mut done)?;
         let back = port.now();
+        tally.watched(back, pace.take_watched());
         // A blocking way of reading comes back when its read is done, which is not the meter's
         // doing. With nothing read it has only slept.
         let busy = plan.blocking && !done.is_empty();
@@ -96,9 +101,12 @@ pub fn run(
             let asked = desk.arrived(arrival.tag, arrival.at);
             tally.arrived(&asked, &arrival, overslept);
         }
-        if !go_on(tally.progress(back)) {
-            complete = false;
-            break;
+        if back.since(told) >= TELLS {
+            told = back;
+            if !go_on(tally.progress(back)) {
+                complete = false;
+                break;
+            }
         }
     }
     let now = port.now();
@@ -107,6 +115,9 @@ pub fn run(
 
 /// Often enough that nothing arrives unseen for long, seldom enough to cost nothing.
 const HEARTBEAT: Duration = Duration::from_millis(5);
+
+/// More often is no use to people, and costs as much as a read.
+const TELLS: Duration = Duration::from_millis(2);
 
 fn index(number: u32) -> usize {
     usize::try_from(number).expect("a machine with 32 bits or more")

@@ -80,6 +80,8 @@ pub struct Second {
     pub bytes_read: ByteCount,
     /// What was written in it, whenever it was due.
     pub bytes_written: ByteCount,
+    /// How long the meter watched the clock in it, rather than slept or worked.
+    pub spun: Duration,
 }
 
 /// What was moved in one direction.
@@ -119,6 +121,11 @@ impl Outcome {
         let mut all = self.reads.service.clone();
         all.add(&self.writes.service);
         all
+    }
+
+    /// How long the meter watched the clock, rather than slept or worked.
+    pub fn spun(&self) -> Duration {
+        self.seconds.iter().map(|second| second.spun).sum()
     }
 
     /// Of any stream.

@@ -28,6 +28,9 @@ pub struct Plan {
     /// Whether waiting for a read is making it: with ways of reading that make one read after
     /// another, time in a read is the storage's and not the meter's.
     pub blocking: bool,
+    /// Whether the clock is watched shortly before each frame is due, rather than slept until then.
+    /// Not in virtual time, which nobody else moves on.
+    pub spin: bool,
     read_percent: u8,
     random_percent: u8,
     places: Places,
@@ -129,6 +132,7 @@ impl Plan {
             shape,
             at_once,
             blocking: false,
+            spin: false,
             read_percent: profile.read_percent,
             random_percent: profile.random_percent,
             places: shape.places(streams, slot),

@@ -26,6 +26,7 @@ struct Counts {
     longest_response: u64,
     bytes_read: u64,
     bytes_written: u64,
+    spun: u64,
 }
 
 impl Seconds {
@@ -45,6 +46,11 @@ impl Seconds {
             Kind::Read => second.bytes_read += bytes,
             Kind::Write => second.bytes_written += bytes,
         }
+    }
+
+    /// For so long the clock was watched.
+    pub(super) fn watched(&mut self, at: u64, nanos: u64) {
+        self.at(at).spun += nanos;
     }
 
     /// A frame with this deadline was late or not.
@@ -67,6 +73,7 @@ impl Seconds {
             longest_response: Duration::from_nanos(counts.longest_response),
             bytes_read: ByteCount(counts.bytes_read),
             bytes_written: ByteCount(counts.bytes_written),
+            spun: Duration::from_nanos(counts.spun),
         };
         self.counts.iter().map(second).collect()
     }

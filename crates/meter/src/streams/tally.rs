@@ -103,6 +103,13 @@ impl<'a> Tally<'a> {
         }
     }
 
+    /// For so long before that moment the clock was watched.
+    pub(super) fn watched(&mut self, at: Moment, nanos: u64) {
+        if nanos > 0 {
+            self.seconds.watched(self.nanos(at), nanos);
+        }
+    }
+
     fn nanos(&self, moment: Moment) -> u64 {
         moment.0.saturating_sub(self.origin.0)
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::log::{Kind, Record, Recount};
 use crate::profiles::{self, Profile};
-use crate::target::{Arrived, Port, Request, Shape, SimulatedPort};
+use crate::target::{Arrived, Port, Request, Shape, SimulatedPort, TickingPort};
 use device::{Access, Fault, Rule, SimulatedDisk};
 use disk::DiskModel;
 use units::{ByteCount, Moment};
@@ -135,35 +135,6 @@ fn an_hour_has_no_drift() {
     assert_eq!((drift.frames, drift.most), (5 * 107_893, 0));
 }
 
-/// Time passes with every look at the clock; what is asked for is over when it is looked for.
-struct Ticking {
-    now: std::cell::Cell<u64>,
-    tick: u64,
-    over: Vec<u64>,
-}
-
-impl Port for Ticking {
-    fn now(&self) -> Moment {
-        self.now.set(self.now.get() + self.tick);
-        Moment(self.now.get())
-    }
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        self.over.push(request.tag);
-        Ok(())
-    }
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
-        if self.over.is_empty() {
-            self.now.set(self.now.get().max(until.0));
-        }
-        let at = self.now();
-        done.extend(self.over.drain(..).map(|tag| Arrived::new(tag, at, Ok(()))));
-        Ok(())
-    }
-    fn method(&self) -> String {
-        String::new()
-    }
-}
-
 #[test]
 fn starts_share_a_reading_of_the_clock_only_where_asking_takes_no_time() {
     let most_alike = |tick: u64| {
@@ -171,8 +142,8 @@ fn starts_share_a_reading_of_the_clock_only_where_asking_takes_no_time() {
         profile.fps = Some("1000000".parse().unwrap());
         let shape = Shape::one(ByteCount(16 << 30));
         let plan = Plan::new(&profile, 100, 8, Duration::from_millis(1), shape).unwrap();
-        let (now, mut log) = (std::cell::Cell::new(0), Vec::new());
-        let mut port = Ticking { now, tick, over: Vec::new() };
+        let mut log = Vec::new();
+        let mut port = TickingPort::new(Duration::from_nanos(tick));
         run(&plan, &mut port, &mut log, &mut |_| true).unwrap();
         let mut alike = std::collections::BTreeMap::new();
         for record in log.iter().filter(|record| record.start != crate::log::NONE) {
@@ -181,6 +152,25 @@ fn starts_share_a_reading_of_the_clock_only_where_asking_takes_no_time() {
         alike.into_values().max()
     };
     assert_eq!((most_alike(50), most_alike(2_000)), (Some(16), Some(1)));
+}
+
+#[test]
+fn who_watches_the_clock_starts_in_time_and_says_how_long_it_watched() {
+    let ran_so = |spin, waking_late| {
+        let mut plan = plan(10, 2);
+        plan.spin = spin;
+        let mut port = TickingPort::new(Duration::from_nanos(100)).waking_late(waking_late);
+        let (outcome, _) = ran(&plan, &mut port);
+        (outcome.issue.quantile(0.99), outcome.spun())
+    };
+    let (late, ms) = (Duration::from_micros(400), Duration::from_millis(1));
+    let (watching, _) = ran_so(true, late);
+    assert!(watching < Duration::from_micros(10), "{watching:?}");
+    let (sleeping, spun) = ran_so(false, late);
+    assert!(sleeping >= late && spun.is_zero(), "{sleeping:?}");
+    // 0.1 ms for each of 500 frames, less where two are closer than that.
+    let (_, spun) = ran_so(true, Duration::ZERO);
+    assert!((40 * ms..51 * ms).contains(&spun), "{spun:?}");
 }
 
 #[test]

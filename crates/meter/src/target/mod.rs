@@ -8,7 +8,8 @@
 //!         ├─ files_port      many files, or files opened and closed each time: threads
 //!         ├─ s3::bucket_port objects in a bucket, by range: threads
 //!         ├─ SimulatedPort   a disk model in virtual time
-//!         └─ NullPort        nothing at all: what the meter itself costs
+//!         ├─ NullPort        nothing at all: what the meter itself costs
+//!         └─ TickingPort     the same by a clock that moves when it is looked at: for counting
 //! ```
 //!
 //! [`Place`] is where: something that is there already, or files that are made and filled for the
@@ -26,6 +27,7 @@ mod place;
 mod port;
 mod queued;
 mod simulated;
+mod ticking;
 
 pub use ballast::Ballast;
 pub(crate) use crew::{Crew, Worker};
@@ -39,6 +41,7 @@ pub use port::{Arrived, Handle, Port, Request};
 pub use queued::QueuedPort;
 pub(crate) use queued::stamp;
 pub use simulated::SimulatedPort;
+pub use ticking::TickingPort;
 
 #[cfg(test)]
 mod tests;

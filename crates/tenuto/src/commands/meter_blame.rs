@@ -26,6 +26,7 @@ impl Blame {
         let seconds = &outcome.seconds;
         let late = seconds.iter().position(|second| second.late > second.late_by_meter);
         let late = late.or_else(|| seconds.iter().position(|second| second.late > 0));
+        let watched = watched.spun(seconds);
         Self {
             faults: faults(seconds, &watched.samples),
             first: first_full(&watched, late),
@@ -95,7 +96,7 @@ impl Blame {
         };
         let mut series = vec![
             line("processors", &Sample::processors_busy),
-            line("the meter's processor time", &|sample| sample.own_cpu / sample.seconds.max(1e-6)),
+            line("the meter's processor time", &Sample::own_share),
         ];
         for name in &self.watched.stack.devices {
             series.push(line(name, &|sample| {

@@ -110,6 +110,9 @@ fn job(args: &Args<'_>) -> Result<(Job, u32, u32), Failure> {
     if args.has("buffered") {
         options.insert("buffered".to_owned(), None);
     }
+    if args.has("spin") {
+        options.insert("spin".to_owned(), None);
+    }
     let profile = meter_profiles::text_of(&profile)?;
     let job = Job { target, profile, streams: Vec::new(), options };
     Ok((job, args.count("streams"), args.count("workers")))
@@ -141,7 +144,7 @@ fn connect_all(args: &Args<'_>, target: &str, began: Instant) -> Result<Connecte
             Failure::usage("no agent is named").hint("--agents 10.0.0.1:7070,10.0.0.2:7070")
         );
     }
-    let ssh = meter_lend::ssh(args)?;
+    let ssh = if hosts.is_empty() { Vec::new() } else { meter_lend::ssh(args)? };
     let token = if agents.is_empty() { None } else { Some(meter_agent::token(args)?) };
     let program = match (hosts.is_empty(), args.maybe::<PathBuf>("program")) {
         (true, None) => Vec::new(),

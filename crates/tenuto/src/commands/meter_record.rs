@@ -165,6 +165,7 @@ fn short(outcome: &Outcome) -> Value {
         "write_service": times(&outcome.writes.service),
         "response": times(&outcome.response),
         "meter_lateness": times(&outcome.issue),
+        "meter_spun": outcome.spun().as_secs_f64(),
     })
 }
 

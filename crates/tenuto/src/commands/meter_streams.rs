@@ -1,5 +1,6 @@
 //! `meter run` and `meter capacity`: paced streams on a disk, a file or a directory.
 
+use crate::WHOLE;
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable, whole};
@@ -39,6 +40,8 @@ pub(super) struct Asked {
     pub(super) duration: Duration,
     /// The measuring thread goes before all others of this machine.
     pub(super) realtime: bool,
+    /// It watches the clock rather than sleeps to its next frame.
+    pub(super) spin: bool,
     /// Told while it runs.
     pub(super) metrics: Metrics,
     /// Of a file that is larger only so much is used.
@@ -46,10 +49,11 @@ pub(super) struct Asked {
 }
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
-    if meter_fleet::is_wanted(args) {
+    if !WHOLE {
+        only_for_agents(args)?;
+    } else if meter_fleet::is_wanted(args) {
         return meter_fleet::run(args);
-    }
-    if meter_players::are_meant(args) {
+    } else if meter_players::are_meant(args) {
         return meter_players::run(args);
     }
     let asked = Asked::new(args)?;
@@ -88,7 +92,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     if let Some(written) = written {
         summary["log"] = json!({ "records": written.records, "lost": written.lost });
     }
-    if let Some(dir) = &dir {
+    if WHOLE && let Some(dir) = &dir {
         let blame = blame.as_ref();
         meter_record::write_run(dir, &subject, Some(demand), &outcome, blame, &summary)?;
     }
@@ -104,6 +108,21 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     }
     believable(&outcome, blame.as_ref())?;
     meter_record::all_written(written)
+}
+
+/// Refuses what the program for agents has no room for.
+fn only_for_agents(args: &Args<'_>) -> Result<(), Failure> {
+    let options = ["agents", "hosts", "out", "endpoint", "ca-file"];
+    let target: String = args.maybe("target").unwrap_or_default();
+    let named = options.into_iter().find(|name| args.0.get_raw(name).is_some());
+    let Some(what) = named
+        .map(|name| format!("--{name}"))
+        .or_else(|| target.contains("://").then(|| format!("a target such as {target}")))
+    else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!("{what} is not in this program: it is the part for agents"))
+        .hint("`make build` builds the whole program"))
 }
 
 pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
@@ -191,8 +210,12 @@ impl Asked {
         }
         let (buffer, duration) = (args.count("buffer"), args.get("duration"));
         let metrics = Metrics::serve(args)?;
-        let realtime = args.has("realtime");
-        Ok(Self { profile, spot, layout, buffer, duration, realtime, metrics, within: None })
+        let (realtime, spin) = (args.has("realtime"), args.has("spin"));
+        if realtime && spin {
+            return Err(Failure::usage("--realtime and --spin exclude each other")
+                .hint("what never sleeps and goes before all others lets nothing else run"));
+        }
+        Ok(Self { profile, spot, layout, buffer, duration, realtime, spin, metrics, within: None })
     }
 
     /// What is said of it wherever it is told.
@@ -226,6 +249,7 @@ impl Asked {
             "destructive": self.spot.destructive,
             "method": self.spot.method.name(),
             "realtime": self.realtime,
+            "spin": self.spin,
         })
     }
 
@@ -250,6 +274,7 @@ impl Asked {
         let path = Path::new(&self.spot.target);
         let takes = target.is_queued().then(|| beneath(path).takes(plan.frame)).flatten();
         plan.at_once = plan.at_once.min(takes.unwrap_or(u32::MAX));
+        plan.spin = self.spin && !self.spot.is_simulated();
         Ok(plan)
     }
 
@@ -342,7 +367,7 @@ fn page(subject: &Subject, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>
                 time(worst.consecutive_drift)
             ),
         ),
-        ("the meter", format!("asks late by {}", quantiles(&outcome.issue))),
+        ("the meter", meter(outcome)),
         ("caches", subject.caches.clone()),
     ];
     if outcome.failed > 0 {
@@ -350,6 +375,17 @@ fn page(subject: &Subject, plan: &Plan, outcome: &Outcome, blame: Option<&Blame>
     }
     lines.extend(blame.map(|blame| ("broke first", blame.first.sentence.clone())));
     facts(&lines)
+}
+
+/// How the meter itself did.
+fn meter(outcome: &Outcome) -> String {
+    let late = format!("asks late by {}", quantiles(&outcome.issue));
+    let spun = outcome.spun();
+    if spun.is_zero() {
+        return late;
+    }
+    let percent = spun.as_secs_f64() / outcome.took.as_secs_f64().max(1e-9) * 100.0;
+    format!("{late}; watched the clock for {percent:.0} % of the time")
 }
 
 /// Read and written.

@@ -45,6 +45,14 @@ macro_rules! streams {
                 )
                 .example(concat!("meter ", $name, $with, " --target /mnt/films --realtime"))
                 .bad(concat!("meter ", $name, " --realtime=yes"), "--realtime takes no value"),
+            Row::switch("spin", "Watch the clock rather than sleep until a frame is due")
+                .long(
+                    "Frames are asked for on time where sleepers are woken late, as on virtual machines. \
+                     Takes up to a processor, more so the closer frames are due to each other; with fewer \
+                     processors than work it sleeps as without. Not with --realtime.",
+                )
+                .example(concat!("meter ", $name, $with, " --target /mnt/films --spin"))
+                .bad(concat!("meter ", $name, " --spin=yes"), "--spin takes no value"),
         ])
     };
 }
@@ -201,8 +209,9 @@ itself is counted apart; a run with more than one such frame in a thousand is no
             Row::option("ssh", Value::Text, "The ssh of --hosts, with options of its own")
                 .default("ssh")
                 .long(
-                    "Split at blanks. A quicker key exchange and cipher make many logins ready sooner: \
-                     `ssh -o KexAlgorithms=^curve25519-sha256 -c aes128-gcm@openssh.com`.",
+                    "Split at blanks. An OpenSSH from 8.0 on is asked for a quick key exchange and cipher \
+                     (curve25519-sha256, aes128-gcm), so that many logins are made sooner; options here go \
+                     before that.",
                 )
                 .example("meter run --profile xdcam422 --target /mnt/films --hosts edit1 --ssh ./our-ssh")
                 .bad("meter run --ssh", "--ssh needs a value"),

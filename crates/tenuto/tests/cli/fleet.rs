@@ -71,6 +71,38 @@ fn three_agents_count_what_one_would() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// In place of ssh: notes its options, and runs the command on this machine.
+const SSH: &str = "#!/bin/sh
+[ $1 = -V ] && { echo OpenSSH_9.2p1 >&2; exit; }
+while [ $1 != -- ]; do echo $1 >>options; shift; done
+TMPDIR=$PWD/there; export TMPDIR
+exec sh -c \"$3\"
+";
+
+#[test]
+fn a_program_that_is_lent_to_a_host_measures_there_and_is_gone_afterwards() {
+    let room = Room::new();
+    ["films", "there"].iter().for_each(|name| std::fs::create_dir(room.path(name)).unwrap());
+    room.write("ssh", SSH);
+    let films = room.path("films").display().to_string();
+    let line = "meter run --profile dvcpro50 --size 16MiB --hosts one --streams 2 --spin \
+                --duration 1s --json --target";
+    let mut command = program(&room.path("."));
+    command.args(line.split_whitespace()).args([&films, "--ssh", "sh ssh"]);
+    let output = command.output().unwrap();
+    let said: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let worker = &said["agents"][0]["workers"][0];
+    assert_eq!(
+        (&said["frames"], &worker["scenario"]["spin"]),
+        (&50.into(), &true.into()),
+        "{said}"
+    );
+    let options = String::from_utf8(room.read("options")).unwrap();
+    assert!(options.contains("KexAlgorithms=^curve25519-sha256"), "{options}");
+    assert!(std::fs::read_dir(room.path("there")).unwrap().next().is_none());
+}
+
 #[test]
 fn a_fleet_with_one_missing_is_not_valid() {
     let (room, mut agents, line) = three();
