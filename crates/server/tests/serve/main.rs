@@ -16,6 +16,7 @@ mod hostile;
 mod lifecycle;
 mod memory;
 mod playing;
+mod promises;
 mod ranges;
 mod refusals;
 mod remembering;

@@ -1,0 +1,32 @@
+//! What a viewer is promised, audited in a running server, and what it is told where there is no room.
+
+use crate::stage::{Stage, eventually, media};
+use units::BitRate;
+
+#[test]
+fn a_certificate_is_kept_and_told_while_the_film_plays() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve_with(|config| config.as_disk = Some("ssd-sata".to_owned()));
+    let mut viewer = serving.client();
+    let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
+    assert!(viewer.get(&path).whole);
+    let session = || serving.client().get("/sessions").json()["sessions"][0].clone();
+    eventually("what it was promised and what came", || session()["least_slack"].is_f64());
+    let of = |name: &str| session()[name].as_f64().expect(name);
+    assert!(of("promised_slack") > 0.0 && of("least_slack") > 0.0, "{}", session());
+    assert_eq!(session()["broken_certificates"], 0, "{}", session());
+    assert_eq!(serving.status("/broken_certificates"), 0);
+}
+
+#[test]
+fn a_network_that_is_full_is_named() {
+    let stage = Stage::with(&[&media().film]);
+    let serving = stage.serve_with(|config| config.network = Some(BitRate(12_000_000)));
+    let mut client = serving.client();
+    let refused = (0..30).map(|_| client.get("/t/film/master.m3u8")).find(|a| a.status != 200);
+    let refused = refused.expect("30 viewers of 1.5 Mb/s do not fit into 12 Mb/s");
+    assert_eq!((refused.status, &*refused.error()), (503, "refused"));
+    assert_eq!(refused.json()["resource"], "network", "{}", refused.text());
+    assert!(refused.field("retry-after").is_some());
+    eventually("it is counted", || serving.status("/refused/network") > 0);
+}
