@@ -99,10 +99,11 @@ impl Uring {
     }
 
     /// Whether the kernel has something to begin or to end that only a call makes it do: looking for
-    /// completions is free otherwise.
+    /// completions is free otherwise. In a polled ring each look is the kernel's.
     fn has_work(&mut self) -> bool {
+        let polled = self.polled;
         let queued = self.ring.submission();
-        !queued.is_empty() || queued.taskrun() || queued.cq_overflow()
+        polled || !queued.is_empty() || queued.taskrun() || queued.cq_overflow()
     }
 
     /// Where the ring knows this buffer's memory, if it does.
