@@ -301,6 +301,11 @@ mod tests {
         for speed in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
             assert_eq!(asked(View { speed, ..view }, GROUPS), Err(BadView::Speed), "{speed}");
         }
+        let first = View { stop_ms: Some(1), ..view };
+        for skip in [99, u32::MAX] {
+            let skipped = asked(View { skip, ..view }, GROUPS);
+            assert_eq!(skipped, asked(first, GROUPS), "skips more than there is: its first group");
+        }
         let beyond = View { start_ms: 6000, ..view };
         assert_eq!(asked(beyond, GROUPS), Err(BadView::BeyondTheEnd));
         let back = View { start_ms: 3000, stop_ms: Some(3000), ..view };

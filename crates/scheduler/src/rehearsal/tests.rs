@@ -12,25 +12,30 @@ fn flat(every_ms: u32) -> Vec<u32> {
     (0..600_000 / every_ms).map(|i| i * every_ms).collect()
 }
 
-fn held(policy: PolicyKind, min_read: u32, memory: u64, due: &[u32]) -> Rehearsed {
-    let curve =
-        Curve { due, piece: 1 << 20, bytes: MIB * due.len() as u64, transfer: &[], followed: &[] };
+/// A house that knows nothing of its disk, in which one title is asked for again and again.
+fn house<'a>(policy: PolicyKind, facts: &'a Facts, tracks: &'a [Curve<'a>]) -> Rehearsal<'a> {
     Rehearsal {
         policy,
-        min_read,
+        min_read: 5,
         read_size: MIB,
-        memory,
-        facts: &Facts::default(),
+        memory: 1 << 40,
+        facts,
         slot: SLOT,
         startup: SLOT * 2,
-        tracks: &[curve],
+        tracks,
         places: &[],
         reserve: 2 * MIB,
         arrivals: 1,
         patience: 60,
         filling: 600,
     }
-    .run()
+}
+
+fn held(policy: PolicyKind, min_read: u32, memory: u64, due: &[u32]) -> Rehearsed {
+    let curve =
+        Curve { due, piece: 1 << 20, bytes: MIB * due.len() as u64, transfer: &[], followed: &[] };
+    let (facts, tracks) = (Facts::default(), [curve]);
+    Rehearsal { min_read, memory, ..house(policy, &facts, &tracks) }.run()
 }
 
 /// One read in 2 s each, 5 in 500 ms in all: 20 streams, to the last read.
@@ -86,19 +91,11 @@ fn counted_in_time_more_come_in_and_nobody_is_late() {
     };
     let by = |policy, memory| {
         Rehearsal {
-            policy,
             min_read: model.guaranteed_reads(ByteCount(MIB), SLOT),
-            read_size: MIB,
             memory,
-            facts: &facts,
-            slot: SLOT,
-            startup: SLOT * 2,
-            tracks: &[curve],
             places: std::slice::from_ref(&places),
-            reserve: 2 * MIB,
             arrivals: 2,
-            patience: 60,
-            filling: 600,
+            ..house(policy, &facts, &[curve])
         }
         .run()
     };
@@ -126,19 +123,10 @@ fn visits_let_more_in_and_short_titles_do_not() {
         let bytes = piece * due.len() as u64;
         let curve = Curve { due: &due, piece: 256 << 10, bytes, transfer: &[], followed };
         Rehearsal {
-            policy,
             min_read: model.guaranteed_reads(ByteCount(MIB), SLOT),
-            read_size: MIB,
-            memory: 1 << 40,
-            facts: &facts,
-            slot: SLOT,
-            startup: SLOT * 2,
-            tracks: &[curve],
             places: std::slice::from_ref(&places),
-            reserve: 2 * MIB,
-            arrivals: 1,
-            patience: 60,
             filling: 120,
+            ..house(policy, &facts, &[curve])
         }
         .run()
     };

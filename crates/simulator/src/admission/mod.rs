@@ -19,6 +19,7 @@
 
 mod chance;
 pub mod fits;
+mod hindsight;
 mod long_run;
 mod presets;
 mod report;
@@ -32,6 +33,7 @@ mod study;
 mod titles;
 mod training;
 
+pub use hindsight::Hindsight;
 pub use long_run::{Sold, long_run};
 pub use presets::{Preset, Setup};
 pub use report::{Group, Slowed, long_run_report, slowing_report, stress_report, study_report};

@@ -61,13 +61,23 @@ impl Study {
             }
             readings.push(reading);
             let name = match reading {
-                Reading::Blocks(blocks) => format!("delivered, {blocks} blocks at a time"),
-                Reading::Long => "delivered, long reads by number".to_owned(),
-                Reading::Windows => "delivered, long reads by time".to_owned(),
+                Reading::Blocks(blocks) => format!("{blocks} blocks at a time"),
+                Reading::Long => "long reads by number".to_owned(),
+                Reading::Windows => "long reads by time".to_owned(),
             };
             servers.push((name, row));
         }
         servers
+    }
+
+    /// A contender whose server reads by windows.
+    pub(super) fn by_windows(&self) -> Option<usize> {
+        (0..self.contenders.len()).find(|row| self.plans(*row))
+    }
+
+    /// Whether a contender's server reads by windows.
+    pub(super) fn plans(&self, row: usize) -> bool {
+        self.reading(row) == Reading::Windows
     }
 
     /// How the server of a contender reads.
@@ -120,22 +130,27 @@ impl Study {
         Run { looked_at, on_time: ended.late == 0, stretches: station.into_stretches() }
     }
 
-    /// A contender that leaves a plan has a run of its own.
-    pub(super) fn alone(&self, scenario: &Scenario, policy: PolicyKind, seed: u64) -> Row {
-        let rules = self.rules(Some(policy), Reading::Windows);
+    /// A contender's own run: who is refused goes, and the others stay.
+    pub(super) fn alone(
+        &self,
+        scenario: &Scenario,
+        policy: PolicyKind,
+        reading: Reading,
+        seed: u64,
+    ) -> Row {
+        let rules = self.rules(Some(policy), reading);
         let mut station = Station::new(&rules, seed);
         for arrival in &scenario.arrivals {
             station.run_until(arrival.at);
-            if station.arrive(Arc::clone(wanted(arrival, &rules))).is_err() {
-                let Tally { decisions, deciding, .. } = station.tally();
-                return Row {
-                    tally: Tally { decisions, deciding, ..Tally::default() },
-                    ..Row::default()
-                };
-            }
+            let _ = station.arrive(Arc::clone(wanted(arrival, &rules)));
+        }
+        let Tally { admitted, refused, decisions, deciding, .. } = station.tally();
+        let row = Row { let_in: admitted, ..Row::default() };
+        if refused > 0 {
+            return Row { tally: Tally { decisions, deciding, ..Tally::default() }, ..row };
         }
         station.finish();
-        Row { accepted: true, tally: station.tally(), ..Row::default() }
+        Row { accepted: true, tally: station.tally(), ..row }
     }
 
     pub(super) fn rules(&self, policy: Option<PolicyKind>, reading: Reading) -> Rules {
@@ -178,7 +193,7 @@ impl Known {
     }
 }
 
-fn wanted<'a>(arrival: &'a Arrival, rules: &Rules) -> &'a Arc<Wanted> {
+pub(super) fn wanted<'a>(arrival: &'a Arrival, rules: &Rules) -> &'a Arc<Wanted> {
     if rules.read_size == BLOCK { &arrival.blocks } else { &arrival.reads }
 }
 
@@ -186,26 +201,12 @@ const LOOKED_AT: Duration = Duration::from_secs(120);
 
 #[cfg(test)]
 mod tests {
+    use super::super::hindsight::Hindsight;
     use super::super::presets::{Preset, Setup};
     use super::*;
 
     fn study() -> Study {
         Setup::new(Preset::Paper, Duration::from_millis(500)).study(None)
-    }
-
-    /// The slow way: a run of its own.
-    fn by_itself(study: &Study, row: usize, number: u64) -> (bool, Tally) {
-        let (seed, scenario) = study.drawn(number);
-        let rules = study.rules(Some(study.contenders[row].policy), study.reading(row));
-        let mut station = Station::new(&rules, seed);
-        for arrival in &scenario.arrivals {
-            station.run_until(arrival.at);
-            if station.arrive(Arc::clone(wanted(arrival, &rules))).is_err() {
-                return (false, Tally::default());
-            }
-        }
-        station.finish();
-        (true, station.tally())
     }
 
     #[test]
@@ -215,12 +216,14 @@ mod tests {
         for number in 0..6 {
             let judged = study.judge(number);
             for (row, watched) in judged.rows.iter().enumerate() {
-                let (alone, tally) = by_itself(&study, row, number);
-                assert_eq!(watched.accepted, alone, "{number}: {}", study.contenders[row].name);
-                if alone {
+                let (seed, scenario) = study.drawn(number);
+                let contender = &study.contenders[row];
+                let alone = study.alone(&scenario, contender.policy, study.reading(row), seed);
+                assert_eq!(watched.accepted, alone.accepted, "{number}: {}", contender.name);
+                if alone.accepted {
                     let known =
                         |tally: &Tally| (tally.reads, tally.late, tally.buffers, tally.busy);
-                    assert_eq!(known(&watched.tally), known(&tally), "{number}: {row}");
+                    assert_eq!(known(&watched.tally), known(&alone.tally), "{number}: {row}");
                     accepted += 1;
                 }
             }
@@ -237,9 +240,13 @@ mod tests {
             let judged = study.judge(number);
             let row = judged.rows[0];
             assert!(!row.accepted || row.tally.late == 0, "{number}: {row:?}");
-            assert!(!row.clairvoyant || judged.fluid, "{number}: more than anybody could");
+            let Hindsight { delivered, promisable, most, .. } = row.hindsight;
+            assert!(!delivered || judged.fluid, "{number}: more than anybody could");
+            assert!(delivered || !promisable, "{number}: the disk was worse than at its worst");
+            assert_eq!(delivered, most == judged.came, "{number}: {judged:?}");
+            assert_eq!(row.accepted, row.let_in == judged.came, "{number}: {judged:?}");
             if judged.requested < 0.95 * judged.achieved {
-                assert!(row.accepted || !row.clairvoyant, "{number}: {judged:?}");
+                assert!(row.accepted || !delivered, "{number}: {judged:?}");
                 below += 1;
             } else {
                 beyond += u32::from(row.accepted);

@@ -4,7 +4,7 @@
 //! ```text
 //!   scenario ─┬─▶ reads of one block, everybody in       BA: the axis; delivered? who would refuse?
 //!             ├─▶ the same, as many as observed          who would refuse?
-//!             ├─▶ long reads in windows, everybody in    delivered?
+//!             ├─▶ long reads in windows, everybody in    delivered? promisable? whom to leave out?
 //!             ├─▶ long reads, so many a slot             who would refuse?
 //!             ├─▶ each policy that leaves a plan         its own run: accepted? on time?
 //!             └─▶ transfers alone                        fluid: could anybody?
@@ -16,6 +16,7 @@
 //! so that they can be spread over threads and the sums are the same.
 
 use super::chance::Chance;
+use super::hindsight::Hindsight;
 use super::runs::{Known, Reading};
 use super::scenario::{Habits, Scenario, could_be_delivered};
 use super::station::Tally;
@@ -90,6 +91,8 @@ pub struct Judged {
     pub requested: f64,
     /// Whether transfers alone could have been delivered.
     pub fluid: bool,
+    /// Viewers who came.
+    pub came: u64,
     /// For each contender.
     pub rows: Vec<Row>,
 }
@@ -101,8 +104,10 @@ pub struct Row {
     pub accepted: bool,
     /// What happened to the end, if everybody was; otherwise only what was decided.
     pub tally: Tally,
-    /// Whether its scheduler would have delivered to everybody in time.
-    pub clairvoyant: bool,
+    /// Viewers let in, where those who are refused go and the others stay; of long reads only.
+    pub let_in: u64,
+    /// What its scheduler would have done with everybody.
+    pub hindsight: Hindsight,
 }
 
 impl Study {
@@ -112,26 +117,29 @@ impl Study {
         let mut rows = vec![Row::default(); self.contenders.len()];
         let blocks = self.rules(None, Reading::Blocks(self.min_read));
         let fluid = could_be_delivered(&scenario, &blocks);
-        let axis = self.together(&scenario, Reading::Blocks(self.min_read), &mut rows, seed);
-        let mut on_time = vec![(Reading::Blocks(self.min_read), axis.on_time)];
+        let by_blocks = Reading::Blocks(self.min_read);
+        let axis = self.together(&scenario, by_blocks, &mut rows, seed);
+        let mut known = vec![(by_blocks, Hindsight::of(axis.on_time))];
         for row in 0..rows.len() {
             let reading = self.reading(row);
-            let known = on_time.iter().find(|(of, _)| *of == reading);
-            let clairvoyant = match known {
-                Some((_, on_time)) => *on_time,
-                None => {
-                    let run = self.together(&scenario, reading, &mut rows, seed);
-                    on_time.push((reading, run.on_time));
-                    run.on_time
-                }
-            };
+            let hindsight = known.iter().find(|(of, _)| *of == reading).map(|(_, found)| *found);
+            let hindsight = hindsight.unwrap_or_else(|| {
+                let run = self.together(&scenario, reading, &mut rows, seed);
+                let found = self.hindsight(&scenario, reading, run.on_time, seed);
+                known.push((reading, found));
+                found
+            });
+            let policy = self.contenders[row].policy;
             if reading == Reading::Windows {
-                rows[row] = self.alone(&scenario, self.contenders[row].policy, seed);
+                rows[row] = self.alone(&scenario, policy, reading, seed);
+            } else if reading == Reading::Long {
+                rows[row].let_in = self.alone(&scenario, policy, reading, seed).let_in;
             }
-            rows[row].clairvoyant = clairvoyant;
+            rows[row].hindsight = hindsight;
         }
         let achieved = blocks_a_slot(&axis.looked_at, self.habits.slot);
-        Judged { achieved, requested: scenario.requested, fluid, rows }
+        let came = scenario.arrivals.len() as u64;
+        Judged { achieved, requested: scenario.requested, fluid, came, rows }
     }
 
     /// Scenario number `number` of those that are judged, and what seeds its platter.

@@ -1,8 +1,9 @@
 //! Judged scenarios by bands of load: who accepts how many, with how many buffers, and was anybody
 //! late.
 
+use super::super::hindsight::Hindsight;
 use super::super::station::Tally;
-use super::super::study::{Contender, Judged, Study, Titles};
+use super::super::study::{Contender, Judged, Row, Study, Titles};
 use super::super::titles::BLOCK;
 use crate::reproduce::{Cell, Figure, Report, Table};
 use meter::report::{Plot, Series, Shape};
@@ -28,6 +29,11 @@ pub fn study_report(source: &'static str, groups: &[Group]) -> Report {
         BY_BAND,
     );
     let mut totals = Table::new("totals", "All bands", TOTALS);
+    let mut viewers = Table::new(
+        "viewers",
+        "Viewers let in, % of those who came in each band; who is refused goes, the others stay",
+        BY_BAND,
+    );
     for group in groups {
         let gap = units::show_duration(group.study.habits.gap);
         accepted.rows.push(group.row(&gap, "scenarios", |band| Cell::Count(band.len() as u64)));
@@ -40,14 +46,15 @@ pub fn study_report(source: &'static str, groups: &[Group]) -> Report {
             totals.rows.push(group.totals(&gap, name, number));
             if contender.blocks.is_none() {
                 shares(&gap, name, number, std::slice::from_ref(group), &mut share);
+                viewers.rows.push(group.viewers(&gap, name, |j| j.rows[number].let_in));
             }
         }
-        for (name, number) in group.study.servers() {
-            accepted.rows.push(
-                group.row(&gap, &name, |band| {
-                    percent(band, |judged| judged.rows[number].clairvoyant)
-                }),
-            );
+        for (name, of) in group.in_hindsight() {
+            accepted.rows.push(group.row(&gap, &name, |band| percent(band, &of)));
+        }
+        if let Some(number) = group.study.by_windows() {
+            let most = |judged: &Judged| judged.rows[number].hindsight.most;
+            viewers.rows.push(group.viewers(&gap, "offline optimum", most));
         }
         accepted.rows.push(group.row(&gap, "fluid bound", |band| percent(band, |j| j.fluid)));
     }
@@ -63,7 +70,7 @@ pub fn study_report(source: &'static str, groups: &[Group]) -> Report {
     Report {
         source,
         method: method(groups),
-        tables: vec![share, accepted, buffers, totals],
+        tables: vec![share, accepted, viewers, buffers, totals],
         notes: NOTES.iter().chain(drawn.then_some(&DRAWN)).map(|&note| note.to_owned()).collect(),
         figures,
     }
@@ -78,6 +85,35 @@ impl Group {
     fn row(&self, gap: &str, name: &str, cell: impl Fn(&[&Judged]) -> Cell) -> Vec<Cell> {
         let bands = BANDS.iter().map(|band| cell(&self.band(*band)));
         [gap.into(), name.into()].into_iter().chain(bands).collect()
+    }
+
+    fn viewers(&self, gap: &str, name: &str, of: impl Fn(&Judged) -> u64) -> Vec<Cell> {
+        self.row(gap, name, |band| {
+            let came: u64 = band.iter().map(|judged| judged.came).sum();
+            let let_in: u64 = band.iter().map(|judged| of(judged)).sum();
+            if came == 0 {
+                return Cell::Missing;
+            }
+            Cell::Number(100.0 * let_in as f64 / came as f64, 2)
+        })
+    }
+
+    /// What each server would have delivered, and what could have been promised of it.
+    fn in_hindsight(&self) -> Vec<(String, impl Fn(&Judged) -> bool + use<>)> {
+        let mut rows: Vec<(String, usize, bool)> = Vec::new();
+        for (name, number) in self.study.servers() {
+            rows.push((format!("delivered, {name}"), number, false));
+            if self.study.by_windows() == Some(number) {
+                rows.push((format!("promisable, {name}"), number, true));
+            }
+        }
+        let of = |number: usize, promised: bool| {
+            move |judged: &Judged| {
+                let Hindsight { delivered, promisable, .. } = judged.rows[number].hindsight;
+                if promised { promisable } else { delivered }
+            }
+        };
+        rows.into_iter().map(|(name, number, promised)| (name, of(number, promised))).collect()
     }
 
     fn totals(&self, gap: &str, name: &str, number: usize) -> Vec<Cell> {
@@ -115,8 +151,8 @@ impl Group {
         let mut series: Vec<Series> = contenders
             .map(|(i, contender)| line(&contender.name, &|judged| judged.rows[i].accepted))
             .collect();
-        for (name, number) in self.study.servers() {
-            series.push(line(&name, &|judged| judged.rows[number].clairvoyant));
+        for (name, of) in self.in_hindsight() {
+            series.push(line(&name, &of));
         }
         series.push(line("fluid bound", &|judged| judged.fluid));
         Figure {
@@ -173,15 +209,18 @@ impl Group {
 fn shares(gap: &str, name: &str, number: usize, groups: &[Group], table: &mut Table) {
     for (title, band) in SHARE_BANDS {
         let band: Vec<&Judged> = groups.iter().flat_map(|group| group.band(*band)).collect();
-        let delivered = band.iter().filter(|judged| judged.rows[number].clairvoyant).count();
-        let both =
-            |judged: &&&Judged| judged.rows[number].accepted && judged.rows[number].clairvoyant;
-        let accepted = band.iter().filter(both).count();
-        let share = if delivered == 0 {
-            Cell::Missing
-        } else {
-            Cell::Number(accepted as f64 / delivered as f64, 3)
+        let rows: Vec<&Row> = band.iter().map(|judged| &judged.rows[number]).collect();
+        let count = |of: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| of(row)).count();
+        let delivered = count(&|row| row.hindsight.delivered);
+        let accepted = count(&|row| row.accepted && row.hindsight.delivered);
+        let promisable = count(&|row| row.hindsight.promisable);
+        let promised = count(&|row| row.accepted && row.hindsight.promisable);
+        let share = |of: usize, all: usize| match all {
+            0 => Cell::Missing,
+            _ => Cell::Number(of as f64 / all as f64, 4),
         };
+        let by_windows = groups.iter().all(|group| group.study.plans(number));
+        let where_known = |cell| if by_windows { cell } else { Cell::Missing };
         table.rows.push(vec![
             gap.into(),
             name.into(),
@@ -189,7 +228,10 @@ fn shares(gap: &str, name: &str, number: usize, groups: &[Group], table: &mut Ta
             Cell::Count(band.len() as u64),
             Cell::Count(delivered as u64),
             Cell::Count(accepted as u64),
-            share,
+            share(accepted, delivered),
+            where_known(Cell::Count(promisable as u64)),
+            where_known(Cell::Count(promised as u64)),
+            where_known(share(promised, promisable)),
         ]);
     }
 }
@@ -274,6 +316,9 @@ const SHARE: &[(&str, &str)] = &[
     ("delivered", ">delivered"),
     ("accepted", ">of those accepted"),
     ("share", ">share"),
+    ("promisable", ">promisable"),
+    ("promised", ">of those accepted"),
+    ("share_promisable", ">share"),
 ];
 
 const BY_BAND: &[(&str, &str)] = &[
@@ -306,8 +351,11 @@ const TOTALS: &[(&str, &str)] = &[
 
 const NOTES: &[&str] = &[
     "A scenario counts as accepted only if every request in it is. Delivered: the same scheduler lets \
-     everybody in, and no read is late. Fluid bound: transfers alone, no time for arm or platter; no \
-     scheduler does more.",
+     everybody in, and no read is late. Promisable: nor would one be, if from any arrival on every \
+     rotation were a whole one; more than that cannot be promised of this scheduler. Fluid bound: \
+     transfers alone, no time for arm or platter; no scheduler does more. Offline optimum: the most \
+     viewers that could be let in before the same scheduler, knowing who comes and how the platter \
+     turns, at most.",
     "Policies that count blocks read 64 KiB at a time, at least minRead a slot, as the paper's server \
      does; minRead as calibrated, or the least bandwidth achieved on 48 scenarios apart from these.",
 ];

@@ -40,6 +40,7 @@ use units::{Moment, SlotIndex};
 use watching::Watching;
 
 /// See the head of this file.
+#[derive(Clone)]
 pub struct Station<'a> {
     rules: &'a Rules,
     now: Moment,
@@ -101,6 +102,11 @@ impl<'a> Station<'a> {
     /// Stretches of slots in which the disk was never idle: the reads completed in each.
     pub(super) fn into_stretches(self) -> Vec<Vec<u32>> {
         self.busy.into_stretches()
+    }
+
+    /// The same from now on by other rules: what would come of it.
+    pub(super) fn under(&self, rules: &'a Rules) -> Self {
+        Self { rules, ..self.clone() }
     }
 
     pub(super) fn rules(&self) -> &'a Rules {

@@ -11,7 +11,7 @@ use units::SlotIndex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Viewer(pub(super) usize);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watching {
     pub(super) wanted: Arc<Wanted>,
     /// The slot in which its first frame is shown.
