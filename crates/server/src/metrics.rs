@@ -85,8 +85,13 @@ impl Scrape {
         out.counter("glitches", "Pieces late for admitted sessions", engine.glitches)?;
         out.counter(
             "certificates_broken",
-            "Reads done after the slot they were due in, up to a slot before a glitch",
+            "Reads done after the slot they were due in by a disk that took no longer than charged",
             engine.broken_certificates,
+        )?;
+        out.counter(
+            "certificates_void",
+            "Reads done after the slot they were due in by a disk that took longer than charged",
+            engine.void_certificates,
         )?;
         out.counter("pieces_on_time", "Pieces in memory by their deadline", engine.on_time)?;
         let stopping = u64::from(self.0.stopping.load(Ordering::Relaxed));

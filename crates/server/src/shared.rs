@@ -162,6 +162,7 @@ impl Shared {
             glitches: engine.glitches,
             on_time: engine.on_time,
             broken_certificates: engine.broken_certificates,
+            void_certificates: engine.void_certificates,
             worst_lateness: Duration::from_nanos(self.worst_lateness.load(Ordering::Relaxed))
                 .as_secs_f64(),
             buffers_used: engine.buffers_used,

@@ -44,8 +44,10 @@ pub struct Outcome {
     pub certified: u64,
     /// By how much a read of theirs was done before its slot's end, at the least.
     pub least_slack: Option<Duration>,
-    /// Reads of theirs done after it.
+    /// Reads of theirs done after it by a disk that took no longer than it was charged ...
     pub broken: u64,
+    /// ... and by one that took longer.
+    pub void: u64,
     /// The most memory in use.
     pub peak_memory: ByteCount,
     /// The least that the engine believed of a disk, as a share of what was promised of it.

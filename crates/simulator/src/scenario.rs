@@ -230,6 +230,13 @@ impl Scenario {
             && self.disks.iter().all(Disk::keeps_its_promise)
     }
 
+    /// Whether that disk keeps its guarantee to the end.
+    pub(crate) fn keeps_its_promise(&self, disk: usize) -> bool {
+        let recalibrated = disk == 0 && !self.chores.calibrated_at.is_zero();
+        let plan = &self.disks[disk];
+        !recalibrated && plan.dies_at.is_zero() && plan.keeps_its_promise()
+    }
+
     fn check(&self) -> Result<(), &'static str> {
         let tell = |wrong: bool, why| if wrong { Err(why) } else { Ok(()) };
         tell(self.slot < Duration::from_millis(1), "a slot is at least a millisecond")?;

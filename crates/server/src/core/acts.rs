@@ -77,6 +77,7 @@ impl Core {
                         "promised_slack": summary.promised_slack.map(|slack| slack.as_secs_f64()),
                         "least_slack": summary.least_slack.map(|slack| slack.as_secs_f64()),
                         "broken_certificates": summary.broken,
+                        "void_certificates": summary.void,
                         "delivered": summary.delivered,
                         "disk_lost": summary.lost,
                     })

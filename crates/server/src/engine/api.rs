@@ -374,8 +374,11 @@ pub struct SessionSummary {
     pub promised_slack: Option<Duration>,
     /// By how much its reads were done before the ends of the slots they were due in, at the least.
     pub least_slack: Option<Duration>,
-    /// Reads that were done after them. Not glitches yet: those are up to a slot later.
+    /// Reads that were done after them, though the disk took no longer than it was charged. Not
+    /// glitches yet: those are up to a slot later.
     pub broken: u64,
+    /// The same after the disk took longer.
+    pub void: u64,
     /// Bytes delivered.
     pub delivered: u64,
     /// It ended because its disk was lost.

@@ -92,6 +92,7 @@ impl Engine {
     pub fn best_effort_done(&mut self, now: Moment, ticket: Ticket) {
         self.advance(now);
         for disk in &mut self.disks {
+            disk.note_overrun(now);
             if disk.work.finish(ticket) {
                 disk.work_ended(now);
                 break;

@@ -136,7 +136,9 @@ impl Engine {
         for ((stream_id, mut stream), late) in streams.into_iter().zip(late) {
             if slots > 0 {
                 stream.counted_to += u32::try_from(late.len()).expect("fewer than pieces");
-                late.into_iter().for_each(|deadline| self.count_owed(now, &stream, deadline));
+                for deadline in late {
+                    self.count_owed_by(lost, now, &stream, deadline);
+                }
                 let change = Change::Later { track: stream.track, slots };
                 self.actions.push(Action::Rescheduled { session: id, change });
             }

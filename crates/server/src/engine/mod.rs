@@ -106,6 +106,7 @@ struct Counters {
     refused_network: u64,
     glitches: u64,
     broken: u64,
+    void: u64,
     on_time: u64,
     cache_hits: u64,
     delivered: u64,

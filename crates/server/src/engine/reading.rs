@@ -229,6 +229,7 @@ impl Engine {
             self.tell(now, read, &told);
         } else {
             disk.failures += 1;
+            disk.was_not_charged(now);
         }
         self.watch_disk(now, usize::from(place.disk.0), outcome);
         if outcome != ReadOutcome::Good {
@@ -331,7 +332,7 @@ impl Engine {
             told.into_iter().for_each(|who| self.buffers.tell(again, who));
             if found.is_none() {
                 self.emit_read(now, again);
-                self.disks[usize::from(place.disk.0)].not_as_charged();
+                self.disks[usize::from(place.disk.0)].was_not_charged(now);
             }
             return;
         }

@@ -26,9 +26,11 @@ pub struct Status {
     pub glitches: u64,
     /// Pieces on time since the start.
     pub on_time: u64,
-    /// Reads done after the slot that they were due in, since the start: a disk that is slower than
-    /// it was counted with, whether anybody saw it or not.
+    /// Reads done after the slot that they were due in, since the start, by disks that took no longer
+    /// than they were charged: a schedule that is wrong, whether anybody saw it or not.
     pub broken_certificates: u64,
+    /// The same by disks that took longer.
+    pub void_certificates: u64,
     /// Bytes of buffers in use.
     pub buffers_used: u64,
     /// Bytes of buffers there are.
@@ -132,6 +134,7 @@ impl Engine {
             glitches: self.counters.glitches,
             on_time: self.counters.on_time,
             broken_certificates: self.counters.broken,
+            void_certificates: self.counters.void,
             // Memory that is set apart for a read is taken when the device is given the read.
             buffers_used: self.buffers.used()
                 - self.disks.iter().map(|disk| disk.sweeps.unissued()).sum::<u64>(),

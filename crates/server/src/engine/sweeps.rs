@@ -58,6 +58,8 @@ pub(super) struct Sweeps {
     /// When it is certainly done by what it is charged, unless something came in between.
     done_by: Option<Moment>,
     guard: TimeGuard,
+    /// When it last took longer than it was charged, or did what it was not charged for.
+    overran: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +126,7 @@ impl Disk {
 
     /// The device has ended a read.
     pub(super) fn device_ended(&mut self, now: Moment, offset: u64, len: u32) {
+        self.note_overrun(now);
         let Some(costs) = &self.facts.costs else { return };
         let transfer = costs.transfer(offset, u64::from(len));
         let sweeps = &mut self.sweeps;
@@ -150,6 +153,7 @@ impl Disk {
 
     /// A slot begins: a sweep that takes too long is known before it ends.
     pub(super) fn watch_sweep(&mut self, now: Moment) {
+        self.note_overrun(now);
         let sweeps = &mut self.sweeps;
         if sweeps.to_end > 0 {
             let so_far = u64::try_from(now.since(sweeps.began).as_nanos()).unwrap_or(u64::MAX);
@@ -158,9 +162,37 @@ impl Disk {
         }
     }
 
-    /// Something is read that the sweep under way was not charged.
-    pub(super) fn not_as_charged(&mut self) {
+    /// Something is read, or has to be read again, that nobody was charged for.
+    pub(super) fn was_not_charged(&mut self, now: Moment) {
         self.sweeps.done_by = None;
+        self.sweeps.overran = Some(now);
+    }
+
+    /// Whether at any time from `since` to now the disk took longer than its model says, or had to do
+    /// what nobody was charged for, or whether it was lost or behind all the while: then what it
+    /// promised is void.
+    pub(super) fn overran_since(&self, since: Moment, now: Moment) -> bool {
+        let overran = self.sweeps.overran.is_some_and(|at| at >= since);
+        self.lost || self.facts.behind > 0 || overran || self.is_over_time(now)
+    }
+
+    // Whether what is under way, the sweep or what is in the device, should be done by now.
+    fn is_over_time(&self, now: Moment) -> bool {
+        let Some(costs) = &self.facts.costs else { return false };
+        let sweeps = &self.sweeps;
+        let over = |since: Moment, charged: u64| now.0 > since.0.saturating_add(charged);
+        let work = u64::from(self.work.in_flight());
+        let each = costs.batch(1, costs.slowest_transfer(self.guarantee.read_size.0));
+        let reads = costs.batch(sweeps.reads, sweeps.transfer);
+        (sweeps.to_end > 0 && over(sweeps.began, sweeps.charged))
+            || (self.busy() > 0 && over(sweeps.sign, reads.saturating_add(work * each)))
+    }
+
+    /// To be told before what is under way is looked at anew.
+    pub(super) fn note_overrun(&mut self, now: Moment) {
+        if self.is_over_time(now) {
+            self.sweeps.overran = Some(now);
+        }
     }
 
     /// The device has ended work without a deadline.
@@ -242,6 +274,8 @@ impl Engine {
             self.disks[disk].sweeps.chosen.retain(|chosen| !reads.contains(&chosen.read));
             back.into_iter().for_each(|chosen| self.unchoose(disk, chosen));
         }
+        let now = self.now;
+        self.disks[disk].note_overrun(now);
         let sweeps = &mut self.disks[disk].sweeps;
         // What a broken off sweep took says nothing.
         (sweeps.to_end, sweeps.done_by) = (0, None);
@@ -308,6 +342,7 @@ impl Engine {
             let waits = state.work.in_flight() == 0 && state.work.is_waiting();
             if waits && (between || self.asks_within(disk)) && self.has_spare(disk) {
                 let state = &mut self.disks[disk];
+                state.note_overrun(now);
                 (state.sweeps.sign, state.sweeps.to_end) = (now, 0);
                 state.sweeps.done_by = None;
                 self.grant(disk);

@@ -44,9 +44,13 @@ pub struct Status {
     pub glitches: u64,
     /// Pieces on time.
     pub on_time: u64,
-    /// Reads done after the slot that they were due in, up to a slot before a glitch.
+    /// Reads done after the slot that they were due in, up to a slot before a glitch, by a disk that took
+    /// no longer than it was charged.
     #[serde(default)]
     pub broken_certificates: u64,
+    /// The same by a disk that took longer.
+    #[serde(default)]
+    pub void_certificates: u64,
     /// The worst lateness of an ended session.
     pub worst_lateness: f64,
     /// Bytes of read buffers in use.
@@ -185,8 +189,10 @@ pub struct SessionStatus {
     pub promised_slack: Option<f64>,
     /// Seconds by which its reads were done before they were due, at the least; as `promised_slack`.
     pub least_slack: Option<f64>,
-    /// Reads done after that.
+    /// Reads done after that though the disk took no longer than it was charged.
     pub broken_certificates: u64,
+    /// The same by a disk that took longer.
+    pub void_certificates: u64,
     /// Pieces on time.
     pub on_time: u64,
     /// Pieces late.
