@@ -46,6 +46,8 @@ pub(super) struct Disk {
     pub(super) last_search: Duration,
     /// Of the demand that was refused last, for how many slots it cannot begin.
     pub(super) ruled_out: u64,
+    /// Whether anybody asks for that.
+    pub(super) searching: bool,
     pub(super) reads: u64,
     pub(super) bytes: u64,
     pub(super) failures: u64,
@@ -82,6 +84,7 @@ impl Disk {
             searches: 0,
             last_search: Duration::ZERO,
             ruled_out: 1,
+            searching: false,
             reads: 0,
             bytes: 0,
             failures: 0,

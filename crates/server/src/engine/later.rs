@@ -46,7 +46,10 @@ impl Engine {
     // Whether the demand at hand fits so many slots later; if not, for how many slots it does not.
     fn fits_after(&mut self, disk: usize, slots: u64) -> Result<(), u64> {
         self.demand.shift(slots);
+        // Dearer than the decision; who is only refused need not know.
+        self.disks[disk].searching = true;
         let fits = self.fits(disk).map(|_| ()).map_err(|_| self.disks[disk].ruled_out);
+        self.disks[disk].searching = false;
         self.demand.unshift(slots);
         fits
     }

@@ -248,7 +248,7 @@ impl Engine {
         let mut proposal = std::mem::take(&mut state.sweeps.proposal);
         let supply = state.supply(free_at);
         let verdict = policy.verdict(&state.books, &supply, demand, &mut proposal);
-        if let Verdict::Refuse(shortage) = verdict {
+        if let (Verdict::Refuse(shortage), true) = (verdict, state.searching) {
             state.ruled_out = policy.ruled_out(&state.books, &supply, demand, shortage);
         }
         state.sweeps.proposal = proposal;

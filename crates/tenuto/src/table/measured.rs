@@ -150,7 +150,7 @@ runs at most. mmap reads through the page cache, which is emptied of the file be
             .bad("meter methods --most 0", "--most: '0' is not a whole number from 1 to 100000"),
         Row::option("duration", Value::Time, "Of each run; a confirming one is three times as long")
             .default("5s")
-            .long("Eight ways of 14 runs: ten minutes, or more where storage is unsteady.")
+            .long("Nine ways of 14 runs: ten minutes, or more where storage is unsteady.")
             .example("meter methods --profile xdcam422 --target /mnt/films --duration 20s")
             .bad(
                 "meter methods --duration 60",
