@@ -10,8 +10,9 @@ use meter::target::SimulatedPort;
 use std::convert::Infallible;
 use units::ByteCount;
 
-/// Their other block.
-pub(super) const HALF_MB: ByteCount = ByteCount(500_000);
+/// Their other block, 512 KB.
+pub(super) const HALF_MB: ByteCount = ByteCount(512_000);
+
 /// How a round's blocks are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {

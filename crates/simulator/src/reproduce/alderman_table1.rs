@@ -57,7 +57,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
 fn by_way(model: &DiskModel, steps: &mut Steps<'_>) -> (Table, Vec<(&'static str, Outcome)>) {
     let mut table = Table::new(
         "streams",
-        "Most streams, raw disk, blocks of 1 MB (last column: 500 KB)",
+        "Most streams, raw disk, blocks of 1 MB (last column: 512 KB)",
         &[
             ("method", "method"),
             ("solaris", ">Solaris"),

@@ -230,7 +230,7 @@ pub(super) fn write_run(
     }
     let page = Page {
         title: format!("{} {}", outcome.streams.len(), subject.what),
-        summary: format!("{} on {}: {} frames.", subject.title, subject.target, late(outcome)),
+        summary: format!("{} on {}. Frames: {}.", subject.title, subject.target, late(outcome)),
         blocks,
     };
     save_all(dir, &summary["scenario"], summary, &page)?;

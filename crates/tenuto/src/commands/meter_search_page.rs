@@ -95,7 +95,7 @@ fn findings(subject: &Subject, rule: Rule, verdict: Verdict, probes: &[Probe]) -
             format!("1 in {}", one_in(rule.certainty(outcome))),
             format!(
                 "At most one {} in so many is late in the long run, with 95 % confidence. The last run: \
-                 {}, {} frames.",
+                 {}, frames: {}.",
                 unit(rule),
                 show::length(outcome.took.as_secs_f64()),
                 late(outcome),
