@@ -249,14 +249,6 @@ impl SlotWalk {
 
     fn slot(&mut self, due_ms: u32) -> SlotIndex {
         let deadline = self.deadline(due_ms);
-        // The next piece is mostly due some slots later: additions cost less than a division.
-        for _ in 0..STEPS {
-            if deadline < self.next_start || self.next_start == u64::MAX {
-                return self.slot;
-            }
-            self.slot = self.slot.next();
-            self.next_start = self.next_start.saturating_add(self.slot_nanos);
-        }
         if deadline >= self.next_start && self.next_start != u64::MAX {
             let slots = (deadline - self.next_start) / self.slot_nanos + 1;
             self.slot = self.slot + slots;
@@ -515,9 +507,6 @@ pub const HOLD_SLOTS: u64 = 2;
 /// No deadline lies further ahead than this (three days of 500 ms slots): bounds the books of a
 /// title with absurd times. What is due later is due then, which only asks more of the disk.
 pub const MAX_HORIZON_SLOTS: u32 = 1 << 19;
-
-/// Slots that are gone one by one.
-const STEPS: u32 = 8;
 
 /// Slots by which a demand's sums grow at once.
 const REACH: usize = 64;

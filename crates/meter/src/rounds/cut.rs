@@ -62,6 +62,10 @@ impl<P: Port> Port for Cut<P> {
         Ok(())
     }
 
+    fn held_until(&self) -> Moment {
+        self.inner.held_until()
+    }
+
     fn method(&self) -> String {
         format!("{}, in pieces of {}", self.inner.method(), ByteCount(self.piece))
     }

@@ -45,6 +45,10 @@ impl Port for Faster<'_> {
         Ok(())
     }
 
+    fn held_until(&self) -> Moment {
+        self.ours(self.inner.held_until())
+    }
+
     fn method(&self) -> String {
         self.inner.method()
     }

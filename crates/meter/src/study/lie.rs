@@ -200,6 +200,10 @@ impl<P: Port> Port for Within<P> {
         self.port.wait(until, done)
     }
 
+    fn held_until(&self) -> Moment {
+        self.port.held_until()
+    }
+
     fn method(&self) -> String {
         self.port.method()
     }

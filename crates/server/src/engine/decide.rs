@@ -82,7 +82,6 @@ impl Engine {
             let slack = self.fits_disk(disk)?;
             return self.fits_network().map(|()| slack);
         }
-        self.disks[disk].ruled_out = 1;
         let demand = std::mem::take(&mut self.demand);
         let answer = self.survival(disk, self.config.policy.policy(), &demand, 0);
         self.demand = demand;
@@ -100,7 +99,6 @@ impl Engine {
         if !self.refuses() {
             return Ok(Slack::Unknown);
         }
-        self.disks[disk].ruled_out = 1;
         match self.verdict(disk) {
             Verdict::Admit { slack } => Ok(slack),
             Verdict::Refuse(shortage) => Err(shortage),

@@ -44,10 +44,6 @@ pub(super) struct Disk {
     /// Costly answers given in this slot: see `door`.
     pub(super) searches: u32,
     pub(super) last_search: Duration,
-    /// Of the demand that was refused last, for how many slots it cannot begin.
-    pub(super) ruled_out: u64,
-    /// Whether anybody asks for that.
-    pub(super) searching: bool,
     pub(super) reads: u64,
     pub(super) bytes: u64,
     pub(super) failures: u64,
@@ -83,8 +79,6 @@ impl Disk {
             work: BestEffort::default(),
             searches: 0,
             last_search: Duration::ZERO,
-            ruled_out: 1,
-            searching: false,
             reads: 0,
             bytes: 0,
             failures: 0,

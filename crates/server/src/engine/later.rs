@@ -12,9 +12,9 @@
 //! Answers are cheap: a bounded part of the future is looked at, and few answers are worked out in a
 //! slot; others are told the last one, and that it is a guess.
 
-use super::Engine;
 use super::door::Booking;
 use super::streams::Stream;
+use super::{Engine, Resource};
 use scheduler::admission::earliest_shift;
 use scheduler::{DiskBooks, Facts, PieceDue, Plan, Supply};
 use std::cmp::Reverse;
@@ -46,10 +46,13 @@ impl Engine {
     // Whether the demand at hand fits so many slots later; if not, for how many slots it does not.
     fn fits_after(&mut self, disk: usize, slots: u64) -> Result<(), u64> {
         self.demand.shift(slots);
-        // Dearer than the decision; who is only refused need not know.
-        self.disks[disk].searching = true;
-        let fits = self.fits(disk).map(|_| ()).map_err(|_| self.disks[disk].ruled_out);
-        self.disks[disk].searching = false;
+        let fits = self.fits(disk);
+        let fits = fits.map(|_| ()).map_err(|shortage| match shortage.resource {
+            Resource::Network => 1,
+            // What would be standby then is not followed.
+            _ if self.standby.is_wanted() => 1,
+            _ => self.ruled_out(disk, shortage),
+        });
         self.demand.unshift(slots);
         fits
     }

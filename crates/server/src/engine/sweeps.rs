@@ -24,7 +24,8 @@ use super::streams::StreamId;
 use super::{Engine, ReadId};
 use scheduler::admission::Policy;
 use scheduler::{
-    Demand, Next, PieceDue, Plan, PolicyKind, Slack, Survival, Sweep, TimeGuard, Verdict,
+    Demand, DiskBooks, Next, PieceDue, Plan, PolicyKind, Shortage, Slack, Supply, Survival, Sweep,
+    TimeGuard, Verdict,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -241,24 +242,45 @@ impl Engine {
         demand: &Demand,
         work: u64,
     ) -> Verdict {
+        let (verdict, back) = self.ask_after(disk, work, |books, supply, plan| {
+            policy.verdict(books, supply, demand, plan)
+        });
+        let sweeps = &mut self.disks[disk].sweeps;
+        sweeps.proposed = match verdict {
+            Verdict::Admit { slack: Slack::Time(slack) } => Some(slack),
+            _ => None,
+        };
+        sweeps.back = back.into_iter().map(|chosen| chosen.read).collect();
+        verdict
+    }
+
+    /// For how many slots the demand at hand cannot begin, which was refused for that. Dearer than the
+    /// refusal.
+    pub(super) fn ruled_out(&mut self, disk: usize, refused: Shortage) -> u64 {
+        let (policy, demand) = (self.config.policy.policy(), std::mem::take(&mut self.demand));
+        let (slots, _) = self.ask_after(disk, 0, |books, supply, _| {
+            policy.ruled_out(books, supply, &demand, refused)
+        });
+        self.demand = demand;
+        slots
+    }
+
+    // Asks as if what is chosen and can become unread were so, and says what that is.
+    fn ask_after<T>(
+        &mut self,
+        disk: usize,
+        work: u64,
+        ask: impl FnOnce(&DiskBooks, &Supply<'_>, &mut Plan) -> T,
+    ) -> (T, Vec<Chosen>) {
         let back = if self.plans(disk) { self.droppable(disk) } else { Vec::new() };
         let state = &mut self.disks[disk];
         back.iter().for_each(|chosen| state.books.put_back(chosen.piece));
         let free_at = Moment(state.free_at(self.now, &back).0.saturating_add(work));
         let mut proposal = std::mem::take(&mut state.sweeps.proposal);
-        let supply = state.supply(free_at);
-        let verdict = policy.verdict(&state.books, &supply, demand, &mut proposal);
-        if let (Verdict::Refuse(shortage), true) = (verdict, state.searching) {
-            state.ruled_out = policy.ruled_out(&state.books, &supply, demand, shortage);
-        }
+        let answer = ask(&state.books, &state.supply(free_at), &mut proposal);
         state.sweeps.proposal = proposal;
-        state.sweeps.proposed = match verdict {
-            Verdict::Admit { slack: Slack::Time(slack) } => Some(slack),
-            _ => None,
-        };
         back.iter().for_each(|chosen| state.books.take_up(chosen.piece));
-        state.sweeps.back = back.into_iter().map(|chosen| chosen.read).collect();
-        verdict
+        (answer, back)
     }
 
     /// What was decided on last will be booked: from now on its plan is followed.
