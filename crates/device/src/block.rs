@@ -279,7 +279,8 @@ pub trait Queue: Send {
     }
 
     /// Waits until at least one transfer is finished, or `at_most` has passed (`Duration::MAX`: as
-    /// long as it takes), or none is in flight, and appends what is finished to `done`.
+    /// long as it takes), or none is in flight, and appends what is finished to `done`: all of it, or
+    /// a few, where others can be started sooner for it, and the rest at the next call.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError>;
 
     /// Calls off what has not begun: `wait` hands each back with an error that

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   start ──▶ list (no system call)
-//!   wait  ──▶ hand over all of the list ──▶ wait for the first answer, collect all there are
+//!   wait  ──▶ hand over all of the list ──▶ wait for the first answer, collect what there is
 //! ```
 
 use super::in_flight::{InFlight, refuses_method};
@@ -25,8 +25,8 @@ pub(super) trait Kernel: Send {
     /// Memory of what was taken is the kernel's until it has answered.
     fn hand_over(&mut self, file: &OpenFile, transfers: &InFlight) -> io::Result<usize>;
 
-    /// Waits at most so long for an answer, and appends all there are. May come back early with
-    /// none; whether that time has passed.
+    /// Waits at most so long for an answer, and appends it and perhaps others that there are; the
+    /// rest are for the next call. May come back early with none; whether that time has passed.
     fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool>;
 
     /// Calls off what was taken and has not begun; it is answered with `ECANCELED`.
