@@ -3,7 +3,10 @@
 use super::channel::{self, Token, WireError};
 use super::messages::{About, Job, Reply, Request};
 use super::worker::{Worker, not_passed};
-use std::io::{Read, Write};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -73,7 +76,7 @@ impl Agent {
             }
             let _ = asked.send(Event::Gone);
         });
-        let mut crew = Crew { workers: Vec::new(), scratch: None, busy: None };
+        let mut crew = Crew { workers: Vec::new(), profile: None, busy: None };
         loop {
             let reply = match incoming.recv_timeout(BEAT) {
                 Ok(Event::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -129,11 +132,10 @@ impl Agent {
             );
         }
         crew.busy = Some(&self.busy);
-        let failed = |error: std::io::Error| format!("cannot start workers: {error}");
-        let scratch = Scratch::new().map_err(failed)?;
-        let profile = scratch.0.join("profile.toml");
-        std::fs::write(&profile, &job.profile).map_err(failed)?;
-        crew.scratch = Some(scratch);
+        let failed = |error: io::Error| format!("cannot start workers: {error}");
+        let text = Text::new(&job.profile).map_err(failed)?;
+        let profile = text.path();
+        crew.profile = Some(text);
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
             let worker = Worker::start(number, &self.program, &job, &profile, replies);
@@ -162,10 +164,10 @@ impl Agent {
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Workers, and the file that they read.
+/// Workers, and what they read.
 struct Crew<'a> {
     workers: Vec<Worker>,
-    scratch: Option<Scratch>,
+    profile: Option<Text>,
     /// Set as long as these are the agent's.
     busy: Option<&'a AtomicBool>,
 }
@@ -173,7 +175,7 @@ struct Crew<'a> {
 impl Crew<'_> {
     fn end(&mut self) {
         self.workers.clear();
-        self.scratch = None;
+        self.profile = None;
     }
 }
 
@@ -186,23 +188,20 @@ impl Drop for Crew<'_> {
     }
 }
 
-/// A directory of its own that goes with it.
-struct Scratch(PathBuf);
+/// A text that workers read by a path. It lies in memory and in no directory, so that nothing of it is
+/// left behind however the agent ends.
+struct Text(File);
 
-impl Scratch {
-    fn new() -> std::io::Result<Self> {
-        let mut number = [0; 8];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut number)?;
-        let name = format!("tenuto-agent-{:016x}", u64::from_ne_bytes(number));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path)?;
-        Ok(Self(path))
+impl Text {
+    fn new(text: &str) -> io::Result<Self> {
+        let mut file = File::from(memfd_create("profile.toml", MemfdFlags::CLOEXEC)?);
+        file.write_all(text.as_bytes())?;
+        Ok(Self(file))
     }
-}
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+    /// For processes of the same user, as long as this one has it.
+    fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
     }
 }
 
@@ -215,5 +214,20 @@ fn about() -> About {
         host: read("/proc/sys/kernel/hostname"),
         processors: std::thread::available_parallelism().map_or(0, usize::from),
         kernel: read("/proc/sys/kernel/osrelease"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_for_workers_is_read_by_another_process_and_gone_with_the_agent() {
+        let text = Text::new("name = \"x\"\n").unwrap();
+        let read = std::process::Command::new("cat").arg(text.path()).output().unwrap();
+        assert_eq!(read.stdout, b"name = \"x\"\n");
+        let path = text.path();
+        drop(text);
+        assert!(!path.exists());
     }
 }

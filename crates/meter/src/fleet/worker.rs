@@ -44,15 +44,12 @@ impl Worker {
         profile: &Path,
         replies: Sender<Reply>,
     ) -> io::Result<Self> {
-        let mut command = Command::new(program);
-        command.args(["meter", "run", "--hold", "--json", "--profile"]).arg(profile);
-        command.args(["--target", &job.target]);
-        command.args(["--streams", &job.streams[number].to_string()]);
-        for (name, value) in &job.options {
-            command.arg(format!("--{name}")).args(value);
-        }
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = Command::new(program)
+            .args(words(job, number, profile))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
         let input = child.stdin.take();
         let work = move || follow(number, child, &replies);
         let thread = std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
@@ -66,6 +63,22 @@ impl Worker {
             None => Ok(()),
         }
     }
+}
+
+/// The command line of a worker. What a controller says is the value of an option and nothing else,
+/// whatever it looks like.
+fn words(job: &Job, number: usize, profile: &Path) -> Vec<String> {
+    let own = ["meter", "run", "--hold", "--json"].map(str::to_owned);
+    let given = [
+        format!("--profile={}", profile.display()),
+        format!("--target={}", job.target),
+        format!("--streams={}", job.streams[number]),
+    ];
+    let passed = job.options.iter().map(|(name, value)| match value {
+        Some(value) => format!("--{name}={value}"),
+        None => format!("--{name}"),
+    });
+    own.into_iter().chain(given).chain(passed).collect()
 }
 
 impl Drop for Worker {
@@ -113,3 +126,29 @@ fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<Re
 
 /// Notes and an error; a program that goes wild is cut off.
 const MOST_SAID: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_lies_about_a_value_gets_no_option_by_it() {
+        let options = [
+            ("buffered", Some("--destructive=/mnt/films/film.mov")),
+            ("size", Some("--out")),
+            ("spin", None),
+        ];
+        let job = Job {
+            target: "/mnt/films".to_owned(),
+            profile: String::new(),
+            streams: vec![3, 4],
+            options: options.map(|(name, value)| (name.into(), value.map(str::to_owned))).into(),
+        };
+        let said = words(&job, 1, Path::new("/proc/7/fd/3")).join(" ");
+        assert_eq!(
+            said,
+            "meter run --hold --json --profile=/proc/7/fd/3 --target=/mnt/films --streams=4 \
+             --buffered=--destructive=/mnt/films/film.mov --size=--out --spin"
+        );
+    }
+}

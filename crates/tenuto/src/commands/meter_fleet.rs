@@ -24,6 +24,10 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Options of `meter run` that agents get as they were typed.
 const PASSED: [&str; 6] = ["duration", "buffer", "size", "method", "layout", "fill-level"];
 
+/// Those that say nothing to agents, and would be left out in silence.
+const NOT_PASSED: [&str; 8] =
+    ["threshold", "each", "window", "drop-caches", "endpoint", "region", "ca-file", "insecure"];
+
 pub(super) fn is_wanted(args: &Args<'_>) -> bool {
     ["agents", "hosts"].iter().any(|name| args.maybe::<String>(name).is_some())
 }
@@ -99,9 +103,14 @@ fn job(args: &Args<'_>) -> Result<(Job, u32, u32), Failure> {
         return Err(Failure::usage("--realtime is not for agents")
             .hint("start `tenuto meter agent` itself by chrt -f 20"));
     }
+    let typed = |name: &str| args.0.value_source(name) == Some(ValueSource::CommandLine);
+    if let Some(name) = NOT_PASSED.into_iter().find(|name| typed(name)) {
+        return Err(Failure::usage(format!("--{name} is not for agents"))
+            .hint("leave it out, or measure from this machine, without --agents and --hosts"));
+    }
     let mut options: BTreeMap<String, Option<String>> = BTreeMap::new();
     for name in PASSED {
-        let typed = args.0.value_source(name) == Some(ValueSource::CommandLine);
+        let typed = typed(name);
         let value = args.0.get_raw(name).into_iter().flatten().next();
         if let (true, Some(value)) = (typed, value.and_then(|value| value.to_str())) {
             options.insert(name.to_owned(), Some(value.to_owned()));

@@ -159,6 +159,8 @@ fn what_agents_do_not_do_is_refused() {
         "/proc lies outside of what this agent may touch",
     );
     room.fails(&format!("{line} --streams 3 --destructive {films}"), 2, "not for agents");
+    let watched = format!("{line} --streams 3 --threshold 1Mbps");
+    room.fails(&watched, 2, "--threshold is not for agents");
     room.write("short", "no\n");
     let short = line.replace("--token-file secret", "--token-file short");
     room.fails(&format!("{short} --streams 3"), 1, "a token has 16 bytes or more");
