@@ -127,6 +127,28 @@ fn tshark() -> Vec<u8> {
     })
 }
 
+/// As from a capture where a client's calls share frames.
+#[test]
+fn calls_that_share_a_frame_keep_their_own_places_and_files() {
+    let text = "frame.time_epoch\tnfs.fh.hash\tnfs.procedure_v3\tnfs.offset3\tnfs.count3\tnfs.opcode\t\
+        nfs.offset4\tnfs.count4\tnfs.write.data_length\n\
+        1.5\t0xa,0xb,0xa,0xb\t6,7,21,6\t0,4096,0,8192\t512,1024,0,2048\t\t\t\t\n\
+        2.5\t0xa,0xb\t\t\t\t53,22,12,25,53,22,38,5,9\t77,10,20,20\t512,0\t1024\n";
+    let trace = read(text.as_bytes(), None).unwrap();
+    let said = |op: &Operation| (op.file, op.offset, op.bytes, op.write);
+    let all: Vec<_> = trace.operations.iter().map(said).collect();
+    let (a, b) = (0, 1);
+    let expected = [
+        (a, 0, 512, false),
+        (b, 4096, 1024, true),
+        (b, 8192, 2048, false),
+        (a, 10, 512, false),
+        (b, 20, 1024, true),
+    ];
+    assert_eq!(all, expected);
+    assert_eq!(read(text.as_bytes(), Some("0xb")).unwrap().operations.len(), 3);
+}
+
 #[test]
 fn each_format_gives_back_what_was_drawn() {
     let all = [fio3(), strace(), blkparse(), blktrace(true), blktrace(false), tshark()];

@@ -8,7 +8,9 @@
 //!   1795287628.05     0x1a2b3c4d   53,22,25          196608       65536            version 4: 25, 38
 //! ```
 //!
-//! Of a version 4 compound the reads and writes count, with the file handle before them.
+//! A frame may carry several calls, whose values tshark joins by commas: each call takes those that are its
+//! own, in order (a COMMIT has a place and a count, too; a LOCK has a place). Of a version 4 compound the
+//! reads and writes count, with the file handle before them.
 
 use super::{Files, Operation, Trace, TraceError, seconds, wanted};
 
@@ -36,39 +38,98 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         };
         let at = all("frame.time_epoch");
         let at = at.first().and_then(|at| seconds(at)).ok_or(wrong("times are in seconds"))?;
-        let number = |text: Option<&&str>, why| -> Result<u64, TraceError> {
-            text.and_then(|text| text.parse().ok()).ok_or(wrong(why))
-        };
-        let handle = all("nfs.fh.hash").last().copied().unwrap_or_default();
-        if !wanted(handle, only) {
-            continue;
-        }
-        let file = files.number(handle);
-        let at = Some(at);
-        let mut add = |offset, bytes, write| {
-            if bytes > 0 {
-                operations.push(Operation { at, file, offset, bytes, write });
+        let handles = all("nfs.fh.hash");
+        let mut add = |handle: Option<usize>, (offset, bytes), write| {
+            // Where it is not clear whose they are, the last is the likeliest.
+            let handle = handle.and_then(|number| handles.get(number)).or(handles.last());
+            let handle = handle.copied().unwrap_or_default();
+            if bytes > 0 && wanted(handle, only) {
+                let file = files.number(handle);
+                operations.push(Operation { at: Some(at), file, offset, bytes, write });
             }
         };
-        for procedure in all("nfs.procedure_v3").iter().filter(|p| ["6", "7"].contains(*p)) {
-            let offset = number(all("nfs.offset3").first(), "nfs.offset3 says where")?;
-            let bytes = number(all("nfs.count3").first(), "nfs.count3 says how much")?;
-            add(offset, bytes, *procedure == "7");
+        let calls = all("nfs.procedure_v3");
+        let each_has_one = calls.len() == handles.len();
+        let mut offsets = Values::of("nfs.offset3 says where", all("nfs.offset3"));
+        let mut counts = Values::of("nfs.count3 says how much", all("nfs.count3"));
+        for (call, procedure) in calls.into_iter().enumerate() {
+            match procedure {
+                READ3 | WRITE3 => {
+                    let moved = (offsets.next().map_err(wrong)?, counts.next().map_err(wrong)?);
+                    add(each_has_one.then_some(call), moved, procedure == WRITE3);
+                }
+                COMMIT3 => {
+                    offsets.skip();
+                    counts.skip();
+                }
+                READDIR3 => counts.skip(),
+                _ => {}
+            }
         }
-        let (offsets, counts) = (all("nfs.offset4"), all("nfs.count4"));
+        let operations_4 = all("nfs.opcode");
+        let puts = operations_4.iter().filter(|operation| **operation == PUT_HANDLE).count();
+        let put_each = puts == handles.len();
+        let mut offsets = Values::of("nfs.offset4 says where", all("nfs.offset4"));
+        let mut counts = Values::of("nfs.count4 says how much", all("nfs.count4"));
         let lengths = all("nfs.write.data_length");
-        let (mut reads, mut writes) = (0, 0);
-        for opcode in all("nfs.opcode").iter().filter(|opcode| ["25", "38"].contains(*opcode)) {
-            let write = *opcode == "38";
-            let offset = number(offsets.get(reads + writes), "nfs.offset4 says where")?;
-            let bytes = if write {
-                number(lengths.get(writes), "nfs.write.data_length says how much")?
-            } else {
-                number(counts.get(reads), "nfs.count4 says how much")?
-            };
-            *(if write { &mut writes } else { &mut reads }) += 1;
-            add(offset, bytes, write);
+        let mut lengths = Values::of("nfs.write.data_length says how much", lengths);
+        let mut put = 0;
+        for operation in operations_4 {
+            let handle = (put_each && put > 0).then(|| put - 1);
+            match operation {
+                PUT_HANDLE => put += 1,
+                READ => {
+                    let moved = (offsets.next().map_err(wrong)?, counts.next().map_err(wrong)?);
+                    add(handle, moved, false);
+                }
+                WRITE => {
+                    let moved = (offsets.next().map_err(wrong)?, lengths.next().map_err(wrong)?);
+                    add(handle, moved, true);
+                }
+                COMMIT => {
+                    offsets.skip();
+                    counts.skip();
+                }
+                LOCK | TEST_LOCK | UNLOCK => offsets.skip(),
+                _ => {}
+            }
         }
     }
     Ok(Trace { format: "tshark", operations, rates: None })
+}
+
+/// Procedures of version 3 (RFC 1813) that have a place or a count.
+const READ3: &str = "6";
+const WRITE3: &str = "7";
+const READDIR3: &str = "16";
+const COMMIT3: &str = "21";
+
+/// Operations of version 4 (RFC 8881, section 18) that have a file handle, a place or a count.
+const COMMIT: &str = "5";
+const LOCK: &str = "12";
+const TEST_LOCK: &str = "13";
+const UNLOCK: &str = "14";
+const PUT_HANDLE: &str = "22";
+const READ: &str = "25";
+const WRITE: &str = "38";
+
+/// Values of one name in a frame, taken one after another.
+struct Values<'a> {
+    why: &'static str,
+    left: std::vec::IntoIter<&'a str>,
+}
+
+impl<'a> Values<'a> {
+    fn of(why: &'static str, all: Vec<&'a str>) -> Self {
+        Self { why, left: all.into_iter() }
+    }
+
+    /// The next as a number, or what is wrong.
+    fn next(&mut self) -> Result<u64, &'static str> {
+        self.left.next().and_then(|text| text.parse().ok()).ok_or(self.why)
+    }
+
+    fn skip(&mut self) {
+        self.left.next();
+    }
 }
