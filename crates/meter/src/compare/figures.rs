@@ -64,7 +64,7 @@ pub struct Comparison {
 /// A run is too short to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{got} seconds are too short to tell a change from chance; make runs of {FEWEST} s or more"
+    "{got} seconds are too short to tell a change from chance; make runs of more than {FEWEST} s"
 )]
 pub struct TooShort {
     got: usize,
@@ -232,8 +232,7 @@ impl Figure {
         }
     }
 
-    /// A figure of the caller's own, for simulations: its value in each second.
-    #[cfg(test)]
+    /// A figure for simulations: its value in each second.
     pub(super) fn of_values(values: &[f64]) -> Self {
         Self::slowest(values.iter().map(|value| Point { sum: *value, of: 1.0 }).collect())
     }

@@ -21,9 +21,11 @@
 mod blocks;
 mod figures;
 mod interval;
+mod known;
 
 pub use figures::{Comparison, Difference, Figure, TooShort, Verdict, compare};
 pub use interval::Interval;
+pub use known::known_pair;
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,8 @@ mod lee_rate_vs_unit;
 mod lee_streams;
 mod makaroff;
 mod meter_capacity;
+mod meter_compare;
+mod meter_msmeter;
 mod scheduled;
 
 pub use meter::report::{Cell, Figure, Report, Table};
@@ -111,6 +113,16 @@ pub const ALL: &[Reproduction] = &[
         name: "meter-capacity",
         about: "How often the meter's search finds a capacity that is known",
         run: meter_capacity::run,
+    },
+    Reproduction {
+        name: "meter-compare",
+        about: "How often two runs are called different that are, or are not",
+        run: meter_compare::run,
+    },
+    Reproduction {
+        name: "meter-msmeter",
+        about: "What the paper's tool draws: 58.6 and 11.7 % instead of 50 and 10",
+        run: meter_msmeter::run,
     },
 ];
 
