@@ -14,6 +14,7 @@
 //!
 //! It measures nothing and knows neither clock nor target.
 
+mod again;
 mod behind;
 mod columns;
 mod read;
@@ -21,6 +22,7 @@ mod recount;
 mod schema;
 mod write;
 
+pub use again::Again;
 pub use behind::{Behind, Room, Sink, Written, behind};
 pub use read::{Reader, read};
 pub use recount::{Recount, recount};

@@ -52,7 +52,12 @@ impl Reader {
 
     fn next_group(&mut self) -> Result<Vec<Record>, ParquetError> {
         let group = self.inner.get_row_group(self.group)?;
-        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
+        if rows > MOST_ROWS {
+            return Err(ParquetError::General(format!(
+                "{rows} rows, more than any version writes"
+            )));
+        }
         let mut records = vec![Record::default(); rows];
         for (i, column) in COLUMNS.iter().enumerate() {
             let reader = group.get_column_reader(i)?;
@@ -77,6 +82,9 @@ impl Iterator for Reader {
         Some(records)
     }
 }
+
+/// Of a group: 64 times as many as are written, for which there is memory.
+const MOST_ROWS: usize = 1 << 20;
 
 fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(), ParquetError> {
     let rows = records.len();

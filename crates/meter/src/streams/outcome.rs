@@ -19,11 +19,14 @@ pub struct Outcome {
     pub first_failure: Option<String>,
     /// Of the late ones, those that had not come when the run was over.
     pub never: u64,
+    /// Operations that the storage kept for good: it hung when the run was over, and went on to. Whoever
+    /// left the target says so.
+    pub stuck: u32,
     /// Frame numbers: the frames of this number of all streams are a round.
     pub rounds: u64,
     /// Rounds in which some frame was late, and not by the meter.
     pub late_rounds: u64,
-    /// Of each, the longest response of any frame that came.
+    /// Of each, the longest response of any frame; of one that never came so long as it was waited for.
     pub round_times: Vec<Duration>,
     /// Responses by second of their end.
     pub heat: Heat,
@@ -74,7 +77,7 @@ pub struct Second {
     pub late_by_meter: u64,
     /// The most that the meter itself was late with any.
     pub longest_own: Duration,
-    /// The longest response time of any that came.
+    /// The longest response time of any; of one that never came so long as it was waited for.
     pub longest_response: Duration,
     /// What came in it, whenever it was due.
     pub bytes_read: ByteCount,

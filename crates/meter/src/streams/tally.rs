@@ -33,7 +33,7 @@ pub(super) struct Judged {
     pub(super) by_meter: bool,
     /// How late the meter was itself.
     pub(super) own: u64,
-    /// If it came.
+    /// If it came; else how long it was waited for; zero if it failed.
     pub(super) response: u64,
 }
 
@@ -186,7 +186,12 @@ impl<'a> Tally<'a> {
                     Some(came) => viewer.shows(due, came),
                     None if frame < self.plan.frames() && due < now => {
                         self.outcome.never += 1;
-                        self.judge(frame, due, &Judged { late: true, ..Judged::default() });
+                        // As long as it has been waited for, at least: a storage that stands still
+                        // shows as that.
+                        let intended = self.plan.intended(self.origin, stream, frame);
+                        let response = now.0.saturating_sub(intended.0);
+                        let judged = Judged { late: true, response, ..Judged::default() };
+                        self.judge(frame, due, &judged);
                         let record = match waiting.get(&(stream, frame)) {
                             Some(asked) => self.record(asked),
                             None => self.never_asked(stream, frame),

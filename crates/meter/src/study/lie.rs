@@ -11,7 +11,7 @@ use crate::target::{
 use device::{DeviceError, Opening, PlainFile, Pool, SimulatedDisk};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
 /// The files of a study.
@@ -202,6 +202,10 @@ impl<P: Port> Port for Within<P> {
 
     fn held_until(&self) -> Moment {
         self.port.held_until()
+    }
+
+    fn settle(&mut self, at_most: Duration) -> u32 {
+        self.port.settle(at_most)
     }
 
     fn method(&self) -> String {

@@ -10,7 +10,7 @@
 use super::lie::Files;
 use super::{Figure, Ground, Lie, Scale, Setting, Study};
 use crate::log::Sink;
-use crate::target::PlaceError;
+use crate::target::{PlaceError, leave};
 use crate::transfers::{self, MixError, Outcome};
 use device::DeviceError;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub struct Measured {
 }
 
 /// What came of a study.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Done {
     /// What was tried.
     pub settings: Vec<Setting>,
@@ -74,6 +74,8 @@ pub struct Done {
     pub runs: Vec<Run>,
     /// False where it was stopped.
     pub complete: bool,
+    /// Why it ended before its time, with the runs until then.
+    pub trouble: Option<StudyError>,
 }
 
 /// There can be no such study.
@@ -101,6 +103,14 @@ pub enum StudyError {
         /// In words.
         first: String,
     },
+    /// It hangs.
+    #[error("{setting}: the storage hangs: {stuck} operations did not come back")]
+    Hangs {
+        /// What was tried.
+        setting: String,
+        /// How many.
+        stuck: u32,
+    },
 }
 
 impl Run {
@@ -110,7 +120,8 @@ impl Run {
     }
 }
 
-/// Makes a study. `go_on` is asked often; if it says no, the study ends with the runs until then.
+/// Makes a study. `go_on` is asked often; if it says no, the study ends with the runs until then, as it
+/// does where something fails after the first run.
 pub fn run(
     study: &Study,
     ground: &Ground,
@@ -142,13 +153,6 @@ pub fn run(
             let over = u32::try_from(runs.len()).expect("fewer than all");
             let mut say =
                 |making| go_on(Progress { runs: over, all, setting: &setting.name, making });
-            let made = files.port(setting, &mut |bytes| say(Some(bytes)));
-            let mut port = match made {
-                Err(StudyError::Place(PlaceError::Interrupted)) => {
-                    return Ok(Done { settings, runs, complete: false });
-                }
-                made => made?,
-            };
             let plan = transfers::Plan {
                 mix: setting.mix.clone(),
                 clients: scale.clients,
@@ -156,21 +160,50 @@ pub fn run(
                 most: setting.most,
                 seed: seed.wrapping_add(repeat.into()),
             };
-            let outcome = transfers::run(&plan, &mut *port, &mut Sink::none(), &mut |_| say(None))?;
-            if let Some(first) = outcome.first_failure {
-                let (setting, failed) = (setting.name.clone(), outcome.failed);
-                return Err(StudyError::Failed { setting, failed, first });
-            }
-            if !outcome.complete {
-                return Ok(Done { settings, runs, complete: false });
-            }
-            let fragments = files.fragments(setting);
-            let measured = Measured { fragments, ..measured(&outcome) };
-            runs.push(Run { setting: number, repeat, measured });
+            let trouble = match one(&mut files, setting, &plan, &mut say) {
+                Ok(Some(measured)) => {
+                    runs.push(Run { setting: number, repeat, measured });
+                    continue;
+                }
+                Ok(None) => None,
+                // Nothing was measured yet that could be kept.
+                Err(trouble) if runs.is_empty() => return Err(trouble),
+                Err(trouble) => Some(trouble),
+            };
+            return Ok(Done { settings, runs, complete: false, trouble });
         }
     }
-    Ok(Done { settings, runs, complete: true })
+    Ok(Done { settings, runs, complete: true, trouble: None })
 }
+
+/// One run; `None` where it was stopped. `go_on` is told how many bytes of files are made.
+fn one(
+    files: &mut Files<'_>,
+    setting: &Setting,
+    plan: &transfers::Plan,
+    go_on: &mut dyn FnMut(Option<u64>) -> bool,
+) -> Result<Option<Measured>, StudyError> {
+    let made = files.port(setting, &mut |bytes| go_on(Some(bytes)));
+    let mut port = match made {
+        Err(StudyError::Place(PlaceError::Interrupted)) => return Ok(None),
+        made => made?,
+    };
+    let outcome = transfers::run(plan, &mut *port, &mut Sink::none(), &mut |_| go_on(None));
+    let stuck = leave(port, &|| PATIENCE);
+    let outcome = outcome?;
+    let name = || setting.name.clone();
+    if let Some(first) = outcome.first_failure {
+        return Err(StudyError::Failed { setting: name(), failed: outcome.failed, first });
+    }
+    if stuck > 0 {
+        return Err(StudyError::Hangs { setting: name(), stuck });
+    }
+    let fragments = files.fragments(setting);
+    Ok(outcome.complete.then(|| Measured { fragments, ..measured(&outcome) }))
+}
+
+/// For what is under way at the end of a run.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn measured(outcome: &Outcome) -> Measured {
     let all = outcome.sum(|_| true);

@@ -170,7 +170,7 @@ fn made_up(pairs: &[(f64, f64)]) -> Done {
     };
     let runs = (0u32..).zip(pairs);
     let runs = runs.flat_map(|(at, (cold, warm))| [run(0, at, *cold), run(1, at, *warm)]).collect();
-    Done { settings, runs, complete: true }
+    Done { settings, runs, complete: true, trouble: None }
 }
 
 #[test]

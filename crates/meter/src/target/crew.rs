@@ -12,7 +12,6 @@ use super::{Arrived, Port, Request};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::DeviceError;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use units::Moment;
@@ -43,9 +42,8 @@ pub(crate) struct Crew<W> {
     over: Receiver<Arrived>,
     hand_over: Sender<Arrived>,
     threads: Vec<JoinHandle<()>>,
-    /// That wait for a job.
-    idle: Arc<AtomicU32>,
     at_once: u32,
+    /// Begun, and not yet told of.
     under_way: u32,
 }
 
@@ -61,21 +59,21 @@ impl<W: Worker> Crew<W> {
             over,
             hand_over,
             threads: Vec::new(),
-            idle: Arc::default(),
             at_once,
             under_way: 0,
         }
     }
 
-    /// One more thread, if none waits for work and there may be more.
+    /// One more thread, if those that there are may all be at work and there may be more: an operation
+    /// that waited for a thread would look like slow storage.
     fn man(&mut self) {
         let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
-        if self.idle.load(Ordering::Acquire) > 0 || threads >= self.at_once {
+        if threads > self.under_way || threads >= self.at_once {
             return;
         }
-        let (worker, idle) = (Arc::clone(&self.worker), Arc::clone(&self.idle));
+        let worker = Arc::clone(&self.worker);
         let (queue, over) = (self.queue.clone(), self.hand_over.clone());
-        let work = move || work(&*worker, &idle, &queue, &over);
+        let work = move || work(&*worker, &queue, &over);
         // One thread fewer is slower and not wrong, as long as there is one.
         match std::thread::Builder::new().name(format!("meter-{threads}")).spawn(work) {
             Ok(thread) => self.threads.push(thread),
@@ -114,23 +112,27 @@ impl<W: Worker> Port for Crew<W> {
         Ok(())
     }
 
+    fn settle(&mut self, at_most: Duration) -> u32 {
+        self.jobs = None;
+        let called_off = self.queue.try_iter().count();
+        self.under_way -= u32::try_from(called_off).unwrap_or(u32::MAX);
+        if self.under_way > 0 && self.over.recv_timeout(at_most).is_ok() {
+            self.under_way -= 1;
+        }
+        while self.under_way > 0 && self.over.try_recv().is_ok() {
+            self.under_way -= 1;
+        }
+        self.under_way
+    }
+
     fn method(&self) -> String {
         self.worker.method()
     }
 }
 
-fn work<W: Worker>(
-    worker: &W,
-    idle: &AtomicU32,
-    queue: &Receiver<Request>,
-    over: &Sender<Arrived>,
-) {
+fn work<W: Worker>(worker: &W, queue: &Receiver<Request>, over: &Sender<Arrived>) {
     let mut own = worker.own();
-    loop {
-        idle.fetch_add(1, Ordering::AcqRel);
-        let job = queue.recv();
-        idle.fetch_sub(1, Ordering::AcqRel);
-        let Ok(request) = job else { return };
+    for request in queue {
         if over.send(worker.perform(&request, &mut own)).is_err() {
             return;
         }
@@ -149,3 +151,46 @@ impl<W> Drop for Crew<W> {
 
 /// Often enough to look whether the run goes on.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// Every operation waits until so many others are at work.
+    struct Together(Barrier);
+
+    impl Worker for Together {
+        type Own = ();
+
+        fn own(&self) {}
+
+        fn perform(&self, request: &Request, (): &mut ()) -> Arrived {
+            self.0.wait();
+            Arrived::new(request.tag, Moment::ZERO, Ok(()))
+        }
+
+        fn now(&self) -> Moment {
+            Moment::ZERO
+        }
+
+        fn method(&self) -> String {
+            String::new()
+        }
+    }
+
+    /// Though threads of the burst before wait for work when the next begins.
+    #[test]
+    fn no_operation_of_a_burst_waits_for_another() {
+        const BURST: u64 = 7;
+        let mut crew = Crew::new(Together(Barrier::new(7)), 7);
+        for _ in 0..50 {
+            (0..BURST).for_each(|tag| crew.begin(Request::read(tag, 0, 1)).unwrap());
+            let mut done = Vec::new();
+            while done.len() < 7 {
+                crew.wait(Moment::MAX, &mut done).unwrap();
+            }
+        }
+        assert_eq!(crew.settle(Duration::ZERO), 0);
+    }
+}

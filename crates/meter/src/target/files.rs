@@ -85,12 +85,15 @@ pub fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError>
 impl Worker for Shared {
     type Own = Buffer;
 
-    /// For one thread, full of bytes that no storage can shorten.
+    /// For one thread; where it writes full of bytes that no storage can shorten. A thread is made when
+    /// an operation needs it, which waits for this.
     fn own(&self) -> Buffer {
         let len =
             usize::try_from(largest(self.files.largest)).expect("an operation fits in memory");
         let mut buffer = self.pool.take(len).expect("a buffer for each thread");
-        fastrand::Rng::with_seed(SEED).fill(&mut buffer);
+        if self.files.write {
+            fastrand::Rng::with_seed(SEED).fill(&mut buffer);
+        }
         buffer
     }
 

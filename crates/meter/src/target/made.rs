@@ -17,6 +17,8 @@ use super::place::{PlaceError, fill};
 use device::{FileDevice, OpenOptions, fragments, preallocate, preallocate_part};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 use units::ByteCount;
 
 /// See the head of this file.
@@ -106,7 +108,7 @@ impl MadeFiles {
 
     /// Of one of them.
     pub fn path(&self, number: u32) -> PathBuf {
-        self.dir.join(format!("{number:08}"))
+        path(&self.dir, number)
     }
 
     /// How many.
@@ -121,23 +123,42 @@ impl MadeFiles {
 }
 
 impl Drop for MadeFiles {
+    /// Whatever cannot be removed stays: there is nobody left to tell, and the next run names it. A
+    /// storage that hangs is not waited for.
     fn drop(&mut self) {
-        // Whatever cannot be removed stays: there is nobody left to tell.
-        for number in 0..self.files {
-            let _ = std::fs::remove_file(self.path(number));
+        let (dir, files) = (self.dir.clone(), self.files);
+        let (tell, gone) = mpsc::channel();
+        let work = move || remove(&dir, files, &tell);
+        if std::thread::Builder::new().name("meter-remove".to_owned()).spawn(work).is_ok() {
+            // Until the thread is through, or none has gone for so long.
+            while gone.recv_timeout(PATIENCE).is_ok() {}
         }
-        // What was to take the place of one of them and did not.
-        let inside = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let beside = |path: &PathBuf| {
-            let extension = path.extension().and_then(|extension| extension.to_str());
-            extension.is_some_and(|extension| extension.starts_with(BESIDE))
-        };
-        for path in inside.map(|entry| entry.path()).filter(beside) {
-            let _ = std::fs::remove_file(path);
-        }
-        let _ = std::fs::remove_dir(&self.dir);
     }
 }
+
+/// Tells of each that is gone.
+fn remove(dir: &Path, files: u32, tell: &mpsc::Sender<()>) {
+    let one = |path: PathBuf| {
+        let _ = std::fs::remove_file(path);
+        let _ = tell.send(());
+    };
+    (0..files).for_each(|number| one(path(dir, number)));
+    // What was to take the place of one of them and did not.
+    let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let beside = |path: &PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| extension.starts_with(BESIDE))
+    };
+    inside.map(|entry| entry.path()).filter(beside).for_each(one);
+    let _ = std::fs::remove_dir(dir);
+}
+
+fn path(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{number:08}"))
+}
+
+/// A large file takes seconds on some file systems.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Of the order of pieces.
 const ORDER: u64 = 3362;

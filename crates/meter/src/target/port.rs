@@ -23,6 +23,12 @@ pub trait Port {
         Moment::ZERO
     }
 
+    /// When its run is over: calls off what has not begun, waits at most so long for what has, and
+    /// says how much of that has not come back. Nothing is asked for afterwards.
+    fn settle(&mut self, _at_most: Duration) -> u32 {
+        0
+    }
+
     /// How it is done, for reports.
     fn method(&self) -> String;
 }

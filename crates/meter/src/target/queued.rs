@@ -23,6 +23,8 @@ pub struct QueuedPort {
     written: u64,
     asleep: Asleep,
     held_until: Moment,
+    /// Nothing more is asked for.
+    ends: bool,
 }
 
 impl QueuedPort {
@@ -50,6 +52,7 @@ impl QueuedPort {
             written: 0,
             asleep: Asleep::default(),
             held_until: Moment::ZERO,
+            ends: false,
         }
     }
 
@@ -134,6 +137,16 @@ impl Port for QueuedPort {
 
     fn held_until(&self) -> Moment {
         self.held_until
+    }
+
+    fn settle(&mut self, at_most: Duration) -> u32 {
+        // What cannot be called off, or waited for, is still under way.
+        if !std::mem::replace(&mut self.ends, true) {
+            let _ = self.queue.cancel();
+        }
+        let _ = self.queue.wait(at_most, &mut self.done);
+        self.done.clear();
+        self.queue.in_flight()
     }
 
     fn method(&self) -> String {

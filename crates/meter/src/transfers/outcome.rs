@@ -23,6 +23,9 @@ pub struct Outcome {
     pub first_failure: Option<String>,
     /// Transfers that had not ended when the run was over.
     pub unfinished: u64,
+    /// Operations that the storage kept for good: it hung when the run was over, and went on to. Whoever
+    /// left the target says so.
+    pub stuck: u32,
     /// From the start of the run to its end.
     pub took: Duration,
     /// False where it was stopped.

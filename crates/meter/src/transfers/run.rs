@@ -15,7 +15,7 @@ pub struct Plan {
     pub mix: Mix,
     /// How many draw.
     pub clients: u32,
-    /// No transfer begins later. What has begun is finished.
+    /// No transfer begins later. What has begun is finished, unless nothing comes for a minute.
     pub duration: Duration,
     /// Transfers of each client at most.
     pub most: Option<u64>,
@@ -84,8 +84,13 @@ impl Run<'_> {
             self.next(client, self.origin);
         }
         let mut done = Vec::new();
+        let mut heard = self.origin;
         loop {
             let now = self.port.now();
+            let silent = now.since(heard.max(self.origin + self.plan.duration));
+            if silent >= PATIENCE {
+                return Ok(false);
+            }
             let mut soonest = Moment::MAX;
             for client in 0..self.plan.clients {
                 if let Client::Waits(until, transfer) = self.clients[index(client)] {
@@ -101,6 +106,7 @@ impl Run<'_> {
             }
             self.port.wait(soonest.min(now + HEARTBEAT), &mut done)?;
             for arrived in done.drain(..) {
+                heard = heard.max(arrived.at);
                 self.arrived(arrived)?;
             }
             self.progress.elapsed = self.port.now().since(self.origin);
@@ -315,5 +321,8 @@ const SAMPLE: u32 = 1 << 20;
 
 /// Often enough to look whether to go on.
 const HEARTBEAT: Duration = Duration::from_millis(5);
+
+/// For what has begun, from the end of the run or from the last that came: who is silent for longer hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const AFTER_A_FAILURE: Duration = Duration::from_millis(100);

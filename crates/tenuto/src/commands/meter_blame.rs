@@ -1,6 +1,7 @@
 //! What the machine did while streams ran, for the outcome, the report and `--json`.
 
 use super::meter_plots::{number, plot};
+use super::meter_port::came_back;
 use super::meter_record::times;
 use crate::failure::{Code, Failure};
 use meter::blame::{Faults, First, Sample, Sampler, Watched, faults, first_full};
@@ -133,6 +134,7 @@ pub(super) fn believable(outcome: &Outcome, blame: Option<&Blame>) -> Result<(),
 
 /// Whether all could be read and written, late or not.
 pub(super) fn whole(outcome: &Outcome) -> Result<(), Failure> {
+    came_back(outcome.stuck)?;
     let Some(first) = &outcome.first_failure else { return Ok(()) };
     let count = outcome.failed;
     Err(Failure::of(&format!("{count} frames could not be read or written, the first: {first}"))

@@ -4,10 +4,11 @@
 use crate::show;
 use meter::blame::beneath;
 use meter::report::Block;
+use meter::target::in_time;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::ByteCount;
 
 /// See the head of this file.
@@ -41,7 +42,11 @@ struct Device {
 impl Environment {
     /// Of this machine, now.
     pub(super) fn of(target: Option<&Path>) -> Self {
-        let stack = target.map(beneath).unwrap_or_default();
+        // A storage that hangs does not say where it lies, and is not waited for.
+        let stack = target
+            .map(Path::to_owned)
+            .and_then(|target| in_time(PATIENCE, move || beneath(&target)));
+        let stack = stack.unwrap_or_default();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             tenuto: env!("CARGO_PKG_VERSION"),
@@ -120,6 +125,9 @@ impl Device {
         )
     }
 }
+
+/// For what lies beneath a target.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 fn line(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?.trim().to_owned();

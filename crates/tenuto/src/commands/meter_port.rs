@@ -1,17 +1,17 @@
 //! How a target is gone to: the port that each kind of it has.
 
 use super::meter_target::Target;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use device::{DeviceError, FileDevice, Method, SimulatedDisk};
 use meter::s3::bucket_port;
 use meter::target::{
-    Anew, Arrived, Layout, NullPort, Place, Port, QueuedPort, Request, Shape, SimulatedPort, Use,
-    files_port,
+    self, Anew, Arrived, Layout, NullPort, Place, Port, QueuedPort, Request, Shape, SimulatedPort,
+    Use, files_port,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
 /// How a target is gone to.
@@ -27,6 +27,29 @@ pub(super) struct Traffic {
     /// What is written is a new file that takes the old one's place when it is whole.
     pub(super) replaces: bool,
 }
+
+/// Ends with a target whose run is over; how many operations it keeps, because it hangs. Who has
+/// interrupted it waits less.
+pub(super) fn leave(port: Box<dyn Port>, stop: &AtomicBool) -> u32 {
+    target::leave(port, &|| if stop.load(Ordering::Relaxed) { HURRIED } else { PATIENT })
+}
+
+/// Of a run that left operations with a storage that hangs.
+pub(super) fn came_back(stuck: u32) -> Result<(), Failure> {
+    if stuck == 0 {
+        return Ok(());
+    }
+    let operations = if stuck == 1 { "operation" } else { "operations" };
+    Err(Failure::new(format!(
+        "the storage hangs: {stuck} {operations} did not come back at the end"
+    ))
+    .hint("is its server there? Files that the meter made may be left on it: .tenuto-meter-*")
+    .code(Code::Invalid))
+}
+
+/// Without anything coming back: longer than disks take to try again.
+const PATIENT: Duration = Duration::from_secs(30);
+const HURRIED: Duration = Duration::from_secs(2);
 
 impl Target {
     /// The door to it, at moment zero; the caches are what [`Self::caches`] says.

@@ -17,7 +17,7 @@ use device::Method;
 use meter::profiles::Profile;
 use meter::ramp::{self, Files, Script, Step};
 use meter::report::{Block, Page, Plot, Series, Shape};
-use meter::transfers::{Length, Mix, Outcome, Plan, Row};
+use meter::transfers::{Length, Mix, Outcome, Plan, Progress, Row};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,32 +59,58 @@ pub(crate) fn ramp(args: &Args<'_>) -> Result<(), Failure> {
         metrics: Metrics::serve(args)?,
     };
     let steps = asked.script.steps(asked.length, asked.seed);
-    let watched = |step: Step| Ok((step, Alarm::new(args, transfers::SECOND)?.of(step.clients)));
+    let watched = |step: Step| {
+        let alarm = Alarm::new(args, transfers::SECOND, step.clients)?;
+        Ok((step, alarm.of(step.clients)))
+    };
     let steps: Vec<(Step, Alarm)> = steps.map(watched).collect::<Result<_, Failure>>()?;
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
     let bar = Bar::new();
     let mix = asked.mix()?;
     let target = transfers::open(&asked.spot, &mix, &stop, &bar)?;
-    let mut done = Vec::new();
+    let (mut done, mut trouble) = (Vec::new(), None);
     for (step, alarm) in steps {
-        let outcome = attempt(&asked, &target, &mix, (step, &alarm), dir.as_deref(), &stop, &bar)?;
-        let complete = outcome.complete;
-        done.push(Done { step, outcome, threshold: alarm.json() });
+        let outcome = attempt(&asked, &target, &mix, (step, &alarm), dir.as_deref(), &stop, &bar);
+        let complete = match outcome {
+            Ok(outcome) => {
+                // A storage that is gone is not asked for hours.
+                let gone = outcome.failed > 0 && outcome.sum(|_| true).blocks == 0;
+                let complete = outcome.complete && !gone;
+                done.push(Done { step, outcome, threshold: alarm.json() });
+                complete
+            }
+            // Nothing was measured yet that could be kept.
+            Err(failure) if done.is_empty() => return Err(failure),
+            Err(failure) => {
+                trouble = Some(failure);
+                false
+            }
+        };
         if !complete {
             break;
         }
     }
     drop(bar);
-    let summary = summary(&asked, &done);
-    if let Some(dir) = &dir {
+    let mut summary = summary(&asked, &done);
+    if trouble.is_some() {
+        summary["complete"] = json!(false);
+    }
+    // What cannot be saved is told all the same.
+    let saved: Result<(), Failure> = dir.as_ref().map_or(Ok(()), |dir| {
         save_all(dir, &summary["scenario"], &summary, &report(&asked, &done)?)?;
         out::note(&format!("wrote {}", dir.join("report.html").display()));
-    }
+        Ok(())
+    });
     if args.has("json") {
         out::print_json(&summary);
     } else {
         out::print(&text(&done));
+    }
+    saved?;
+    if let Some(failure) = trouble {
+        out::note("this is what there was until then");
+        return Err(failure);
     }
     done.iter().try_for_each(|done| transfers::believable(&done.outcome))
 }
@@ -138,11 +164,12 @@ fn attempt(
     let (mut sink, behind) = meter_record::log(log.as_deref(), asked.spot.is_simulated())?;
     let live = asked.metrics.live();
     let mut watched = Watched { log: &mut sink, alarm };
-    let outcome = transfers::attempt(target, &plan, &mut watched, live, &mut |progress| {
+    let show = &mut |progress: Progress| {
         alarm.look(progress.elapsed);
         bar.say(&format!("{clients} clients: {}, {}", time(progress.elapsed), progress.bytes));
         !stop.load(Ordering::Relaxed)
-    });
+    };
+    let outcome = transfers::attempt(target, &plan, &mut watched, live, show, stop);
     let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
     if let Some(sentence) = written.as_ref().and_then(meter_record::lacks) {
         out::note(&format!("{clients} clients: {sentence}"));

@@ -6,6 +6,7 @@
 //!   DIR/summary.json       what came out: as --json
 //!   DIR/operations.parquet every operation (of `meter run`)
 //!   DIR/seconds.csv        what came in each second (of `meter run`)
+//!   DIR/runs/003-64/       both of these of each run of a search: its number, and how many streams
 //!   DIR/report.html        all that for people; needs nothing beside it
 //! ```
 
@@ -13,6 +14,7 @@ use super::meter::spread;
 use super::meter_blame::Blame;
 use super::meter_environment::Environment;
 use super::meter_plots::{plots, round_spread};
+use super::meter_report::RUNS;
 use super::meter_search::{self, Probe, purpose};
 use super::meter_streams::{self, late, moved, time};
 use crate::cli::Args;
@@ -70,6 +72,17 @@ pub(super) fn log(dir: Option<&Path>, simulated: bool) -> Result<(Sink, Option<B
 /// Waits until it is written.
 pub(super) fn end_log(behind: Behind, sink: Sink) -> Result<Written, Failure> {
     Ok(behind.finish(sink, &[])?)
+}
+
+/// What the summary says of it, where there is one.
+pub(super) fn tell_of_log(summary: &mut Value, written: &Result<Option<Written>, Failure>) {
+    match written {
+        Ok(None) => {}
+        Ok(Some(Written { records, lost, .. })) => {
+            summary["log"] = json!({ "records": records, "lost": lost });
+        }
+        Err(failure) => summary["log"] = json!({ "error": failure.sentence }),
+    }
 }
 
 /// What a log lacks.
@@ -152,6 +165,7 @@ fn short(outcome: &Outcome) -> Value {
         "late_by_meter": outcome.late_by_meter,
         "failed": outcome.failed,
         "never_came": outcome.never,
+        "stuck": outcome.stuck,
         "rounds": outcome.rounds,
         "late_rounds": outcome.late_rounds,
         "round_time": spread(round_spread(outcome)),
@@ -234,8 +248,7 @@ pub(super) fn write_run(
         blocks,
     };
     save_all(dir, &summary["scenario"], summary, &page)?;
-    let path = dir.join("seconds.csv");
-    seconds(&path, outcome).map_err(|error| cannot_write(&path, &error))?;
+    write_seconds(dir, outcome)?;
     out::note(&format!("wrote {}", dir.join("report.html").display()));
     Ok(())
 }
@@ -303,6 +316,19 @@ pub(super) fn save_all(
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
+}
+
+/// The directory of a run of a search, the first of which is 1.
+pub(super) fn run_in(dir: &Path, number: u32, streams: u32) -> Result<PathBuf, Failure> {
+    let path = dir.join(RUNS).join(format!("{number:03}-{streams}"));
+    std::fs::create_dir_all(&path).map_err(|error| cannot_write(&path, &error))?;
+    Ok(path)
+}
+
+/// `seconds.csv`.
+pub(super) fn write_seconds(dir: &Path, outcome: &Outcome) -> Result<(), Failure> {
+    let path = dir.join("seconds.csv");
+    seconds(&path, outcome).map_err(|error| cannot_write(&path, &error))
 }
 
 /// What came in each second, for those who draw.

@@ -1,43 +1,106 @@
-//! `meter report`: what a run's log says, whatever was said while it ran.
+//! `meter report`: what a run's log says, whatever was said while it ran. Of a search or a ramp, what
+//! the log of each of its runs says.
 
 use crate::cli::Args;
-use crate::commands::meter_plots::{number, plot};
+use crate::commands::meter_report_page as page;
 use crate::commands::meter_streams::time;
 use crate::failure::{Code, Failure};
-use crate::out::{self, facts};
-use meter::log::{FILE, Kind, Recount, read, recount};
-use meter::report::{Block, Page, Plot, Series, Shape};
+use crate::out::{self, Table, facts};
+use meter::log::{Again, FILE, Kind, Recount, read};
+use meter::streams::Outcome;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use units::ByteCount;
+use units::{BitRate, ByteCount};
 
 /// Frames by which two counts of the same run may differ.
 const ONE_FRAME: u64 = 1;
 
+/// Where the runs of a search have their logs.
+pub(super) const RUNS: &str = "runs";
+
+/// A run, counted from its log.
+pub(super) struct Counted {
+    /// Its directory within the one that was named; empty: that one itself.
+    pub(super) name: String,
+    pub(super) counted: Recount,
+    pub(super) outcome: Outcome,
+    /// By when a frame had to be there, after it was to be asked for.
+    pub(super) allowed: Option<Duration>,
+    /// Operations that the log lacks.
+    pub(super) lost: u64,
+    /// Whether the summary says the same; `None`: there is none.
+    pub(super) agrees: Option<bool>,
+}
+
 pub(crate) fn report(args: &Args<'_>) -> Result<(), Failure> {
     let dir: PathBuf = args.get("DIR");
-    let log = read(&dir)?;
-    let lost = log.about("lost").and_then(|lost| lost.parse::<u64>().ok()).unwrap_or(0);
-    let counted = recount(log)?;
-    let said = said(&dir)?;
-    let agrees = said.as_ref().map(|said| agree(said, &counted, lost));
-    let page = page(&dir, &counted, lost, agrees)?;
+    let runs = counted(&dir)?;
+    let html = page::page(&dir, &runs)?.html();
     let path = dir.join("recount.html");
-    std::fs::write(&path, page.html())
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
-    if args.has("json") {
-        out::print_json(&object(&counted, lost, agrees));
-    } else {
-        out::print(&facts(&lines(&counted, lost, agrees)));
+    let saved = std::fs::write(&path, html)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())));
+    match (&runs[..], args.has("json")) {
+        ([run], true) if run.name.is_empty() => out::print_json(&object(run)),
+        ([run], false) if run.name.is_empty() => out::print(&facts(&lines(run))),
+        (runs, true) => out::print_json(&all(runs)),
+        (runs, false) => out::print(&table(runs)),
     }
+    saved?;
     out::note(&format!("wrote {}", path.display()));
-    if agrees == Some(false) {
+    if runs.iter().any(|run| run.agrees == Some(false)) {
         return Err(Failure::new("summary.json says something else than the log")
             .hint(format!("was {FILE} or summary.json of this directory changed?"))
             .code(Code::Invalid));
     }
     Ok(())
+}
+
+/// Every run that has a log in it: the directory's own, or those of its runs in their order.
+fn counted(dir: &Path) -> Result<Vec<Counted>, Failure> {
+    let said = said(dir)?;
+    if dir.join(FILE).exists() || !dir.is_dir() {
+        return Ok(vec![count(String::new(), dir, said.as_ref())?]);
+    }
+    let mut names = inner(dir, "");
+    names.extend(inner(dir, RUNS));
+    if names.is_empty() {
+        return Err(Failure::new(format!("{} has no {FILE}, nor has a run in it", dir.display()))
+            .hint("name what --out of meter run, capacity, transfers or ramp made"));
+    }
+    let of = |at: usize| {
+        let steps = said.as_ref().map(|said| [&said["runs"], &said["steps"]]);
+        steps.into_iter().flatten().find_map(|steps| steps.get(at))
+    };
+    let runs = names.into_iter().enumerate();
+    runs.map(|(at, name)| count(name.clone(), &dir.join(name), of(at))).collect()
+}
+
+/// Directories with a log in `dir/below`, by name.
+fn inner(dir: &Path, below: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.join(below)).into_iter().flatten().flatten();
+    let name = |entry: std::fs::DirEntry| {
+        let name = Path::new(below).join(entry.file_name());
+        dir.join(&name).join(FILE).exists().then(|| name.display().to_string())
+    };
+    let mut names: Vec<String> = entries.filter_map(name).collect();
+    names.sort();
+    names
+}
+
+fn count(name: String, dir: &Path, said: Option<&Value>) -> Result<Counted, Failure> {
+    let log = read(dir)?;
+    let lost = log.about("lost").and_then(|lost| lost.parse::<u64>().ok()).unwrap_or(0);
+    let (mut counted, mut again) = (Recount::default(), Again::default());
+    for group in log {
+        for record in group? {
+            counted.count(&record);
+            again.count(&record);
+        }
+    }
+    let agrees = said.map(|said| agree(said, &counted, lost));
+    let allowed = again.allowed();
+    Ok(Counted { name, counted, outcome: again.outcome(), allowed, lost, agrees })
 }
 
 /// The summary, if the run came so far.
@@ -49,19 +112,22 @@ fn said(dir: &Path) -> Result<Option<Value>, Failure> {
     Ok(Some(value))
 }
 
-/// Whether it counts the same, but for what the log lost. Of transfers: bytes.
+/// Whether it counts the same, but for what the log lost. Of transfers: blocks.
 fn agree(said: &Value, counted: &Recount, lost: u64) -> bool {
-    let near = |name: &str, count: u64| {
-        said[name].as_u64().is_none_or(|said| said.abs_diff(count) <= ONE_FRAME + lost)
-    };
-    let failed = said["rows"].is_array() || near("failed", counted.failed);
-    failed
+    let same = |said: u64, count: u64| said.abs_diff(count) <= ONE_FRAME + lost;
+    let near = |name: &str, count| said[name].as_u64().is_none_or(|said| same(said, count));
+    if let Some(rows) = said["rows"].as_array() {
+        let blocks = rows.iter().filter_map(|row| row["blocks"].as_u64()).sum();
+        return same(blocks, counted.records - counted.failed - counted.never);
+    }
+    near("failed", counted.failed)
         && near("frames", counted.frames)
         && near("late", counted.late)
         && near("late_by_meter", counted.late_by_meter)
 }
 
-fn lines(counted: &Recount, lost: u64, agrees: Option<bool>) -> Vec<(&'static str, String)> {
+pub(super) fn lines(run: &Counted) -> Vec<(&'static str, String)> {
+    let Counted { counted, lost, agrees, .. } = run;
     let moved = |kind| ByteCount(counted.bytes.get(&kind).copied().unwrap_or(0));
     let frames = match counted.frames {
         0 => "none: nothing had a deadline".to_owned(),
@@ -78,21 +144,71 @@ fn lines(counted: &Recount, lost: u64, agrees: Option<bool>) -> Vec<(&'static st
         ("moved", format!("{} read, {} written", moved(Kind::Read), moved(Kind::Write))),
         ("longest response", time(Duration::from_nanos(counted.longest_response))),
     ];
-    if lost > 0 {
+    if *lost > 0 {
         lines.push(("not in the log", format!("{lost} operations")));
     }
-    lines.push((
-        "summary",
-        match agrees {
-            Some(true) => "says the same".to_owned(),
-            Some(false) => "says something else".to_owned(),
-            None => "there is none: the run did not come to its end".to_owned(),
-        },
-    ));
+    lines.push(("summary", said_of(*agrees).to_owned()));
     lines
 }
 
-fn object(counted: &Recount, lost: u64, agrees: Option<bool>) -> Value {
+fn said_of(agrees: Option<bool>) -> &'static str {
+    match agrees {
+        Some(true) => "says the same",
+        Some(false) => "says something else",
+        None => "there is none: the run did not come to its end",
+    }
+}
+
+/// The columns of a table of runs.
+pub(super) const HEAD: [&str; 9] = [
+    "run",
+    ">streams",
+    ">operations",
+    ">late",
+    ">by the meter",
+    ">failed",
+    ">rate",
+    ">99 % within",
+    "summary",
+];
+
+pub(super) fn row(run: &Counted) -> Vec<String> {
+    let outcome = &run.outcome;
+    vec![
+        run.name.clone(),
+        outcome.streams.len().to_string(),
+        run.counted.records.to_string(),
+        run.counted.late.to_string(),
+        run.counted.late_by_meter.to_string(),
+        run.counted.failed.to_string(),
+        BitRate::of(outcome.bytes(), outcome.took).to_string(),
+        time(outcome.response.quantile(0.99)),
+        said_of(run.agrees).to_owned(),
+    ]
+}
+
+fn table(runs: &[Counted]) -> String {
+    let mut table = Table::new(&HEAD);
+    runs.iter().for_each(|run| table.row(row(run)));
+    table.show()
+}
+
+fn all(runs: &[Counted]) -> Value {
+    let one = |run: &Counted| {
+        let mut said = object(run);
+        said["run"] = json!(run.name);
+        said["streams"] = json!(run.outcome.streams.len());
+        said
+    };
+    let agrees = runs.iter().all(|run| run.agrees == Some(true));
+    json!({
+        "runs": runs.iter().map(one).collect::<Vec<_>>(),
+        "summary_agrees": agrees,
+    })
+}
+
+fn object(run: &Counted) -> Value {
+    let Counted { counted, lost, agrees, .. } = run;
     let seconds = counted.late_by_second.iter().map(|(second, late)| json!([second, late]));
     json!({
         "operations": counted.records,
@@ -107,28 +223,5 @@ fn object(counted: &Recount, lost: u64, agrees: Option<bool>) -> Value {
         "late_by_second": seconds.collect::<Vec<_>>(),
         "lost": lost,
         "summary_agrees": agrees,
-    })
-}
-
-fn page(dir: &Path, counted: &Recount, lost: u64, agrees: Option<bool>) -> Result<Page, Failure> {
-    let rows = lines(counted, lost, agrees).into_iter().map(|(name, text)| vec![name.into(), text]);
-    let last = counted.late_by_second.keys().next_back().copied().unwrap_or(0);
-    let late = |second: u64| counted.late_by_second.get(&second).copied().unwrap_or(0);
-    let points = (0..=last).map(|second| (number(second), number(late(second)))).collect();
-    let seconds = Plot {
-        title: "Late frames by second".into(),
-        x_label: "seconds since the start".into(),
-        y_label: "frames".into(),
-        series: vec![Series { name: "late".into(), shape: Shape::Area, points }],
-    };
-    let why = "By when they had to be there. Counted from the log of operations, by nothing of what \
-               judged them while the run was on.";
-    Ok(Page {
-        title: format!("The log of {}", dir.display()),
-        summary: format!("{} operations, counted again.", counted.records),
-        blocks: vec![
-            Block::Table { head: vec!["what".into(), "counted".into()], rows: rows.collect() },
-            plot(&seconds, why)?,
-        ],
     })
 }

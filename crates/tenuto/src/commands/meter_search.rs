@@ -96,14 +96,16 @@ pub(super) fn search(
     let Climbed { verdict, probes, trouble } = climb(Search::new(most, PROBES), stop, run);
     let confirming = confirming(&probes, verdict);
     let summary = meter_record::capacity(subject, rule, verdict, &probes, confirming);
-    if let Some(dir) = dir {
-        meter_search_page::write(dir, subject, rule, verdict, &probes, &summary)?;
-    }
+    // What cannot be saved is told all the same.
+    let saved = dir.map_or(Ok(()), |dir| {
+        meter_search_page::write(dir, subject, rule, verdict, &probes, &summary)
+    });
     if args.has("json") {
         out::print_json(&summary);
     } else {
         out::print(&found(subject, rule, verdict, &probes, confirming));
     }
+    saved?;
     if stop.load(Ordering::Relaxed) {
         out::note("interrupted: this is what there was until then");
         return Err(Failure::reported(Code::Invalid));

@@ -5,7 +5,7 @@ use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_blame::{self, Blame, believable, whole};
 use crate::commands::meter_metrics::Metrics;
-use crate::commands::meter_port::Traffic;
+use crate::commands::meter_port::{Traffic, leave};
 use crate::commands::meter_record::{Demand, Subject};
 use crate::commands::meter_search;
 use crate::commands::meter_search::{LONG, Probe};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let target = asked.open(streams, &stop, &bar)?;
     let plan = asked.plan(streams, asked.duration, &target)?;
     let mut held = meter_hold::hold(args, &stop)?;
-    let alarm = Alarm::new(args, plan.allowed())?;
+    let alarm = Alarm::new(args, plan.allowed(), plan.streams)?;
     let mut show = |progress: Progress| {
         held.tell(&progress);
         bar.say(&format!(
@@ -80,8 +80,8 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let sampler = asked.watch()?;
     let (mut sink, behind) = meter_record::log(dir.as_deref(), asked.spot.is_simulated())?;
     let mut log = Watched { log: &mut sink, alarm: &alarm };
-    let outcome = asked.attempt(&target, &plan, &mut log, &mut show);
-    let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
+    let outcome = asked.attempt(&target, &plan, &mut log, &mut show, &stop);
+    let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose();
     let outcome = outcome?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     drop(bar);
@@ -89,18 +89,22 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let demand = Demand { allowed: plan.allowed(), rate: plan.rate() };
     let mut summary = meter_record::summary(&subject, Some(demand), &outcome, blame.as_ref());
     summary["threshold"] = alarm.json();
-    if let Some(written) = written {
-        summary["log"] = json!({ "records": written.records, "lost": written.lost });
-    }
-    if WHOLE && let Some(dir) = &dir {
-        let blame = blame.as_ref();
-        meter_record::write_run(dir, &subject, Some(demand), &outcome, blame, &summary)?;
-    }
+    meter_record::tell_of_log(&mut summary, &written);
+    // What cannot be saved is told all the same.
+    let saved = match &dir {
+        Some(dir) if WHOLE => {
+            let blame = blame.as_ref();
+            meter_record::write_run(dir, &subject, Some(demand), &outcome, blame, &summary)
+        }
+        _ => Ok(()),
+    };
     if args.has("json") {
         out::print_json(&summary);
     } else {
         out::print(&page(&subject, &plan, &outcome, blame.as_ref()));
     }
+    let written = written?;
+    saved?;
     if !outcome.complete {
         out::note("interrupted: this is what there was until then");
         whole(&outcome)?;
@@ -140,8 +144,12 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     let most = most.min(target.shape().most_streams(one.stride()));
     drop(bar);
     let each = one.rate();
-    let mut run = |step| {
-        let probe = probe(&asked, &target, rule, step, &stop, &Bar::new())?;
+    let mut made = 0;
+    let mut run = |step: Step| {
+        made += 1;
+        let log = dir.as_deref().map(|dir| meter_record::run_in(dir, made, step.streams));
+        let log = log.transpose()?;
+        let probe = logged(&asked, &target, rule, step, &stop, log.as_deref())?;
         let delivered = probe.delivered(each);
         Ok((probe, delivered))
     };
@@ -149,12 +157,47 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     meter_search::search(args, dir.as_deref(), &subject, (rule, most), &stop, &mut run)
 }
 
-/// A run of a search. A frame that could not be read or written ends the search.
+/// A run of a search whose operations go to a log in that directory, with its seconds beside it.
+fn logged(
+    asked: &Asked,
+    target: &Target,
+    rule: Rule,
+    step: Step,
+    stop: &AtomicBool,
+    dir: Option<&Path>,
+) -> Result<Probe, Failure> {
+    let (mut sink, behind) = meter_record::log(dir, asked.spot.is_simulated())?;
+    let made = probe_to(asked, target, rule, step, &mut sink, stop, &Bar::new());
+    let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose();
+    let probe = made?;
+    if let Some(sentence) = written?.as_ref().and_then(meter_record::lacks) {
+        out::note(&format!("{} streams: {sentence}", step.streams));
+    }
+    if let Some(dir) = dir {
+        meter_record::write_seconds(dir, &probe.outcome)?;
+    }
+    Ok(probe)
+}
+
+/// A run of a search that keeps no log.
 pub(super) fn probe(
     asked: &Asked,
     target: &Target,
     rule: Rule,
     step: Step,
+    stop: &AtomicBool,
+    bar: &Bar,
+) -> Result<Probe, Failure> {
+    probe_to(asked, target, rule, step, &mut Sink::none(), stop, bar)
+}
+
+/// A run of a search. A frame that could not be read or written ends the search.
+fn probe_to(
+    asked: &Asked,
+    target: &Target,
+    rule: Rule,
+    step: Step,
+    log: &mut dyn Keep,
     stop: &AtomicBool,
     bar: &Bar,
 ) -> Result<Probe, Failure> {
@@ -179,7 +222,7 @@ pub(super) fn probe(
         !over && !stop.load(Ordering::Relaxed)
     };
     let sampler = asked.watch()?;
-    let outcome = asked.attempt(target, &plan, &mut Sink::none(), &mut go_on)?;
+    let outcome = asked.attempt(target, &plan, log, &mut go_on, stop)?;
     let blame = sampler.map(|sampler| Blame::of(&outcome, sampler.end()));
     let held = match decided {
         Some(held) if !outcome.complete => held,
@@ -301,6 +344,7 @@ impl Asked {
         plan: &Plan,
         log: &mut dyn Keep,
         go_on: &mut dyn FnMut(Progress) -> bool,
+        stop: &AtomicBool,
     ) -> Result<Outcome, DeviceError> {
         let mut port = target.port(&Traffic {
             at_once: plan.at_once,
@@ -318,7 +362,8 @@ impl Asked {
         if first {
             let _ = device::run_as_others();
         }
-        outcome
+        let stuck = leave(port, stop);
+        Ok(Outcome { stuck, ..outcome? })
     }
 
     /// What is used of the target.

@@ -31,7 +31,7 @@ pub(crate) fn run(name: &str, args: &Args<'_>) -> Result<(), Failure> {
     let dir = meter_record::prepare(args)?;
     let stop = on_interrupt()?;
     let bar = Bar::new();
-    let done = meter::study::run(asked.study, &ground, &asked.plan, &mut |progress| {
+    let mut done = meter::study::run(asked.study, &ground, &asked.plan, &mut |progress| {
         let doing = match progress.making {
             Some(bytes) => format!("files, {}", ByteCount(bytes)),
             None => "running".to_owned(),
@@ -52,6 +52,9 @@ pub(crate) fn run(name: &str, args: &Args<'_>) -> Result<(), Failure> {
         out::print_json(&summary);
     } else {
         out::print(&page::text(&asked, &done, &answers));
+    }
+    if let Some(trouble) = done.trouble.take() {
+        return Err(trouble.into());
     }
     if !done.complete {
         out::note("interrupted: these are the runs until then");
@@ -172,6 +175,9 @@ impl From<StudyError> for Failure {
             StudyError::Device(error) => error.into(),
             StudyError::Mix(error) => error.into(),
             StudyError::Unfit(sentence) => Self::of(&sentence).code(Code::Usage),
+            StudyError::Hangs { .. } => Self::new(error.to_string())
+                .hint("is its server there? Files that the meter made may be left on it")
+                .code(Code::Invalid),
             failed @ StudyError::Failed { .. } => Self::new(failed.to_string())
                 .hint("the kernel's log says what the disk or the server complained of")
                 .code(Code::Invalid),

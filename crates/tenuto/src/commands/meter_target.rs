@@ -149,6 +149,10 @@ impl Spot {
             return self.bucket(shape, writes, stop, bar);
         }
         let path = Path::new(&self.target);
+        if let Err(error) = path.metadata() {
+            return Err(Failure::new(format!("{}: {error}", self.target))
+                .hint("name a directory, a file or a block device that is there"));
+        }
         let size = shape.size();
         let ballast = match self.fill_level {
             Some(_) if !path.is_dir() => {

@@ -3,7 +3,7 @@
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::commands::meter_metrics::Metrics;
-use crate::commands::meter_port::Traffic;
+use crate::commands::meter_port::{Traffic, came_back, leave};
 use crate::commands::meter_record::{self, save_all, times};
 use crate::commands::meter_target::{Spot, Target};
 use crate::commands::meter_threshold::{Alarm, Watched};
@@ -38,30 +38,33 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let target = open(&asked.spot, &asked.plan.mix, &stop, &bar)?;
     let plan = on(&target, &asked.plan)?;
     let (mut sink, behind) = meter_record::log(dir.as_deref(), asked.spot.is_simulated())?;
-    let alarm = Alarm::new(args, SECOND)?;
+    let alarm = Alarm::new(args, SECOND, plan.clients)?;
     let mut log = Watched { log: &mut sink, alarm: &alarm };
-    let outcome = attempt(&target, &plan, &mut log, asked.metrics.live(), &mut |progress| {
+    let show = &mut |progress: Progress| {
         alarm.look(progress.elapsed);
         bar.say(&format!("{} transfers, {}", progress.transfers, progress.bytes));
         !stop.load(Ordering::Relaxed)
-    });
-    let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose()?;
+    };
+    let outcome = attempt(&target, &plan, &mut log, asked.metrics.live(), show, &stop);
+    let written = behind.map(|behind| meter_record::end_log(behind, sink)).transpose();
     let outcome = outcome?;
     drop(bar);
     let mut summary = summary(&asked, &outcome);
     summary["threshold"] = alarm.json();
-    if let Some(written) = written {
-        summary["log"] = json!({ "records": written.records, "lost": written.lost });
-    }
-    if let Some(dir) = &dir {
+    meter_record::tell_of_log(&mut summary, &written);
+    // What cannot be saved is told all the same.
+    let saved: Result<(), Failure> = dir.as_ref().map_or(Ok(()), |dir| {
         save_all(dir, &summary["scenario"], &summary, &page::report(&asked, &outcome)?)?;
         out::note(&format!("wrote {}", dir.join("report.html").display()));
-    }
+        Ok(())
+    });
     if args.has("json") {
         out::print_json(&summary);
     } else {
         out::print(&page::text(&asked, &outcome));
     }
+    let written = written?;
+    saved?;
     believable(&outcome)?;
     meter_record::all_written(written)
 }
@@ -71,6 +74,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// Whether what a run says can be relied on.
 pub(super) fn believable(outcome: &Outcome) -> Result<(), Failure> {
+    came_back(outcome.stuck)?;
     if let Some(first) = &outcome.first_failure {
         let sentence = format!("{} transfers failed; the first: {first}", outcome.failed);
         return Err(Failure::new(sentence)
@@ -177,6 +181,7 @@ pub(super) fn attempt(
     log: &mut dyn Keep,
     live: Option<&Live>,
     go_on: &mut dyn FnMut(Progress) -> bool,
+    stop: &AtomicBool,
 ) -> Result<Outcome, Failure> {
     let mut port = target.port(&Traffic {
         at_once: plan.clients,
@@ -186,7 +191,9 @@ pub(super) fn attempt(
         replaces: plan.mix.replace,
     })?;
     live.into_iter().for_each(|live| live.begin(plan.clients));
-    Ok(transfers::run(plan, &mut *port, &mut Metered { log, live }, go_on)?)
+    let outcome = transfers::run(plan, &mut *port, &mut Metered { log, live }, go_on);
+    let stuck = leave(port, stop);
+    Ok(Outcome { stuck, ..outcome? })
 }
 
 /// What `--json` prints.
@@ -230,6 +237,7 @@ pub(super) fn figures(outcome: &Outcome) -> Value {
         "took": outcome.took.as_secs_f64(),
         "failed": outcome.failed,
         "unfinished": outcome.unfinished,
+        "stuck": outcome.stuck,
         "total_bits_per_s": outcome.total_rate().0,
         "all": of_row(&outcome.sum(|_| true)),
         "rows": rows.collect::<Vec<_>>(),

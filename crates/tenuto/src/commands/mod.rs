@@ -25,6 +25,7 @@ mod meter_profiles;
 mod meter_ramp;
 mod meter_record;
 mod meter_report;
+mod meter_report_page;
 mod meter_search;
 mod meter_search_page;
 mod meter_streams;

@@ -1,6 +1,6 @@
 //! Streams on a target: `meter run`, `meter capacity` and `meter bottleneck`.
 
-use super::on_target::{on_a_target, profile, threshold, window};
+use super::on_target::{each, on_a_target, profile, threshold, window};
 use super::{Command, Row, Value, ca_file, insecure, json};
 
 /// The rows of a command that runs streams.
@@ -179,6 +179,7 @@ itself is counted apart; a run with more than one such frame in a thousand is no
                     "--streams: '0' is not a whole number from 1 to 100000",
                 ),
             threshold!("run", " --profile xdcam422"),
+            each!("run", " --profile xdcam422", "each stream"),
             window!(
                 "run",
                 " --profile xdcam422",

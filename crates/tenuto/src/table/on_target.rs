@@ -106,12 +106,27 @@ macro_rules! profile {
 macro_rules! threshold {
     ($name:literal, $with:literal) => {
         Row::option("threshold", Value::Rate, "Tell at once when the mean rate falls below this")
-            .long("Of all together, in the mean of --window; and when it has come back.")
+            .long("Of all together (or with --each of any), in the mean of --window; and when it has come back.")
             .example(concat!("meter ", $name, $with, " --target /mnt/films --threshold 40Mbps"))
             .bad(
                 concat!("meter ", $name, " --threshold 40MB"),
                 "--threshold: '40MB' is not a bit rate such as 800kbps, 8.5Mbps or 10Gbps",
             )
+    };
+}
+
+/// The row of a threshold that holds for each. `$of`: whom.
+macro_rules! each {
+    ($name:literal, $with:literal, $of:literal) => {
+        Row::switch("each", concat!("Hold --threshold against ", $of, " by itself"))
+            .long("Rather than all together, of whom one may starve unseen.")
+            .example(concat!(
+                "meter ",
+                $name,
+                $with,
+                " --target /mnt/films --threshold 9Mbps --each"
+            ))
+            .bad(concat!("meter ", $name, " --each=yes"), "--each takes no value")
     };
 }
 
@@ -133,4 +148,4 @@ macro_rules! window {
     };
 }
 
-pub(super) use {on_a_target, profile, threshold, window};
+pub(super) use {each, on_a_target, profile, threshold, window};

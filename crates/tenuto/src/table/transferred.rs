@@ -1,6 +1,6 @@
 //! Transfers on a target, as fast as they go: `meter transfers`, `meter ramp`; and `meter report`.
 
-use super::on_target::{on_a_target, profile, threshold, window};
+use super::on_target::{each, on_a_target, profile, threshold, window};
 use super::{Command, Row, Value, ca_file, insecure, json};
 
 pub(super) const TRANSFERS: Command = Command {
@@ -18,6 +18,7 @@ files made for it.",
         [
             profile!("transfers", "ebu3362-edit"),
             threshold!("transfers", " --profile ebu3362-edit"),
+            each!("transfers", " --profile ebu3362-edit", "each client"),
             window!(
                 "transfers",
                 " --profile ebu3362-edit",
@@ -150,6 +151,7 @@ The report has rate and latency against the number of clients.",
                 "--seed: 'x' is not a whole number from 0 to 4294967295",
             ),
             threshold!("ramp ebu-multi-read", ""),
+            each!("ramp ebu-multi-read", "", "each client"),
             window!("ramp ebu-multi-read", "", "A second, unless you say otherwise."),
             Row::switch("toml", "Print the script, to change and use")
                 .example("meter ramp ebu-multi-edit --toml")
@@ -160,11 +162,11 @@ The report has rate and latency against the number of clients.",
 
 pub(super) const REPORT: Command = Command {
     name: "report",
-    about: "Count a run's misses again, from its log alone",
+    about: "Count a run's misses again, and plot it, from its log alone",
     long: "\
 Reads operations.parquet of a directory that --out made, also of a run that was interrupted, and says what \
-was late; writes recount.html beside it. Ends with exit code 5 where the summary differs by more than one \
-frame.",
+was late; of meter capacity and ramp, that of each of its runs. Writes recount.html beside it, with plots. \
+Ends with exit code 5 where the summary differs by more than one frame.",
     inner: &[],
     rows: &[
         Row::needed("DIR", Value::Path, "What --out named")

@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 /// Whether disks can be emulated here; if not, says that `test` was skipped.
 fn can_emulate(test: &str) -> bool {
@@ -82,6 +83,47 @@ fn an_emulated_disk_is_made_asked_and_stopped() {
     assert_eq!(disk.child.wait().expect("it ends").code(), Some(0));
     assert!(!room.path("here").exists(), "the folder was made for it");
     room.fails("disk stats here", 1, "no emulated disk answers");
+}
+
+/// As a server that is gone: a disk whose program stands still answers nothing.
+#[test]
+fn a_meter_whose_storage_hangs_tells_what_it_measured() {
+    if !can_emulate("a meter on a disk that stands still") {
+        return;
+    }
+    let room = Room::new();
+    let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 8MiB --at here --fast");
+    let line = "meter run --profile audio-16ch --streams 4 --duration 10min --target here/disk \
+                --out run";
+    let mut meter = program(&room.path("."))
+        .args(line.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("tenuto runs");
+    while !room.path("run/operations.parquet").exists() {
+        std::thread::yield_now();
+    }
+    // Each stream wants a frame every 40 ms.
+    std::thread::sleep(Duration::from_millis(300));
+    send(&disk.child, "-STOP");
+    std::thread::sleep(Duration::from_millis(300));
+    send(&meter, "-INT");
+    // It has told before it ends: the kernel keeps who reads until the disk is back.
+    let told = BufReader::new(meter.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let told: Vec<String> = told.take_while(|line| !line.starts_with("broke first")).collect();
+    send(&disk.child, "-CONT");
+    let ended = meter.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(5), "{said}");
+    assert!(said.contains("the storage hangs: ") && said.contains("did not come back"), "{said}");
+    assert!(told.iter().any(|line| line.starts_with("frames ")), "{told:?}");
+    let kept: Value = serde_json::from_slice(&room.read("run/summary.json")).unwrap();
+    assert!(kept["stuck"].as_u64().unwrap() > 0, "{kept}");
+    assert_eq!(room.json("meter report run")["summary_agrees"], true);
+    send(&disk.child, "-TERM");
+    disk.child.wait().expect("it ends");
 }
 
 #[test]

@@ -45,7 +45,10 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     assert_eq!((counted.frames, counted.late), (300, 0), "the log says the same");
     let again = room.json("meter report monday");
     assert_eq!((&again["frames"], &again["summary_agrees"]), (&300.into(), &true.into()));
-    assert!(String::from_utf8(room.read("monday/recount.html")).unwrap().contains("<svg"));
+    let recounted = String::from_utf8(room.read("monday/recount.html")).unwrap();
+    for wanted in ["Round by round", "Responses over time", "Late frames by second", "in time"] {
+        assert!(recounted.contains(wanted), "{wanted}: {recounted}");
+    }
     let seconds = String::from_utf8(room.read("monday/seconds.csv")).unwrap();
     assert_eq!(seconds.lines().count(), 1 + report["seconds"].as_array().unwrap().len());
     let page = String::from_utf8(room.read("monday/report.html")).unwrap();
@@ -81,6 +84,15 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     // In the plots of the confirming run, too, is the line of what is in time.
     let confirming = &page[page.find("The confirming run").unwrap()..];
     assert!(confirming.contains("in time"), "{confirming}");
+    // Every run has its log, and says the same.
+    let again = room.json("meter report found");
+    let counted = again["runs"].as_array().unwrap();
+    assert_eq!(counted.len(), found["runs"].as_array().unwrap().len());
+    let last = counted.last().unwrap();
+    assert_eq!((&last["streams"], &last["late"]), (&most.into(), &0.into()));
+    assert_eq!(again["summary_agrees"], true, "{again}");
+    let page = String::from_utf8(room.read("found/recount.html")).unwrap();
+    assert!(page.contains("What came, by number of streams") && page.contains("Round by round"));
     let environment: serde_json::Value =
         serde_json::from_slice(&room.read("found/environment.json")).unwrap();
     assert!(environment["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 24));
@@ -324,6 +336,11 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     assert!(page.contains("Mean latency, by number of clients"));
     let counted = recount(read(&room.path("ramp/clients-010")).unwrap()).unwrap();
     assert_eq!(counted.records, steps[9]["all"]["blocks"].as_u64().unwrap());
+    let again = room.json("meter report ramp");
+    assert_eq!(
+        (again["runs"].as_array().unwrap().len(), &again["summary_agrees"]),
+        (10, &true.into())
+    );
     std::fs::create_dir(room.path("films")).unwrap();
     let own = room.ok("meter ramp ebu-multi-file-write --toml");
     room.write("own.toml", own.replace("from = 4, to = 40, by = 4", "from = 1, to = 2, by = 1"));
@@ -369,7 +386,15 @@ fn a_threshold_is_told_when_it_is_crossed_and_a_changed_log_is_noticed() {
     assert!(told.err.lines().any(|line| line.contains(r#""event":"threshold""#)), "{}", told.err);
     let quiet = room.json(&format!("{line} --threshold 100Mbps --window 1s"));
     assert_eq!(quiet["threshold"]["crossings"].as_array().unwrap().len(), 0, "{quiet}");
+    let each = room.run(&format!("{line} --threshold 1Gbps --window 1s --each"));
+    for stream in 0..3 {
+        let words = format!("note: stream {stream}: below 1 Gb/s");
+        assert!(each.err.contains(&words), "{words}: {}", each.err);
+    }
+    let fine = room.json(&format!("{line} --threshold 40Mbps --window 1s --each"));
+    assert_eq!(fine["threshold"]["crossings"].as_array().unwrap().len(), 0, "50 Mb/s each: {fine}");
     room.fails(&format!("{line} --window 1s"), 2, "--window is for --threshold");
+    room.fails(&format!("{line} --each"), 2, "--each is for --threshold");
     room.json(&format!("{line} --out run"));
     let summary = String::from_utf8(room.read("run/summary.json")).unwrap();
     room.write("run/summary.json", summary.replace("\"late\": 0", "\"late\": 17"));
@@ -402,7 +427,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_written() {
         ("meter run --target sim:ssd-sata", 2, "--profile is missing"),
         ("meter run --profile xdcam422", 2, "--target is missing"),
         ("meter run --profile xdcam422 --target holes.bin", 1, "no place on disk"),
-        ("meter run --profile xdcam422 --target nothing", 1, "cannot open nothing"),
+        ("meter run --profile xdcam422 --target nothing", 1, "nothing: No such file"),
         ("meter run --profile xdcam422 --target sim:floppy", 2, "no disk model 'floppy'"),
         ("meter run --profile dpx10-hd --target holes.bin", 2, "file-per-frame takes many"),
         (
