@@ -35,7 +35,7 @@ fn section(page: &mut String, before: &str, command: &Command) {
     if !command.rows.is_empty() {
         let _ = writeln!(page, "| argument | default | what |\n|---|---|---|");
         for row in command.rows {
-            let _ = writeln!(page, "{}", table_row(row));
+            let _ = writeln!(page, "{}", table_row(command.name, row));
         }
         let _ = writeln!(page);
     }
@@ -59,7 +59,7 @@ fn usage(name: &str, command: &Command) -> String {
     words.join(" ")
 }
 
-fn table_row(row: &Row) -> String {
+fn table_row(command: &str, row: &Row) -> String {
     let name = match row.shape {
         Shape::Needed | Shape::Maybe | Shape::Many => row.name.to_owned(),
         Shape::Option | Shape::Options => format!("--{} {}", row.name, value_name(row.value)),
@@ -81,7 +81,7 @@ fn table_row(row: &Row) -> String {
             }
         }
     }
-    format!("| `{name}` | {default} | {what} Example: `tenuto {}` |", row.example)
+    format!("| `{name}` | {default} | {what} Example: `tenuto {}` |", row.example_of(command))
 }
 
 const HEAD: &str = "\

@@ -27,10 +27,7 @@ pub use answer::{Answer, Median, Verdict, answers, median, ratio};
 pub use ground::Ground;
 pub use run::{Done, Measured, Plan, Progress, Run, StudyError, run};
 pub use setting::{Cache, Lie, Scale, Setting};
-pub use table::{
-    ALL, BLOCK_SIZE, BUFFERING, CACHE, FILL_LEVEL, FRAGMENTATION, LENGTH, NODES, POSITION, RANDOM,
-    SHARING, WRITES,
-};
+pub use table::ALL;
 
 /// What can be studied.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +40,8 @@ pub struct Study {
     pub long: &'static str,
     /// What is varied, with its unit: below plots.
     pub varies: &'static str,
+    /// Whether it is made in two places, of which one may be on another node.
+    pub two_nodes: bool,
     /// What the paper found.
     pub claims: &'static [Claim],
     /// What is tried, one after another along the axis.

@@ -18,13 +18,14 @@ pub const ALL: &[Study] = &[
 ];
 
 /// Sections 6.3 and 6.4.
-pub const CACHE: Study = Study {
+pub(super) const CACHE: Study = Study {
     name: "cache",
     about: "Cold against warm cache",
     long: "Reads one file through the page cache: emptied of it before, or all of it read before. No \
            place is read twice. --size must fit in memory, or warm is no warmer than cold. The caches \
            of the storage itself are as they are.",
     varies: "page cache",
+    two_nodes: false,
     claims: &[
         Claim {
             says: "what is in the cache is read faster than what is on disk",
@@ -47,11 +48,12 @@ pub const CACHE: Study = Study {
 };
 
 /// Section 6.2.
-pub const BLOCK_SIZE: Study = Study {
+pub(super) const BLOCK_SIZE: Study = Study {
     name: "block-size",
     about: "Blocks from 4 KiB to 4 MiB",
     long: "Reads runs of 4 MiB from places of one file, block after block, past the page cache.",
     varies: "KiB of a block",
+    two_nodes: false,
     claims: &[
         Claim {
             says: "larger blocks are moved faster",
@@ -82,7 +84,7 @@ pub const BLOCK_SIZE: Study = Study {
 };
 
 /// Section 9.2, which asks for it; section 6.8 says why.
-pub const FILL_LEVEL: Study = Study {
+pub(super) const FILL_LEVEL: Study = Study {
     name: "fill-level",
     about: "Files on a file system that is nearly empty, and nearly full",
     long: "Fills the file system to 50, 75, 90 and 95 % by reserving space, makes a file on what is \
@@ -91,6 +93,7 @@ pub const FILL_LEVEL: Study = Study {
            is written to the space that is reserved: a disk that finds places for itself does not \
            notice. Do not do this where others need the space.",
     varies: "% of the file system in use",
+    two_nodes: false,
     claims: &[Claim {
         says: "performance drops as a disk is filled from its edge inwards",
         place: "6.8, figure 38 (a drawing)",
@@ -103,13 +106,14 @@ pub const FILL_LEVEL: Study = Study {
 };
 
 /// Section 6.8.
-pub const POSITION: Study = Study {
+pub(super) const POSITION: Study = Study {
     name: "position",
     about: "The beginning of a disk against its end",
     long: "Reads a tenth at five places. Of a block device, a large file or a simulated disk that is \
            all of it; in a directory it is the file of --size that is made there, and where that lies \
            is up to the file system: let it take most of the disk.",
     varies: "% of the way inwards",
+    two_nodes: false,
     claims: &[Claim {
         says: "the outer tracks of a disk are faster than the inner ones",
         place: "6.8, figures 37 and 38 (drawings)",
@@ -122,7 +126,7 @@ pub const POSITION: Study = Study {
 };
 
 /// Section 6.7.
-pub const FRAGMENTATION: Study = Study {
+pub(super) const FRAGMENTATION: Study = Study {
     name: "fragmentation",
     about: "Files in one piece against files in many",
     long: "Makes the same file five times: in one go, and in pieces of 4 MiB, 1 MiB, 256 KiB and \
@@ -131,6 +135,7 @@ pub const FRAGMENTATION: Study = Study {
            (btrfs, ZFS) may put them together again. All five are kept: they take five times \
            --size.",
     varies: "KiB of a piece",
+    two_nodes: false,
     claims: &[Claim {
         says: "fragments make reading slower: 24 MB/s were lost in days of use",
         place: "6.7, figures 35 and 36",
@@ -143,13 +148,14 @@ pub const FRAGMENTATION: Study = Study {
 };
 
 /// Section 6.1.
-pub const BUFFERING: Study = Study {
+pub(super) const BUFFERING: Study = Study {
     name: "buffering",
     about: "Past the page cache against through it",
     long: "Reads runs in blocks of 64 KiB from one file: past the page cache, and through it, emptied \
            before each run. How even seconds are takes runs of 5 s or more. With runs much longer than \
            the file takes, the second is memory's speed.",
     varies: "way of reading",
+    two_nodes: false,
     claims: &[
         Claim {
             says: "with direct I/O the rate is lower",
@@ -172,13 +178,14 @@ pub const BUFFERING: Study = Study {
 };
 
 /// Sections 6.3 and 7.1.
-pub const SHARING: Study = Study {
+pub(super) const SHARING: Study = Study {
     name: "sharing",
     about: "All clients on one file against a file each",
     long: "The paper's edit profile (half of it writes, a tenth at random) in blocks of 1 MiB. \
            Files together are as large in both, past the page cache. Both are kept: they take \
            twice --size.",
     varies: "files",
+    two_nodes: false,
     claims: &[
         Claim {
             says: "many files are slower than one",
@@ -201,13 +208,14 @@ pub const SHARING: Study = Study {
 };
 
 /// Section 6.1.
-pub const RANDOM: Study = Study {
+pub(super) const RANDOM: Study = Study {
     name: "random",
     about: "Share of random access, from none to all",
     long: "Of 100 transfers so many have each block at a place of its own; the others are runs. \
            Reads one file past the page cache, in blocks of 64 KiB and of 1 MiB. On a disk with \
            an arm several clients are a random load whatever each does: say --clients 1.",
     varies: "% of transfers at random",
+    two_nodes: false,
     claims: &[
         Claim {
             says: "the more random access, the lower the rate",
@@ -230,12 +238,13 @@ pub const RANDOM: Study = Study {
 };
 
 /// Section 6.1.
-pub const LENGTH: Study = Study {
+pub(super) const LENGTH: Study = Study {
     name: "length",
     about: "Data length of a transfer, from 64 KiB to 10 MiB",
     long: "Reads runs of one length from places of one file, past the page cache, in blocks of 64 KiB \
            and of 1 MiB, or in one block where the run is shorter.",
     varies: "KiB of a transfer",
+    two_nodes: false,
     claims: &[
         Claim {
             says: "the more data is asked for, the higher the rate",
@@ -258,12 +267,13 @@ pub const LENGTH: Study = Study {
 };
 
 /// Section 7.4.
-pub const WRITES: Study = Study {
+pub(super) const WRITES: Study = Study {
     name: "writes",
     about: "Edit writes against writes of whole files",
     long: "Each client writes over a file of its own: runs of up to 10 MiB at places of it, or all of \
            it from its beginning, in blocks of 1 MiB, past the page cache.",
     varies: "kind of write",
+    two_nodes: false,
     claims: &[Claim {
         says: "edit writes are slower than complete files",
         place: "7.4, figures 69 and 70",
@@ -276,12 +286,13 @@ pub const WRITES: Study = Study {
 };
 
 /// Section 7.5.
-pub const NODES: Study = Study {
+pub(super) const NODES: Study = Study {
     name: "nodes",
     about: "One storage node against two",
     long: "Clients with files of their own, on --target alone, and dealt out to --target and --second. \
            Two simulated disks of a model are two nodes.",
     varies: "nodes",
+    two_nodes: true,
     claims: &[
         Claim {
             says: "two nodes read up to 2.3 times as much",

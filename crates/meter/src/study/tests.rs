@@ -1,6 +1,9 @@
 //! Every study on a tiny directory and on a simulated disk: what is done, and in which order; never
 //! how fast. Answers from figures that are made up.
 
+use super::table::{
+    BLOCK_SIZE, CACHE, FILL_LEVEL, FRAGMENTATION, LENGTH, NODES, POSITION, RANDOM, WRITES,
+};
 use super::*;
 use crate::transfers::Length;
 use disk::DiskModel;
@@ -36,7 +39,7 @@ fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
     for study in ALL.iter().filter(|study| study.name != FILL_LEVEL.name) {
         let (room, second) = (Room::new(study.name), Room::new(&format!("{}-2", study.name)));
         let mut dirs = vec![room.0.clone()];
-        dirs.extend((study.name == NODES.name).then(|| second.0.clone()));
+        dirs.extend(study.two_nodes.then(|| second.0.clone()));
         let ground = Ground::at(dirs).unwrap();
         let done = run(study, &ground, &plan(2), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);

@@ -70,7 +70,7 @@ impl Asked {
             return Err(Failure::usage("--target is missing")
                 .hint("a directory, a file, a block device, or sim:MODEL"));
         };
-        let second = (study.name == meter::study::NODES.name).then(|| args.maybe("second"));
+        let second = study.two_nodes.then(|| args.maybe("second"));
         let scale = Scale { size: args.get("size"), clients: args.count("clients") };
         let plan = Plan {
             scale,

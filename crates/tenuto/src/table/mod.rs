@@ -74,9 +74,10 @@ pub(crate) struct Row {
     pub(crate) about: &'static str,
     /// What more there is to know; empty if nothing.
     pub(crate) long: &'static str,
-    /// A command line after `tenuto` that uses it.
+    /// A command line after `tenuto` that uses it. Of a row that several commands share, `{}` is the
+    /// name of the one that is spoken of.
     pub(crate) example: &'static str,
-    /// A command line that misuses it, and the error.
+    /// A command line that misuses it, `{}` as in `example`, and the error.
     pub(crate) bad: (&'static str, &'static str),
 }
 
@@ -174,6 +175,11 @@ impl Row {
         self.bad = (line, error);
         self
     }
+
+    /// The example for one of the commands that have this row.
+    pub(crate) fn example_of(&self, command: &str) -> String {
+        self.example.replace("{}", command)
+    }
 }
 
 /// `--json`, which every reporting command has.
@@ -235,17 +241,18 @@ mod tests {
     #[test]
     fn every_example_parses_and_uses_its_option() {
         for (path, row) in all_rows() {
-            let mut matches = match parse(row.example) {
+            let example = row.example_of(path.last().expect("the command's own name"));
+            let mut matches = match parse(&example) {
                 Ok(matches) => matches,
-                Err(error) => panic!("{path:?} {}: `{}`: {error}", row.name, row.example),
+                Err(error) => panic!("{path:?} {}: `{example}`: {error}", row.name),
             };
             for word in &path {
                 let (name, inner) = matches.remove_subcommand().expect("a command");
-                assert_eq!(name, *word, "`{}` is an example of another command", row.example);
+                assert_eq!(name, *word, "`{example}` is an example of another command");
                 matches = inner;
             }
             let source = matches.value_source(row.name);
-            assert_eq!(source, Some(ValueSource::CommandLine), "{} in `{}`", row.name, row.example);
+            assert_eq!(source, Some(ValueSource::CommandLine), "{} in `{example}`", row.name);
         }
     }
 
@@ -253,7 +260,8 @@ mod tests {
     fn every_misuse_gives_its_error() {
         for (path, row) in all_rows() {
             let (line, wanted) = row.bad;
-            let Err(error) = parse(line) else {
+            let line = line.replace("{}", path.last().expect("the command's own name"));
+            let Err(error) = parse(&line) else {
                 panic!("{path:?} {}: `{line}` parses", row.name);
             };
             let given = cli::complaint(&error, &[]).sentence;

@@ -1,12 +1,38 @@
 //! Studies: what one thing does to storage, other things being equal.
+//!
+//! What studies there are is in `meter::study::ALL`. Here is what all of them are asked, once.
 
 use super::{Command, Row, Value, json};
-use meter::study::{self, Study};
+use meter::study::{ALL, Study};
 
-/// A study of storage: all take the same, and those of two nodes the second one.
-macro_rules! study {
-    ($name:literal, $study:path, [$($row:expr),* $(,)?]) => {
-        command(&$study, &[
+pub(super) const STUDY: Command = Command {
+    name: "study",
+    about: "See what one thing does to it, other things being equal",
+    long: "",
+    rows: &[],
+    inner: &INNER,
+};
+
+/// A command for each study of storage, and that of a network.
+const INNER: [Command; ALL.len() + 1] = {
+    let mut commands = [NETWORK; ALL.len() + 1];
+    let mut at = 0;
+    while at < ALL.len() {
+        commands[at] = command(&ALL[at]);
+        at += 1;
+    }
+    commands
+};
+
+const fn command(study: &Study) -> Command {
+    let rows = if study.two_nodes { OF_TWO_NODES } else { OF_ONE };
+    Command { name: study.name, about: study.about, long: study.long, rows, inner: &[] }
+}
+
+/// The rows of a study of storage; `$row`: what it has besides.
+macro_rules! rows {
+    ($($row:expr),*) => {
+        &[
             Row::option("target", Value::Text, "A directory, a file, a device, or sim:MODEL")
                 .long(
                     "In a directory files are made, filled, used and gone afterwards. A file or a \
@@ -14,87 +40,65 @@ macro_rules! study {
                      own, take a directory. sim:MODEL is a simulated disk, in virtual time; it has no \
                      page cache before it.",
                 )
-                .example(concat!("meter study ", $name, " --target /mnt/films"))
-                .bad(concat!("meter study ", $name, " --target"), "--target needs a value"),
+                .example("meter study {} --target /mnt/films")
+                .bad("meter study {} --target", "--target needs a value"),
             $($row,)*
             Row::option("size", Value::Size, "Of the files that are made for a setting, together")
                 .default("1GiB")
                 .long("Larger than the caches on the way, or they are what is measured.")
-                .example(concat!("meter study ", $name, " --target /mnt/films --size 64GiB"))
+                .example("meter study {} --target /mnt/films --size 64GiB")
                 .bad(
-                    concat!("meter study ", $name, " --size all"),
+                    "meter study {} --size all",
                     "--size: 'all' is not a size such as 64KiB, 40GiB or 2TB",
                 ),
             Row::option("clients", Value::Count(1, 1000), "That work at the same time")
                 .default("4")
-                .example(concat!("meter study ", $name, " --target /mnt/films --clients 1"))
+                .example("meter study {} --target /mnt/films --clients 1")
                 .bad(
-                    concat!("meter study ", $name, " --clients 0"),
+                    "meter study {} --clients 0",
                     "--clients: '0' is not a whole number from 1 to 1000",
                 ),
             Row::option("duration", Value::Time, "Of each run: no transfer begins later")
                 .default("10s")
-                .example(concat!("meter study ", $name, " --target /mnt/films --duration 1min"))
+                .example("meter study {} --target /mnt/films --duration 1min")
                 .bad(
-                    concat!("meter study ", $name, " --duration 10"),
+                    "meter study {} --duration 10",
                     "--duration: '10' is not a time such as 500ms, 2s or 1h",
                 ),
             Row::option("repeats", Value::Count(1, 100), "Runs of each setting, in shuffled order")
                 .default("6")
                 .long("From six on a difference can be told from chance with 95 %.")
-                .example(concat!("meter study ", $name, " --target /mnt/films --repeats 12"))
+                .example("meter study {} --target /mnt/films --repeats 12")
                 .bad(
-                    concat!("meter study ", $name, " --repeats 0"),
+                    "meter study {} --repeats 0",
                     "--repeats: '0' is not a whole number from 1 to 100",
                 ),
             Row::option("seed", Value::Count(0, 4_294_967_295), "Of what is drawn, and of the order")
                 .default("1")
-                .example(concat!("meter study ", $name, " --target /mnt/films --seed 2"))
+                .example("meter study {} --target /mnt/films --seed 2")
                 .bad(
-                    concat!("meter study ", $name, " --seed x"),
+                    "meter study {} --seed x",
                     "--seed: 'x' is not a whole number from 0 to 4294967295",
                 ),
             Row::option("out", Value::Path, "A new directory for the report and all figures")
-                .example(concat!("meter study ", $name, " --target /mnt/films --out monday"))
-                .bad(concat!("meter study ", $name, " --out"), "--out needs a value"),
+                .example("meter study {} --target /mnt/films --out monday")
+                .bad("meter study {} --out", "--out needs a value"),
             json(
-                concat!("meter study ", $name, " --target /mnt/films --json"),
-                concat!("meter study ", $name, " --json=x"),
+                "meter study {} --target /mnt/films --json",
+                "meter study {} --json=x",
             ),
-        ])
+        ]
     };
 }
 
-const fn command(study: &Study, rows: &'static [Row]) -> Command {
-    Command { name: study.name, about: study.about, long: study.long, rows, inner: &[] }
-}
+const OF_ONE: &[Row] = rows!();
 
-pub(super) const STUDY: Command = Command {
-    name: "study",
-    about: "See what one thing does to it, other things being equal",
-    long: "",
-    rows: &[],
-    // As in `study::ALL`: a test compares them.
-    inner: &[
-        study!("buffering", study::BUFFERING, []),
-        study!("length", study::LENGTH, []),
-        study!("random", study::RANDOM, []),
-        study!("block-size", study::BLOCK_SIZE, []),
-        study!("sharing", study::SHARING, []),
-        study!("cache", study::CACHE, []),
-        study!("fragmentation", study::FRAGMENTATION, []),
-        study!("position", study::POSITION, []),
-        study!("fill-level", study::FILL_LEVEL, []),
-        study!("writes", study::WRITES, []),
-        study!("nodes", study::NODES, [SECOND]),
-        NETWORK,
-    ],
-};
-
-const SECOND: Row = Row::option("second", Value::Path, "A directory on the second node")
-    .long("Needed, unless --target is a simulated disk.")
-    .example("meter study nodes --target /mnt/one --second /mnt/two")
-    .bad("meter study nodes --target /mnt/one --second", "--second needs a value");
+const OF_TWO_NODES: &[Row] = rows!(
+    Row::option("second", Value::Path, "A directory on the second node")
+        .long("Needed, unless --target is a simulated disk.")
+        .example("meter study {} --target /mnt/one --second /mnt/two")
+        .bad("meter study {} --target /mnt/one --second", "--second needs a value")
+);
 
 const NETWORK: Command = Command {
     name: "network",
