@@ -5,6 +5,9 @@
 //!   the file, made and filled once ─▶ io_uring ─▶ search ─▶ streams
 //!                                  ─▶ threads  ─▶ search ─▶ streams     and so on
 //! ```
+//!
+//! A way that kernel or disk refuse for this file is left out, with the reason: reads would be made by
+//! threads instead, and those are a way of their own.
 
 use crate::access::on_interrupt;
 use crate::cli::Args;
@@ -13,6 +16,7 @@ use crate::commands::meter_plots::{number, plot};
 use crate::commands::meter_record::{self, save_all};
 use crate::commands::meter_search::{self, Climbed, Probe};
 use crate::commands::meter_streams::{Asked, probe, time};
+use crate::commands::meter_target::Target;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
 use clap::parser::ValueSource;
@@ -29,13 +33,20 @@ struct Tried {
     climbed: Climbed,
 }
 
+/// A way that is refused here, and why.
+struct Refused {
+    method: Method,
+    reason: String,
+}
+
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     if args.0.value_source("method") == Some(ValueSource::CommandLine) {
         return Err(Failure::usage("--method: all of them are tried, one after another")
             .hint("leave it out; `meter capacity --method` searches by one"));
     }
     let asked = Asked::new(args)?;
-    if !asked.layout.is_single() || asked.spot.is_simulated() || asked.spot.is_bucket() {
+    let elsewhere = asked.spot.is_simulated() || asked.spot.is_null() || asked.spot.is_bucket();
+    if !asked.layout.is_single() || elsewhere {
         return Err(Failure::usage("the kernel's ways of reading are for a single file or device")
             .hint("take --layout one-file or shared-file, in a directory, a file or a device"));
     }
@@ -48,8 +59,9 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
     let one = asked.plan(1, asked.duration, &target)?;
     let most = most.min(asked.within(&target).most_streams(one.stride()));
     drop(bar);
+    let (works, refused) = ways(&target);
     let mut tried: Vec<Tried> = Vec::new();
-    for (_, method) in Method::NAMES.into_iter().filter(|(_, method)| *method != Method::Best) {
+    for method in works {
         target.read_by(method);
         let climbed = meter_search::climb(Search::new(most, PROBES), &stop, &mut |step| {
             let made = probe(&asked, &target, rule, step, &stop, &Bar::new())?;
@@ -62,7 +74,22 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
             break;
         }
     }
-    tell(args, &asked, dir.as_deref(), tried, &stop)
+    tell(args, &asked, dir.as_deref(), (tried, &refused), &stop)
+}
+
+/// The ways to try, and those that are left out, of which it tells at once.
+fn ways(target: &Target) -> (Vec<Method>, Vec<Refused>) {
+    let (mut works, mut refused) = (Vec::new(), Vec::new());
+    for (method, allowed) in target.methods() {
+        match allowed {
+            Ok(()) => works.push(method),
+            Err(error) => {
+                out::note(&format!("{method} is left out: {error}"));
+                refused.push(Refused { method, reason: error.to_string() });
+            }
+        }
+    }
+    (works, refused)
 }
 
 /// Runs of a method at most: to a few percent.
@@ -72,16 +99,17 @@ fn tell(
     args: &Args<'_>,
     asked: &Asked,
     dir: Option<&Path>,
-    mut tried: Vec<Tried>,
+    (mut tried, refused): (Vec<Tried>, &[Refused]),
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let summary = json!({
         "scenario": asked.scenario(),
         "rule": meter_search::rule(args).word(),
         "methods": tried.iter().map(Tried::json).collect::<Vec<_>>(),
+        "refused": refused.iter().map(Refused::json).collect::<Vec<_>>(),
     });
     if let Some(dir) = dir {
-        save_all(dir, &summary["scenario"], &summary, &page(asked, &tried)?)?;
+        save_all(dir, &summary["scenario"], &summary, &page(asked, &tried, refused)?)?;
         out::note(&format!("wrote {}", dir.join("report.html").display()));
     }
     if args.has("json") {
@@ -160,7 +188,13 @@ impl Tried {
     }
 }
 
-fn page(asked: &Asked, tried: &[Tried]) -> Result<Page, Failure> {
+impl Refused {
+    fn json(&self) -> Value {
+        json!({ "method": self.method.name(), "reason": self.reason })
+    }
+}
+
+fn page(asked: &Asked, tried: &[Tried], refused: &[Refused]) -> Result<Page, Failure> {
     let bars = (1u32..).map(f64::from).zip(tried).map(|(at, tried)| Series {
         name: tried.method.name().to_owned(),
         shape: Shape::Spans,
@@ -184,9 +218,11 @@ fn page(asked: &Asked, tried: &[Tried]) -> Result<Page, Failure> {
         series: dots.collect(),
     };
     let head = HEAD.map(|name| name.trim_start_matches('>').to_owned()).into();
-    let ways = tried
-        .iter()
-        .map(|tried| vec![tried.method.name().to_owned(), tried.method.about().to_owned()]);
+    let way = |method: Method, tried: String| {
+        vec![method.name().to_owned(), method.about().to_owned(), tried]
+    };
+    let ways = tried.iter().map(|tried| way(tried.method, "yes".to_owned()));
+    let left_out = refused.iter().map(|refused| way(refused.method, refused.reason.clone()));
     Ok(Page {
         title: format!("Ways of reading {}", asked.spot.target),
         summary: format!(
@@ -199,8 +235,8 @@ fn page(asked: &Asked, tried: &[Tried]) -> Result<Page, Failure> {
             plot(&rates, "Each dot is a run. Where dots no longer rise, that way is at its end.")?,
             Block::Heading("The ways".into()),
             Block::Table {
-                head: ["method", "what it does"].map(str::to_owned).into(),
-                rows: ways.collect(),
+                head: ["method", "what it does", "tried, or why not"].map(str::to_owned).into(),
+                rows: ways.chain(left_out).collect(),
             },
         ],
     })

@@ -10,6 +10,7 @@ use disk::DiskModel;
 use meter::blame::beneath;
 use meter::s3::{Access, Address, MadeObjects, S3Error};
 use meter::target::{Ballast, Layout, Place, PlaceError, Shape, Wanted, Writing};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -261,6 +262,18 @@ impl Target {
             *method = by;
             let mapped = matches!(by, Method::Mmap | Method::MmapAll);
             *drop_caches = mapped || !place.is_direct();
+        }
+    }
+
+    /// The kernel's ways of reading a single file or device, and why it refuses those that it
+    /// refuses; of anything else there are none to choose from.
+    pub(super) fn methods(&self) -> Vec<(Method, io::Result<()>)> {
+        match self {
+            Self::Real { place, .. } => match &**place {
+                Place::One { device, .. } => device.methods(),
+                Place::Many { .. } => Vec::new(),
+            },
+            Self::Simulated { .. } | Self::Bucket { .. } | Self::Nothing { .. } => Vec::new(),
         }
     }
 

@@ -129,9 +129,11 @@ pub(super) const BY_METHOD: Command = Command {
     name: "methods",
     about: "Find how many streams each of the kernel's ways of reading holds",
     long: "\
-The same search on the same file by io_uring, threads, pread, preadv2, mmap, mmap-all, libaio and \
-posix-aio, one after another: the first table of Alderman and Diallo's paper for this machine. Each takes 14 \
-runs at most. mmap reads through the page cache, which is emptied of the file before each run.",
+The same search on the same file by io_uring, threads, pread, preadv2, mmap, mmap-all, libaio, posix-aio and \
+io_uring-poll, one after another: the first table of Alderman and Diallo's paper for this machine. What the \
+kernel refuses for that file is left out, and named with its reason: io_uring-poll takes a disk with queues \
+that are polled. Each takes 14 runs at most. mmap reads through the page cache, which is emptied of the file \
+before each run.",
     inner: &[],
     rows: streams!("methods", " --profile xdcam422", [
         Row::option("rule", Value::Choice(RULES), "What counts as held")
@@ -150,7 +152,7 @@ runs at most. mmap reads through the page cache, which is emptied of the file be
             .bad("meter methods --most 0", "--most: '0' is not a whole number from 1 to 100000"),
         Row::option("duration", Value::Time, "Of each run; a confirming one is three times as long")
             .default("5s")
-            .long("Nine ways of 14 runs: ten minutes, or more where storage is unsteady.")
+            .long("Nine ways at most, of 14 runs: ten minutes, or more where storage is unsteady.")
             .example("meter methods --profile xdcam422 --target /mnt/films --duration 20s")
             .bad(
                 "meter methods --duration 60",

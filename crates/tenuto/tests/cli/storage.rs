@@ -1,6 +1,7 @@
 //! `meter run`, `meter capacity` and `meter profiles`: what they find, leave behind and refuse.
 
 use crate::program::{Room, program};
+use device::{FileDevice, Method, OpenOptions};
 use meter::log::{read, recount};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -206,25 +207,42 @@ fn the_ladder_goes_from_the_meter_alone_to_the_storage() {
     room.fails(simulated, 2, "a simulated disk has no way to it");
 }
 
-/// With one stream at most none is at its end; how late this machine is says nothing here.
+/// With one stream at most none is at its end; how late this machine is says nothing here. Which ways
+/// there are is the kernel's and the disk's to say: each is tried, or named with the reason why not.
 #[test]
 fn each_way_of_reading_is_searched_on_the_same_file() {
     let room = Room::new();
+    room.write("here.bin", vec![7; 1 << 20]);
+    let here = FileDevice::open(&room.path("here.bin"), OpenOptions::default()).unwrap();
+    let (works, refused): (Vec<_>, Vec<_>) =
+        here.methods().into_iter().partition(|(_, allowed)| allowed.is_ok());
     std::fs::create_dir(room.path("films")).unwrap();
     let line = "meter methods --profile audio-16ch --size 2MiB";
     let on = format!("{line} --target films --most 1 --duration 80ms --out ways --json");
     let run = room.run(&on);
     assert!([Some(0), Some(5)].contains(&run.code), "{}", run.err);
     let said: serde_json::Value = serde_json::from_str(&run.out).unwrap();
-    let ways = said["methods"].as_array().unwrap();
-    let names: Vec<&str> = ways.iter().map(|way| way["method"].as_str().unwrap()).collect();
-    let all: Vec<&str> = device::Method::NAMES.into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, all.into_iter().filter(|name| *name != "best").collect::<Vec<_>>());
-    assert!(ways.iter().all(|way| !way["done_by"].as_str().unwrap().is_empty()), "{said}");
+    let named = |list: &str| {
+        let list = said[list].as_array().unwrap().iter();
+        list.map(|way| way["method"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let names =
+        |ways: &[(Method, _)]| ways.iter().map(|(way, _)| way.to_string()).collect::<Vec<_>>();
+    assert_eq!((named("methods"), named("refused")), (names(&works), names(&refused)), "{said}");
+    for way in said["methods"].as_array().unwrap() {
+        let by = way["done_by"].as_str().unwrap();
+        assert!(!by.is_empty() && !by.contains("(no "), "another way instead: {way}");
+    }
+    for (way, reason) in &refused {
+        let reason = reason.as_ref().unwrap_err().to_string();
+        assert!(run.err.contains(&format!("{way} is left out: {reason}")), "{}", run.err);
+    }
     assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
     let page = String::from_utf8(room.read("ways/report.html")).unwrap();
     assert!(page.contains("Streams held by each way of reading") && page.contains("mmap-all"));
-    room.fails(&format!("{line} --target sim:hdd-20tb"), 2, "for a single file or device");
+    for elsewhere in ["sim:hdd-20tb", "null:"] {
+        room.fails(&format!("{line} --target {elsewhere}"), 2, "for a single file or device");
+    }
     room.fails(&format!("{line} --target films --method pread"), 2, "all of them are tried");
 }
 
