@@ -236,6 +236,12 @@ impl Player {
         [step, runs_out, self.room_at()].into_iter().flatten().min()
     }
 
+    /// Media of a track that is here and not yet rendered, as of the last call that told the time.
+    pub fn ahead(&self, track: usize) -> Duration {
+        let here = self.timeline.tracks[track].start(self.buffers[track].arrived);
+        here.saturating_sub(self.position_now())
+    }
+
     /// Whether play-out has ended for good.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Finished | State::Stopped)

@@ -68,6 +68,18 @@ impl TrackTimeline {
         self.bounds[i]
     }
 
+    /// The mean duration of a piece; zero when there are none.
+    pub fn mean(&self) -> Duration {
+        self.duration() / u32::try_from(self.len().max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether it has the same pieces as the other, each beginning and ending no further than `within`
+    /// from where the other's does.
+    pub fn is_cut_as(&self, other: &Self, within: Duration) -> bool {
+        let mut bounds = self.bounds.iter().zip(&other.bounds);
+        self.len() == other.len() && bounds.all(|(one, two)| one.abs_diff(*two) <= within)
+    }
+
     /// The piece that is on at `time`; `len()` from the end on.
     pub fn piece_at(&self, time: Duration) -> usize {
         self.bounds[1..].partition_point(|end| *end <= time)
