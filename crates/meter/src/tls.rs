@@ -9,14 +9,22 @@
 //! ```
 //!
 //! No session is resumed: each of many viewers is somebody else, and would not have the ticket of
-//! another. It knows no clients' certificates, and looks up no revocations.
+//! another. What a client shows of itself is [`Identity`]'s; all viewers of a run show the same. It
+//! looks up no revocations.
+
+mod identity;
+
+pub(crate) use identity::Proof;
+pub use identity::{Identity, IdentityError};
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,7 +64,9 @@ impl Trust {
     pub(crate) fn roots(&self) -> Result<Vec<CertificateDer<'static>>, TrustError> {
         match self {
             Self::Anybody => Ok(Vec::new()),
-            Self::File(path) => of_file(path),
+            Self::File(path) => {
+                certificates(path).map_err(|reason| TrustError::File { path: path.clone(), reason })
+            }
             Self::System => {
                 let found = rustls_native_certs::load_native_certs();
                 if !found.certs.is_empty() {
@@ -68,20 +78,26 @@ impl Trust {
         }
     }
 
-    /// How to talk to a server.
-    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TrustError> {
+    /// How to talk to a server, and what to show it where it asks.
+    pub(crate) fn config(&self, own: Option<Proof>) -> Result<Arc<ClientConfig>, TrustError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("the provider knows TLS 1.2 and 1.3");
-        let mut config = if *self == Self::Anybody {
+        let builder = if *self == Self::Anybody {
             let anybody = Arc::new(Anybody(provider));
-            builder.dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth()
+            builder.dangerous().with_custom_certificate_verifier(anybody)
         } else {
             let mut roots = RootCertStore::empty();
             // One that makes no sense signs nothing.
             roots.add_parsable_certificates(self.roots()?);
-            builder.with_root_certificates(roots).with_no_client_auth()
+            builder.with_root_certificates(roots)
+        };
+        let mut config = match own {
+            None => builder.with_no_client_auth(),
+            Some(Proof { chain, key, .. }) => builder
+                .with_client_auth_cert(chain, key)
+                .expect("they were seen to belong together"),
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.resumption = Resumption::disabled();
@@ -89,13 +105,13 @@ impl Trust {
     }
 }
 
-fn of_file(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let error = |reason: String| TrustError::File { path: path.to_owned(), reason };
-    let bytes = std::fs::read(path).map_err(|reason| error(reason.to_string()))?;
+/// Those in a file; at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let certificates = certificates.map_err(|reason| error(reason.to_string()))?;
+    let certificates = certificates.map_err(|error| error.to_string())?;
     if certificates.is_empty() {
-        return Err(error("there is no certificate in it".to_owned()));
+        return Err("there is no certificate in it".to_owned());
     }
     Ok(certificates)
 }
@@ -146,12 +162,37 @@ pub(crate) fn explain(error: &rustls::Error) -> String {
         Tls::InvalidMessage(_) => {
             "what answers does not speak TLS; is this an http:// address?".to_owned()
         }
+        Tls::AlertReceived(AlertDescription::CertificateRequired) => {
+            "the server asks its clients for a certificate; show it yours with --cert-file and \
+             --key-file"
+                .to_owned()
+        }
+        Tls::AlertReceived(alert) if is_about_certificates(*alert) => format!(
+            "the server does not accept its client's certificate ({alert:?}); show it one that is \
+             valid and signed by an authority which it trusts, with --cert-file and --key-file"
+        ),
         Tls::AlertReceived(alert) => format!(
             "the server broke off the TLS handshake ({alert:?}); it may know neither TLS 1.2 nor \
-             1.3, or want a certificate of its clients, which are not supported"
+             1.3, or want a certificate of its clients (--cert-file, --key-file)"
         ),
         other => format!("TLS: {other}"),
     }
+}
+
+fn is_about_certificates(alert: AlertDescription) -> bool {
+    use AlertDescription as Alert;
+    matches!(
+        alert,
+        Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+            // The signature under it is not its authority's.
+            | Alert::DecryptError
+    )
 }
 
 /// Without what the library puts around each: `DnsName("films.example")`.

@@ -5,7 +5,7 @@ use crate::streams::{Outcome, Progress};
 /// When streams count as held. The meter's own misses count for neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// No frame is late.
+    /// No frame is late; of players, none is below the best rendition either.
     Strict,
     /// Of a hundred rounds, at most one has a late frame (Alderman and Diallo's). Decided as soon as
     /// Wald's sequential test can tell one round in 50 from one in 200, wrong once in a hundred.
@@ -35,7 +35,7 @@ impl Rule {
     /// What the whole run says.
     pub fn holds(self, outcome: &Outcome) -> bool {
         match self {
-            Self::Strict => outcome.late_by_storage() == 0,
+            Self::Strict => outcome.missed() == 0,
             Self::OneLateRoundOf100 => outcome.late_rounds * 100 <= outcome.rounds,
         }
     }
@@ -44,7 +44,7 @@ impl Rule {
     /// rounds. As if they were independent of each other, which a freeze is not.
     pub fn certainty(self, outcome: &Outcome) -> f64 {
         match self {
-            Self::Strict => at_most(outcome.late_by_storage(), outcome.frames),
+            Self::Strict => at_most(outcome.missed().min(outcome.frames), outcome.frames),
             Self::OneLateRoundOf100 => at_most(outcome.late_rounds, outcome.rounds),
         }
     }

@@ -1,11 +1,11 @@
 //! Which bucket, where, and by what right.
 
 use super::S3Error;
-use crate::tls::Trust;
+use crate::tls::{Identity, Proof, Trust};
 use rustls::crypto::ring;
 use rusty_s3::{Bucket, Credentials, UrlStyle};
 use std::sync::Arc;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 /// `s3://BUCKET[/PREFIX]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Access {
     pub keys: Option<(String, String, Option<String>)>,
     /// Whom to believe behind an `https` endpoint.
     pub trust: Trust,
+    /// Who the meter says it is, where the endpoint wants to know.
+    pub identity: Option<Identity>,
 }
 
 impl Address {
@@ -68,6 +70,7 @@ impl Access {
                 .unwrap_or_else(|| REGION.to_owned()),
             keys: keys.map(|(key, secret)| (key, secret, var("AWS_SESSION_TOKEN"))),
             trust: Trust::default(),
+            identity: None,
         }
     }
 
@@ -85,14 +88,18 @@ impl Access {
     pub(super) fn tls(&self) -> Result<TlsConfig, S3Error> {
         let provider = Arc::new(ring::default_provider());
         let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
-        let roots = match self.endpoint.starts_with("https://") {
-            true => self.trust.roots()?,
-            false => Vec::new(),
+        let (roots, own) = match self.endpoint.starts_with("https://") {
+            true => {
+                let own = self.identity.as_ref().map(Identity::read).transpose()?;
+                (self.trust.roots()?, own)
+            }
+            false => (Vec::new(), None),
         };
         let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
         Ok(config
             .root_certs(RootCerts::from(roots))
             .disable_verification(self.trust == Trust::Anybody)
+            .client_cert(own.as_ref().map(client_cert))
             .build())
     }
 
@@ -102,6 +109,13 @@ impl Access {
             None => Credentials::new(key, secret),
         })
     }
+}
+
+/// As the library has it.
+fn client_cert(own: &Proof) -> ClientCert {
+    let chain: Vec<_> = own.chain.iter().map(|one| Certificate::from_der(one).to_owned()).collect();
+    let key = PrivateKey::from_pem(&own.key_pem).expect("it was read before");
+    ClientCert::new_with_certs(&chain, key)
 }
 
 /// What servers go by that have none.

@@ -2,7 +2,7 @@
 
 use super::clocked::{Clocked, Spent};
 use super::{Access, Address};
-use crate::tls::{TrustError, explain, explain_io};
+use crate::tls::{IdentityError, TrustError, explain, explain_io};
 use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
     PutObject, UploadPart,
@@ -33,6 +33,9 @@ pub enum S3Error {
     /// Nobody is trusted.
     #[error(transparent)]
     Trust(#[from] TrustError),
+    /// Nobody knows who asks.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The two do not trust, or understand, each other.
     #[error("{action} {place}: no secure connection: {reason}")]
     Tls {

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::target::{Port, Request};
-use crate::tls::Trust;
+use crate::tls::{Identity, Trust};
 use secured::{Says, Secured, accept};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -53,7 +53,8 @@ impl Bucket {
             Some(secured) => Trust::File(secured.authority().to_owned()),
             None => Trust::System,
         };
-        (bucket, Access { endpoint, region: "r".to_owned(), keys, trust })
+        let region = "r".to_owned();
+        (bucket, Access { endpoint, region, keys, trust, identity: None })
     }
 
     fn serve(&self, stream: impl Read + Write, wrong: fn(&str) -> Option<&'static str>) {
@@ -224,6 +225,17 @@ fn a_bucket_that_is_not_what_it_says_is_refused_with_the_reason() {
         let error = make(&access, 1, 10).err().unwrap().to_string();
         assert!(error.contains(wanted), "{says:?}: {error}");
     }
+}
+
+#[test]
+fn a_bucket_that_asks_for_a_certificate_is_shown_it() {
+    let secured = Secured::asking("bucket-asking");
+    let (_bucket, access) = Bucket::open_with(Some(&secured), |_| None);
+    let error = make(&access, 1, 10).err().unwrap().to_string();
+    assert!(error.contains("no secure connection: the server asks its clients for"), "{error}");
+    let [certificates, key] = secured.client().clone();
+    let identity = Some(Identity { certificates, key });
+    assert!(make(&Access { identity, ..access }, 1, 10).is_ok());
 }
 
 #[test]

@@ -22,9 +22,11 @@ pub struct Outcome {
     /// Operations that the storage kept for good: it hung when the run was over, and went on to. Whoever
     /// left the target says so.
     pub stuck: u32,
+    /// Of players: pieces that came in a lower rendition than the best on offer, late or not.
+    pub below_best: u64,
     /// Frame numbers: the frames of this number of all streams are a round.
     pub rounds: u64,
-    /// Rounds in which some frame was late, and not by the meter.
+    /// Rounds in which some frame was late, and not by the meter; or below the best.
     pub late_rounds: u64,
     /// Of each, the longest response of any frame; of one that never came so long as it was waited for.
     pub round_times: Vec<Duration>,
@@ -107,6 +109,11 @@ impl Outcome {
     /// Late frames that are the storage's.
     pub fn late_by_storage(&self) -> u64 {
         self.late - self.late_by_meter
+    }
+
+    /// Frames for which the storage did not hold: late, or below the best.
+    pub fn missed(&self) -> u64 {
+        self.late_by_storage() + self.below_best
     }
 
     /// What was read and written.

@@ -11,12 +11,17 @@
 //!   late by the meter    it stood no longer than the meter itself was late in these seconds
 //! ```
 //!
+//! A piece that came in a lower rendition than it had to ([`super::renditions`]) is counted as such
+//! beside, in time or not: whoever is smooth only because the picture is small is not held. Its round
+//! counts as a late one.
+//!
 //! Who is not let in, or gets an error, or no answer, is a frame that was late: with so many
 //! viewers somebody saw nothing. The play-out clock goes on where it stood: a piece is late by what
 //! it was late itself, not by what those before it were.
 
 use super::fetched::{Own, second};
 use super::outcome::{Outcome as Fate, PlayReport};
+use super::renditions::shown;
 use super::run::Run;
 use super::session::{Session, State};
 use crate::log::{Keep, Kind, NONE, Record};
@@ -59,8 +64,14 @@ pub(super) fn outcome(dead_band: Duration, run: &Run, log: &mut dyn Keep) -> Out
             ..Outcome::default()
         },
     };
-    for session in &run.sessions {
+    for (session, shown) in run.sessions.iter().zip(shown(&run.sessions)) {
         tally.viewer(session, log);
+        let below = shown.map_or(Vec::new(), |shown| shown.below);
+        tally.outcome.below_best += below.len() as u64;
+        for piece in below {
+            tally.late_rounds.insert(piece as u64);
+            tally.outcome.rounds = tally.outcome.rounds.max(piece as u64 + 1);
+        }
     }
     tally.outcome.late_rounds = tally.late_rounds.len() as u64;
     tally.outcome

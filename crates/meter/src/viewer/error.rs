@@ -1,6 +1,6 @@
 //! What can go wrong between a viewer and a server, each with what to do about it.
 
-use crate::tls::TrustError;
+use crate::tls::{IdentityError, TrustError};
 use std::io;
 use std::path::PathBuf;
 
@@ -52,6 +52,9 @@ pub enum ViewerError {
     /// Nobody is trusted.
     #[error(transparent)]
     Trust(#[from] TrustError),
+    /// Nobody knows who the viewers are.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The two do not trust, or understand, each other.
     #[error("{url}: no secure connection: {reason}")]
     Tls {
@@ -140,6 +143,15 @@ pub enum ViewerError {
         url: String,
         /// What is wrong.
         reason: String,
+    },
+    /// A player cannot go from one rendition to the other.
+    #[error(
+        "{url}: this rendition is cut into other pieces than the one before it, so that no player \
+         could change between them piece by piece; measure with --switching never"
+    )]
+    CutElsewhere {
+        /// The playlist, or the manifest.
+        url: String,
     },
     /// An MP4 file was expected.
     #[error("{url}: not an MP4 file that can be played ({reason})")]

@@ -11,6 +11,8 @@ pub(crate) struct Fetched {
     pub(crate) track: usize,
     /// As in [`player::Fetch`].
     pub(crate) piece: usize,
+    /// Of the first track: in which of the renditions on offer.
+    pub(crate) rendition: usize,
     /// When the player wanted it; before it was put off, if it was.
     pub(crate) asked: Moment,
     /// When the request for it was sent: it may have had to wait for a connection to open.

@@ -3,7 +3,7 @@
 use super::ViewerError;
 use super::url::Url;
 use super::wire::Opened;
-use crate::tls::Trust;
+use crate::tls::{Identity, Trust};
 use mio::Registry;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -35,13 +35,14 @@ impl Network<'_> {
 pub(crate) struct Hosts {
     known: BTreeMap<String, SocketAddr>,
     trust: Trust,
+    identity: Option<Identity>,
     /// Made when it is first needed: reading what a machine trusts takes a while.
     config: Option<Arc<ClientConfig>>,
 }
 
 impl Hosts {
-    pub(crate) fn new(trust: Trust) -> Self {
-        Self { trust, ..Self::default() }
+    pub(crate) fn new(trust: Trust, identity: Option<Identity>) -> Self {
+        Self { trust, identity, ..Self::default() }
     }
 
     /// An address at which `host_and_port` listens.
@@ -76,7 +77,10 @@ impl Hosts {
         }
         let config = match &self.config {
             Some(config) => config,
-            None => self.config.insert(self.trust.config()?),
+            None => {
+                let own = self.identity.as_ref().map(Identity::read).transpose()?;
+                self.config.insert(self.trust.config(own)?)
+            }
         };
         let name = ServerName::try_from(url.host().to_owned())
             .map_err(|_| ViewerError::Url { url: url.to_string() })?;

@@ -5,8 +5,10 @@
 //! it comes, so that hundreds of viewers fit on one core and into little memory. It speaks
 //! HTTP/1.1, with TLS or without, to any server, not only to ours.
 //!
-//! It deliberately does not decode (a picture that arrives in time is counted as seen) and does not
-//! switch between renditions.
+//! A player stays in the rendition that it was offered first, or changes as [`player::Switching`]
+//! says.
+//!
+//! It deliberately does not decode: a picture that arrives in time is counted as seen.
 
 mod connection;
 mod counted;
@@ -18,6 +20,7 @@ mod http;
 mod options;
 mod outcome;
 mod progressive;
+mod renditions;
 mod run;
 mod save;
 mod session;
@@ -31,8 +34,8 @@ pub use counted::Counted;
 pub use error::{PlayError, ViewerError};
 pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions, View};
 pub use outcome::{
-    Distribution, DriftReport, Outcome, Parameters, PlayReport, RefusalReport, Sample, Totals,
-    ViewerReport,
+    Distribution, DriftReport, Outcome, Parameters, PlayReport, RefusalReport, RenditionReport,
+    Sample, Totals, ViewerReport,
 };
 
 use crate::log::Keep;
@@ -72,7 +75,7 @@ fn perform(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Sample),
 ) -> Result<(usize, run::Run), PlayError> {
-    let mut hosts = hosts::Hosts::new(options.trust.clone());
+    let mut hosts = hosts::Hosts::new(options.trust.clone(), options.identity.clone());
     if options.viewers == 0 {
         return Err(PlayError::NoViewers);
     }

@@ -1,7 +1,7 @@
 //! What to play, for how many viewers, and how they behave.
 
-use crate::tls::Trust;
-use player::{Behaviour, PlayerOptions};
+use crate::tls::{Identity, Trust};
+use player::{Behaviour, PlayerOptions, Switching};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -33,6 +33,8 @@ pub struct PlayOptions {
     pub view: View,
     /// How each player buffers.
     pub player: PlayerOptions,
+    /// Whether it changes between the renditions of a title.
+    pub switching: Switching,
     /// Keep what the first viewer gets: the file itself, or for HLS one file per track whose name
     /// says which (`film.mp4` becomes `film.video.mp4` and `film.audio.mp4`).
     pub save: Option<PathBuf>,
@@ -43,6 +45,8 @@ pub struct PlayOptions {
     pub patience: Duration,
     /// Whom to believe behind an `https` address.
     pub trust: Trust,
+    /// Who viewers say they are, where a server wants to know.
+    pub identity: Option<Identity>,
 }
 
 impl Default for PlayOptions {
@@ -58,10 +62,12 @@ impl Default for PlayOptions {
             behaviour: Behaviour::default(),
             view: View::default(),
             player: PlayerOptions { dead_band: DEAD_BAND, ..PlayerOptions::default() },
+            switching: Switching::Never,
             save: None,
             retry: false,
             patience: PATIENCE,
             trust: Trust::default(),
+            identity: None,
         }
     }
 }

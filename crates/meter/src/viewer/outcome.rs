@@ -34,6 +34,10 @@ pub struct PlayReport {
     pub stalled_ms: Distribution,
     /// Unit granule drift of every piece of every admitted viewer.
     pub drift_ms: Distribution,
+    /// Of all viewers' pieces of the first track, by rendition, the lowest first. Empty where the
+    /// server does not say how large they are.
+    #[serde(default)]
+    pub renditions: Vec<RenditionReport>,
     /// In order of arrival.
     pub viewers: Vec<ViewerReport>,
     /// The state of things every half second.
@@ -64,6 +68,9 @@ pub struct Parameters {
     pub buffer_s: f64,
     /// See [`player::PlayerOptions::dead_band`].
     pub dead_band_ms: f64,
+    /// See [`super::PlayOptions::switching`]: `never` or `hls.js`.
+    #[serde(default)]
+    pub switching: String,
     /// Whether refused viewers came again.
     pub retry: bool,
     /// What was put behind each address: see [`super::View`]. Empty: nothing.
@@ -102,6 +109,33 @@ pub struct Totals {
     pub bytes: u64,
     /// These over the time of the run.
     pub bits_per_s: f64,
+    /// Changes to a higher rendition, from one piece to the next.
+    #[serde(default)]
+    pub switches_up: u64,
+    /// And to a lower one.
+    #[serde(default)]
+    pub switches_down: u64,
+    /// Pieces of a lower rendition than the best that any viewer of the address was offered; those
+    /// in which a player finds out how wide its way is do not count.
+    #[serde(default)]
+    pub below_best: u64,
+    /// Of the pieces' renditions, by their length; `None` where nobody says how large they are.
+    #[serde(default)]
+    pub mean_rendition_bits_per_s: Option<f64>,
+    /// That, of what it would be of the best.
+    #[serde(default)]
+    pub share_of_best: Option<f64>,
+}
+
+/// What came in one rendition.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RenditionReport {
+    /// The most that it takes, as the server says.
+    pub bits_per_s: u64,
+    /// So many pieces.
+    pub pieces: u64,
+    /// So much of the title.
+    pub media_s: f64,
 }
 
 /// How it went at the door.
@@ -164,6 +198,21 @@ pub struct ViewerReport {
     pub bytes: u64,
     /// Answers `503` to requests for media after admission: the viewer waited and asked again.
     pub put_off: u32,
+    /// As in [`Totals`].
+    #[serde(default)]
+    pub switches_up: u64,
+    /// As in [`Totals`].
+    #[serde(default)]
+    pub switches_down: u64,
+    /// As in [`Totals`].
+    #[serde(default)]
+    pub below_best: u64,
+    /// As in [`Totals`].
+    #[serde(default)]
+    pub mean_rendition_bits_per_s: Option<f64>,
+    /// As in [`PlayReport`].
+    #[serde(default)]
+    pub renditions: Vec<RenditionReport>,
 }
 
 /// Why a viewer was sent away, as the server put it.

@@ -12,6 +12,7 @@
 //! mean is in [`door`], how they are asked for in [`talk`].
 
 mod door;
+mod ladder;
 mod talk;
 
 pub(crate) use door::beginning;
@@ -22,10 +23,12 @@ use super::fetched::Fetched;
 use super::hosts::Network;
 use super::outcome::{Outcome, RefusalReport};
 use super::progressive::MoovFinder;
+use super::renditions::Offered;
 use super::save::Saver;
 use super::source::{Request, TrackSource};
 use super::url::Url;
 use super::{PlayError, PlayOptions};
+use ladder::Ladder;
 use player::{Action, Fetch, Player, PlayerReport, Timeline};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,12 +70,16 @@ pub(crate) struct Session {
     pub(crate) fetched: Vec<Fetched>,
     /// Of what it plays, once that is known.
     pub(crate) timeline: Option<Arc<Timeline>>,
+    /// In which renditions, if the server says.
+    pub(crate) offered: Option<Offered>,
     lanes: Vec<Lane>,
     finder: MoovFinder,
     /// In the player's order once all media playlists are here.
     tracks: Vec<TrackSource>,
     /// Media playlists, or tracks' indexes, still to come.
     awaited: usize,
+    /// The renditions of the first of them.
+    ladder: Option<Ladder>,
     /// Until the tracks are known.
     manifest: Option<Manifest>,
     pub(crate) player: Option<Player>,
@@ -111,10 +118,12 @@ impl Session {
             knocked: arrived,
             fetched: Vec::new(),
             timeline: None,
+            offered: None,
             lanes: Vec::new(),
             finder: MoovFinder::default(),
             tracks: Vec::new(),
             awaited: 0,
+            ladder: None,
             manifest: None,
             player: None,
             last: None,
@@ -211,7 +220,46 @@ impl Session {
         }
     }
 
+    /// A piece that the player wants, in the rendition that it would take.
     fn fetch(
+        &mut self,
+        now: Moment,
+        fetch: Fetch,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        match (&self.ladder, &self.player) {
+            (Some(ladder), Some(player)) if fetch.track == 0 => {
+                // As long as the playlist says, however fast it is shown.
+                let piece = self.tracks[0].timeline.mean();
+                let number = ladder.renditions.next(player.ahead(0), piece);
+                self.fetch_in(now, fetch, number, shared)
+            }
+            _ => self.fetch_piece(now, fetch, shared),
+        }
+    }
+
+    /// The same in this rendition, once it is known where its pieces are.
+    fn fetch_in(
+        &mut self,
+        now: Moment,
+        fetch: Fetch,
+        number: usize,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ViewerError> {
+        if let Some(ladder) = &mut self.ladder {
+            let track = &mut self.tracks[0];
+            if let Some(request) = ladder.wanted(number, &track.timeline)? {
+                let what = What::Rendition(fetch, number);
+                self.ask(now, 0, Job::new(what, request), shared);
+                return Ok(());
+            }
+            ladder.change_to(number, track, &mut self.lanes[0].init);
+        }
+        self.fetch_piece(now, fetch, shared)
+    }
+
+    /// The same from where its track's pieces are, its header before it.
+    fn fetch_piece(
         &mut self,
         now: Moment,
         fetch: Fetch,
@@ -250,6 +298,7 @@ impl Session {
     fn close(&mut self) {
         self.lanes = Vec::new();
         self.tracks = Vec::new();
+        self.ladder = None;
         self.player = None;
     }
 }

@@ -2,10 +2,11 @@
 
 use super::ViewerError;
 use super::url::Url;
-use m3u8_rs::{AlternativeMediaType, MasterPlaylist, MediaPlaylist, Playlist};
-use player::TrackTimeline;
+use m3u8_rs::{AlternativeMediaType, MasterPlaylist, MediaPlaylist, Playlist, VariantStream};
+use player::{Rendition, TrackTimeline};
 use std::ops::Range;
 use std::time::Duration;
+use units::BitRate;
 
 /// Bytes to ask a server for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,10 +60,28 @@ impl TrackSource {
 /// What was at the address.
 #[derive(Clone, Debug)]
 pub(crate) enum Listing {
-    /// A multivariant playlist: the media playlists to play, video first.
-    Tracks(Vec<Url>),
+    /// A multivariant playlist.
+    Offers(Offers),
     /// A media playlist.
     Track(TrackSource),
+}
+
+/// What a multivariant playlist has to offer to one who would play its first variant.
+#[derive(Clone, Debug)]
+pub(crate) struct Offers {
+    /// That one and those like it, in ascending order of their rates.
+    pub(crate) variants: Vec<Variant>,
+    /// Which of them is named first.
+    pub(crate) named: usize,
+    /// The media playlist of that one's default audio, if it is not within the variants.
+    pub(crate) audio: Option<Url>,
+}
+
+/// A rendition, and its media playlist.
+#[derive(Clone, Debug)]
+pub(crate) struct Variant {
+    pub(crate) url: Url,
+    pub(crate) rendition: Rendition,
 }
 
 /// Whether this is the beginning of a playlist at all.
@@ -70,8 +89,7 @@ pub(crate) fn looks_like_a_playlist(bytes: &[u8]) -> bool {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).starts_with(b"#EXTM3U")
 }
 
-/// Reads a playlist that was found at `url`. Of a multivariant playlist the first variant is taken,
-/// with its default audio: the server puts its best offer first.
+/// Reads a playlist that was found at `url`.
 pub(crate) fn read_playlist(url: &Url, bytes: &[u8]) -> Result<Listing, ViewerError> {
     let error = |reason: &str| ViewerError::NotAPlaylist {
         url: url.to_string(),
@@ -82,33 +100,52 @@ pub(crate) fn read_playlist(url: &Url, bytes: &[u8]) -> Result<Listing, ViewerEr
     }
     match m3u8_rs::parse_playlist_res(bytes) {
         Ok(Playlist::MasterPlaylist(master)) => {
-            tracks(url, &master)?.map(Listing::Tracks).ok_or_else(|| error("it names no variant"))
+            offers(url, &master)?.map(Listing::Offers).ok_or_else(|| error("it names no variant"))
         }
         Ok(Playlist::MediaPlaylist(media)) => track(url, &media).map(Listing::Track).map_err(error),
         Err(_) => Err(error("a tag cannot be read")),
     }
 }
 
-fn tracks(url: &Url, master: &MasterPlaylist) -> Result<Option<Vec<Url>>, ViewerError> {
-    let Some(variant) = master.variants.iter().find(|variant| !variant.is_i_frame) else {
-        return Ok(None);
+fn offers(url: &Url, master: &MasterPlaylist) -> Result<Option<Offers>, ViewerError> {
+    let mut variants = master.variants.iter().filter(|variant| !variant.is_i_frame);
+    let Some(first) = variants.next() else { return Ok(None) };
+    // Another kind of sound or codec is another title for a player that is not to be interrupted.
+    let kind = |variant: &VariantStream| {
+        (variant.audio.clone(), variant.codecs.as_deref().map(codec_families))
     };
+    let mut alike: Vec<_> = variants.filter(|variant| kind(variant) == kind(first)).collect();
+    alike.insert(0, first);
+    // Of several of one rate the one that is named first.
+    alike.sort_by_key(|variant| variant.bandwidth);
+    alike.dedup_by_key(|variant| variant.bandwidth);
+    let named = alike.iter().position(|variant| variant.bandwidth == first.bandwidth);
+    let variant = |variant: &&VariantStream| {
+        let peak = BitRate(variant.bandwidth);
+        let mean = variant.average_bandwidth.map_or(peak, BitRate);
+        let rendition = Rendition { peak, mean, listed: false };
+        Ok(Variant { url: url.join(&variant.uri)?, rendition })
+    };
+    let variants = alike.iter().map(variant).collect::<Result<Vec<_>, ViewerError>>()?;
     let mut audio: Vec<_> = master
         .alternatives
         .iter()
         .filter(|media| media.media_type == AlternativeMediaType::Audio)
-        .filter(|media| Some(&media.group_id) == variant.audio.as_ref())
+        .filter(|media| Some(&media.group_id) == first.audio.as_ref())
         .collect();
     audio.sort_by_key(|media| !media.default);
-    let mut urls = vec![url.join(&variant.uri)?];
     // Without an address of its own the audio is within the variant.
-    if let Some(reference) = audio.first().and_then(|media| media.uri.as_ref()) {
-        let audio = url.join(reference)?;
-        if audio != urls[0] {
-            urls.push(audio);
-        }
-    }
-    Ok(Some(urls))
+    let audio = audio.first().and_then(|media| media.uri.as_ref());
+    let audio = audio.map(|reference| url.join(reference)).transpose()?;
+    let named = named.expect("it is one of them");
+    let audio = audio.filter(|audio| *audio != variants[named].url);
+    Ok(Some(Offers { variants, named, audio }))
+}
+
+/// `avc1.64001f,mp4a.40.2` as `avc1,mp4a`: what is told apart by more than profile and level.
+pub(super) fn codec_families(codecs: &str) -> String {
+    let family = |codec: &str| codec.trim().split('.').next().unwrap_or_default().to_owned();
+    codecs.split(',').map(family).collect::<Vec<_>>().join(",")
 }
 
 fn track(url: &Url, media: &MediaPlaylist) -> Result<TrackSource, &'static str> {
@@ -170,9 +207,34 @@ mod tests {
             #EXT-X-STREAM-INF:BANDWIDTH=5000000,CODECS=\"avc1.64001f,mp4a.40.2\",AUDIO=\"a\"\n\
             0.m3u8?s=T\n\
             #EXT-X-STREAM-INF:BANDWIDTH=1000000,AUDIO=\"a\"\n9.m3u8?s=T\n";
-        let Listing::Tracks(urls) = read(text).unwrap() else { panic!("multivariant") };
-        let shown: Vec<String> = urls.iter().map(ToString::to_string).collect();
-        assert_eq!(shown, ["http://h/t/film/0.m3u8?s=T", "http://h/t/film/1.m3u8?s=T"]);
+        let Listing::Offers(offers) = read(text).unwrap() else { panic!("multivariant") };
+        let first = &offers.variants[offers.named];
+        assert_eq!(first.url.to_string(), "http://h/t/film/0.m3u8?s=T");
+        assert_eq!(offers.audio.unwrap().to_string(), "http://h/t/film/1.m3u8?s=T");
+    }
+
+    #[test]
+    fn variants_like_the_first_are_its_renditions() {
+        let variant = |rates: &str, codecs: &str, name: &str| {
+            format!("#EXT-X-STREAM-INF:{rates},CODECS=\"{codecs}\"\n{name}.m3u8\n")
+        };
+        let text = [
+            "#EXTM3U\n",
+            &variant("BANDWIDTH=3000,AVERAGE-BANDWIDTH=2500", "avc1.640020,mp4a.40.2", "md"),
+            &variant("BANDWIDTH=9000", "hvc1.1.6.L120,mp4a.40.2", "hevc"),
+            &variant("BANDWIDTH=6000", "avc1.640028, mp4a.40.2", "hd"),
+            &variant("BANDWIDTH=6000", "avc1.640028,mp4a.40.2", "elsewhere"),
+            &variant("BANDWIDTH=100", "mp4a.40.2", "sound"),
+            &variant("BANDWIDTH=1000", "avc1.64001f,mp4a.40.5", "sd"),
+        ];
+        let Listing::Offers(offers) = read(&text.concat()).unwrap() else { panic!("multivariant") };
+        let shown = offers.variants.iter().map(|variant| {
+            let Rendition { peak, mean, .. } = variant.rendition;
+            (variant.url.target.rsplit('/').next().unwrap(), peak.0, mean.0)
+        });
+        let wanted = [("sd.m3u8", 1000, 1000), ("md.m3u8", 3000, 2500), ("hd.m3u8", 6000, 6000)];
+        assert_eq!(shown.collect::<Vec<_>>(), wanted);
+        assert_eq!((offers.named, offers.audio), (1, None));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::PlayOptions;
 use super::outcome::{
     Distribution, DriftReport, Outcome, Parameters, PlayReport, Totals, ViewerReport,
 };
+use super::renditions::{Shown, shown};
 use super::run::Run;
 use super::session::{Session, State};
 use player::{Drift, PlayerReport, Stage};
@@ -12,7 +13,14 @@ use units::Moment;
 
 /// The report of a run.
 pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayReport {
-    let viewers: Vec<ViewerReport> = run.sessions.iter().map(viewer).collect();
+    let shown = shown(&run.sessions);
+    let viewers: Vec<ViewerReport> = run
+        .sessions
+        .iter()
+        .zip(&shown)
+        .map(|(session, shown)| viewer(session, shown.as_ref()))
+        .collect();
+    let together = shown.iter().flatten().fold(Shown::default(), Shown::and);
     let admitted = || viewers.iter().filter(|viewer| viewer.outcome == Outcome::Admitted);
     let fetched = || run.sessions.iter().flat_map(|session| &session.fetched);
     let waits = fetched().filter_map(|piece| Some(ms(piece.first?.since(piece.sent))));
@@ -22,7 +30,7 @@ pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayR
         parameters: parameters(options, titles),
         complete: run.complete,
         seconds: run.took.as_secs_f64(),
-        totals: totals(&viewers, run.took),
+        totals: totals(&viewers, &together, run.took),
         startup_ms: Distribution::of(viewers.iter().filter_map(|viewer| viewer.startup_ms)),
         answer_ms: Distribution::of(viewers.iter().filter_map(|viewer| viewer.answer_ms)),
         connect_ms: Distribution::of(run.opened.iter().map(|opened| ms(opened.connect))),
@@ -32,6 +40,7 @@ pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayR
         drift_ms: Distribution::of(
             drifts.flat_map(|last| last.drift.units().iter().map(|nanos| to_ms(nanos.abs()))),
         ),
+        renditions: together.reports(),
         viewers,
         samples: run.samples,
         saved: run.saved,
@@ -49,13 +58,21 @@ fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
         start_s: options.player.start.as_secs_f64(),
         buffer_s: options.player.buffer.as_secs_f64(),
         dead_band_ms: ms(options.player.dead_band),
+        switching: options.switching.word().to_owned(),
         retry: options.retry,
         view: options.view.query(),
     }
 }
 
-fn totals(viewers: &[ViewerReport], took: Duration) -> Totals {
-    let mut totals = Totals::default();
+fn totals(viewers: &[ViewerReport], shown: &Shown, took: Duration) -> Totals {
+    let mut totals = Totals {
+        switches_up: shown.up,
+        switches_down: shown.down,
+        below_best: shown.below.len() as u64,
+        mean_rendition_bits_per_s: shown.mean(),
+        share_of_best: shown.share_of_best(),
+        ..Totals::default()
+    };
     for viewer in viewers {
         totals.arrived += 1;
         *match viewer.outcome {
@@ -83,7 +100,7 @@ fn totals(viewers: &[ViewerReport], took: Duration) -> Totals {
     totals
 }
 
-fn viewer(session: &Session) -> ViewerReport {
+fn viewer(session: &Session, shown: Option<&Shown>) -> ViewerReport {
     let State::Done(outcome) = session.state else { panic!("everybody has been sent home") };
     let last = session.last.as_ref();
     let startup = last.and_then(|last| last.startup);
@@ -108,6 +125,11 @@ fn viewer(session: &Session) -> ViewerReport {
         pieces: last.map_or(0, |last| last.pieces),
         bytes: session.bytes,
         put_off: session.put_off,
+        switches_up: shown.map_or(0, |shown| shown.up),
+        switches_down: shown.map_or(0, |shown| shown.down),
+        below_best: shown.map_or(0, |shown| shown.below.len() as u64),
+        mean_rendition_bits_per_s: shown.and_then(Shown::mean),
+        renditions: shown.map_or(Vec::new(), Shown::reports),
     }
 }
 

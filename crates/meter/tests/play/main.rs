@@ -8,6 +8,7 @@ mod secure;
 #[path = "../secured/mod.rs"]
 mod secured;
 mod stage;
+mod switching;
 
 use meter::log::Record;
 use meter::viewer::{

@@ -4,7 +4,7 @@ use super::stage::{Reply, Stage, media_mp4};
 use super::{Outcome, options, play, verdicts};
 use crate::secured::{Says, Secured};
 use meter::log::Record;
-use meter::tls::Trust;
+use meter::tls::{Identity, Trust};
 use meter::viewer::{PlayError, PlayOptions, PlayReport, count};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -120,4 +120,69 @@ fn what_is_no_authority_is_told_before_anything_is_asked() {
         let error = error.unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
     }
+}
+
+fn client(secured: &Secured) -> Identity {
+    let [certificates, key] = secured.client().clone();
+    Identity { certificates, key }
+}
+
+#[test]
+fn who_shows_a_certificate_is_let_in_where_one_is_asked_for() {
+    let secured = Secured::asking("asking");
+    let stage = Stage::open_secured(&secured, |_, _| None);
+    let stranger = Secured::asking("stranger");
+    let told = |identity: Option<Identity>| {
+        ["/t/film/master.m3u8", "/titles"].map(|path| {
+            let options = PlayOptions {
+                trust: file(&secured),
+                identity: identity.clone(),
+                ..options(&stage, path, 1)
+            };
+            match play(&options) {
+                Ok(report) => report.viewers[0].stage.clone(),
+                Err(error) => error.to_string(),
+            }
+        })
+    };
+    assert_eq!(told(Some(client(&secured))), ["finished"; 2]);
+    for (identity, wanted) in [
+        (None, "asks its clients for a certificate; show it yours with --cert-file"),
+        (Some(client(&stranger)), "does not accept its client's certificate ("),
+    ] {
+        for told in told(identity) {
+            assert!(told.contains(wanted), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_or_key_that_is_none_is_told_before_anything_is_asked() {
+    let (secured, other) = (Secured::asking("own"), Secured::asking("other"));
+    let stage = Stage::open_secured(&secured, |_, _| None);
+    let [certificates, key] = secured.client().clone();
+    let none = PathBuf::from("/no/such/file.pem");
+    let locked = key.with_extension("locked");
+    std::fs::write(
+        &locked,
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    )
+    .unwrap();
+    let cases = [
+        (&none, &key, "No such file or directory (os error 2); --cert-file is"),
+        (&key, &key, "there is no certificate in it; --cert-file is"),
+        (&certificates, &none, "No such file or directory (os error 2); --key-file is"),
+        (&certificates, &certificates, "there is no private key in it"),
+        (&certificates, &locked, "the key is locked with a passphrase; unlock it"),
+        (&certificates, &other.client()[1], "is not the key of the first certificate in"),
+    ];
+    for (certificates, key, wanted) in cases {
+        let identity = Some(Identity { certificates: certificates.clone(), key: key.clone() });
+        let trust = file(&secured);
+        let options = PlayOptions { trust, identity, ..options(&stage, "/t/film.mp4", 1) };
+        let told = play(&options).unwrap_err().to_string();
+        assert!(told.contains(wanted), "{told}");
+    }
+    assert!(stage.asked().is_empty(), "{:?}", stage.asked());
+    std::fs::remove_file(locked).unwrap();
 }

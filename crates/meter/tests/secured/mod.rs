@@ -3,7 +3,8 @@
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,23 +26,44 @@ pub(crate) enum Says {
     AuthoritysOwn,
 }
 
-/// A server's identity, and the authority in a file.
+/// A server's identity, the authority in a file, and a client's certificate and its key.
 pub(crate) struct Secured {
     pub(crate) config: Arc<ServerConfig>,
     authority: PathBuf,
+    client: [PathBuf; 2],
 }
 
 impl Secured {
     /// `name` is that of the test: the authority's file is called by it.
     pub(crate) fn new(name: &str, says: Says) -> Self {
+        Self::made(name, says, false)
+    }
+
+    /// One that tells the truth, and lets nobody in but who shows a certificate of its authority.
+    pub(crate) fn asking(name: &str) -> Self {
+        Self::made(name, Says::Truth, true)
+    }
+
+    fn made(name: &str, says: Says, asks: bool) -> Self {
         let ca_key = KeyPair::generate().unwrap();
         let mut ca = CertificateParams::new(Vec::new()).unwrap();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         ca.distinguished_name.push(DnType::CommonName, "authority");
         let authority = ca.self_signed(&ca_key).unwrap();
-        let file = format!("tenuto-ca-{}-{name}.pem", std::process::id());
-        let file = std::env::temp_dir().join(file);
-        std::fs::write(&file, authority.pem()).unwrap();
+        let file = |what: &str| {
+            let file = format!("tenuto-{what}-{}-{name}.pem", std::process::id());
+            std::env::temp_dir().join(file)
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.der().clone()).unwrap();
+        std::fs::write(file("ca"), authority.pem()).unwrap();
+        let issuer = Issuer::new(ca, ca_key);
+        let client = [file("client"), file("key")];
+        let client_key = KeyPair::generate().unwrap();
+        let viewer = CertificateParams::new(vec!["viewer.example".to_owned()]).unwrap();
+        let viewer = viewer.signed_by(&client_key, &issuer).unwrap();
+        std::fs::write(&client[0], viewer.pem()).unwrap();
+        std::fs::write(&client[1], client_key.serialize_pem()).unwrap();
 
         let host = if says == Says::OtherName { "films.example" } else { "127.0.0.1" };
         let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
@@ -54,19 +76,28 @@ impl Secured {
         let key = KeyPair::generate().unwrap();
         let certificate = match says {
             Says::SelfSigned | Says::AuthoritysOwn => params.self_signed(&key).unwrap(),
-            _ => params.signed_by(&key, &Issuer::new(ca, ca_key)).unwrap(),
+            _ => params.signed_by(&key, &issuer).unwrap(),
         };
         if says == Says::AuthoritysOwn {
-            std::fs::write(&file, certificate.pem()).unwrap();
+            std::fs::write(file("ca"), certificate.pem()).unwrap();
         }
         let key = PrivatePkcs8KeyDer::from(key.serialize_der());
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let provider = Arc::new(ring::default_provider());
+        let asked = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let builder = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key.into())
             .unwrap();
-        Self { config: Arc::new(config), authority: file }
+        let builder = match asks {
+            true => builder.with_client_cert_verifier(asked.build().unwrap()),
+            false => builder.with_no_client_auth(),
+        };
+        let config = builder.with_single_cert(vec![certificate.der().clone()], key.into()).unwrap();
+        Self { config: Arc::new(config), authority: file("ca"), client }
+    }
+
+    /// A client's certificate by the authority, and its key.
+    pub(crate) fn client(&self) -> &[PathBuf; 2] {
+        &self.client
     }
 
     /// The authority's certificate.
@@ -77,7 +108,9 @@ impl Secured {
 
 impl Drop for Secured {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.authority);
+        for file in self.client.iter().chain([&self.authority]) {
+            let _ = std::fs::remove_file(file);
+        }
     }
 }
 

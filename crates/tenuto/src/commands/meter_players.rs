@@ -1,14 +1,16 @@
 //! `meter run` and `meter capacity` on the address of a title: players, counted as streams are.
 //!
 //! A title has its own rate, so there is no profile; a player has its own buffer, as `tenuto play`
-//! has it. Who is refused counts as one for whom it did not hold.
+//! has it. Who is refused counts as one for whom it did not hold, and so does who is left with a smaller
+//! rendition than the best on offer.
 
 use super::meter_blame::{self, Blame};
 use super::meter_metrics::Metrics;
 use super::meter_record::{self, Subject};
 use super::meter_search::{self, LONG, Probe};
 use super::meter_streams::{late, moved, quantiles, time};
-use super::trust::trust;
+use super::renditions;
+use super::trust::{identity, trust};
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
@@ -16,8 +18,9 @@ use crate::limits;
 use crate::out::{self, Bar, facts};
 use meter::capacity::{Rule, Step};
 use meter::log::{Keep, Sink};
-use meter::tls::Trust;
+use meter::tls::{Identity, Trust};
 use meter::viewer::{self, Arrivals, Counted, PlayOptions, Sample, Totals};
+use player::Switching;
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,16 +86,20 @@ pub(super) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     meter_search::search(args, dir.as_deref(), &subject, (rule, most), &stop, &mut run)
 }
 
-/// How many viewers' worth: of those who were let in, the share of time in which the picture moved.
+/// How many viewers' worth: of those who were let in, the share of time in which the picture moved, and
+/// of what it would have been at its best.
 fn delivered(counted: &Counted) -> f64 {
     let totals = &counted.report.totals;
-    f64::from(totals.admitted) * (1.0 - totals.stall_ratio)
+    let share = totals.share_of_best.unwrap_or(1.0);
+    f64::from(totals.admitted) * (1.0 - totals.stall_ratio) * share
 }
 
 struct Asked {
     target: String,
     duration: Duration,
+    switching: Switching,
     trust: Trust,
+    identity: Option<Identity>,
     metrics: Metrics,
 }
 
@@ -106,7 +113,9 @@ impl Asked {
         Ok(Self {
             target,
             duration: args.get("duration"),
+            switching: renditions::switching(args),
             trust: trust(args)?,
+            identity: identity(args)?,
             metrics: Metrics::serve(args)?,
         })
     }
@@ -126,6 +135,7 @@ impl Asked {
                 "arrivals_within": arrivals(self.duration).as_secs_f64(),
                 "player_start": player.start.as_secs_f64(),
                 "player_buffer": player.buffer.as_secs_f64(),
+                "switching": self.switching.word(),
             }),
         }
     }
@@ -144,7 +154,9 @@ impl Asked {
             viewers,
             arrivals: Arrivals::Every(arrivals(duration) / viewers),
             duration: Some(duration),
+            switching: self.switching,
             trust: self.trust.clone(),
+            identity: self.identity.clone(),
             ..PlayOptions::default()
         };
         let live = self.metrics.live();
@@ -242,16 +254,20 @@ fn page(subject: &Subject, counted: &Counted, blame: &Blame) -> String {
     let Counted { outcome, report } = counted;
     let Totals { admitted, refused, failed, glitches, stalled_s, .. } = report.totals;
     let standing = time(Duration::from_secs_f64(stalled_s));
-    facts(&[
+    let mut lines = vec![
         ("viewers", format!("{admitted} let in, {refused} refused, {failed} failed")),
         ("done by", outcome.method.clone()),
         ("moved", moved(outcome)),
         ("pieces", late(outcome)),
         ("stood", format!("{glitches} times, {standing} together")),
+    ];
+    lines.extend(renditions::lines(report));
+    lines.extend([
         ("longest outage", time(outcome.longest_outage())),
         ("response", quantiles(&outcome.response)),
         ("the meter", format!("wakes late by {}", quantiles(&outcome.issue))),
         ("caches", subject.caches.clone()),
         ("broke first", blame.first.sentence.clone()),
-    ])
+    ]);
+    facts(&lines)
 }

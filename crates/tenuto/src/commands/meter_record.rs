@@ -17,6 +17,7 @@ use super::meter_plots::{plots, round_spread};
 use super::meter_report::RUNS;
 use super::meter_search::{self, Probe, purpose};
 use super::meter_streams::{self, late, moved, time};
+use super::renditions;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
 use crate::out;
@@ -163,6 +164,7 @@ fn short(outcome: &Outcome) -> Value {
         "late": outcome.late,
         "late_by_storage": outcome.late_by_storage(),
         "late_by_meter": outcome.late_by_meter,
+        "below_best": outcome.below_best,
         "failed": outcome.failed,
         "never_came": outcome.never,
         "stuck": outcome.stuck,
@@ -239,6 +241,7 @@ pub(super) fn write_run(
     summary: &Value,
 ) -> Result<(), Failure> {
     let mut blocks = run_blocks(subject, demand, outcome)?;
+    blocks.extend(renditions::block(&summary["play"]));
     if let Some(blame) = blame {
         blocks.extend(blame.blocks()?);
     }

@@ -129,7 +129,7 @@ pub(super) fn search(
 /// What a run says, by the rule and by how late this machine was itself. Where the storage was late
 /// ten times as often as that, it did not hold, whatever the meter added.
 pub(super) fn answer(held: bool, outcome: &Outcome) -> Answer {
-    let clear = !held && outcome.late_by_storage() >= 10 * outcome.late_by_meter;
+    let clear = !held && outcome.missed() >= 10 * outcome.late_by_meter;
     match held {
         _ if !clear && !outcome.valid() => Answer::Spoilt,
         true => Answer::Held,
@@ -159,10 +159,14 @@ fn found(
     probes: &[Probe],
     confirming: Option<&Probe>,
 ) -> String {
-    let mut table =
-        Table::new(&[">streams", "why", "answer", ">took", ">frames", ">late", ">rate"]);
+    let mut head = vec![">streams", "why", "answer", ">took", ">frames", ">late", ">rate"];
+    // Only of players who change renditions, or are offered smaller ones.
+    let smaller = probes.iter().any(|probe| probe.outcome.below_best > 0);
+    head.extend(smaller.then_some(">smaller"));
+    let mut table = Table::new(&head);
     for Probe { step, answer, outcome, .. } in probes {
-        table.row(vec![
+        let below = smaller.then(|| outcome.below_best.to_string());
+        let mut row = vec![
             step.streams.to_string(),
             purpose(step.purpose).to_owned(),
             answer.word().to_owned(),
@@ -170,7 +174,9 @@ fn found(
             outcome.frames.to_string(),
             outcome.late_by_storage().to_string(),
             outcome.rate().to_string(),
-        ]);
+        ];
+        row.extend(below);
+        table.row(row);
     }
     format!("{}\n{}", table.show(), facts(&conclusion(subject, rule, verdict, probes, confirming)))
 }

@@ -113,7 +113,13 @@ fn findings(subject: &Subject, rule: Rule, verdict: Verdict, probes: &[Probe]) -
             if verdict.by_meter { " Not the storage's limit: this machine's." } else { "" };
         let how = edge.map_or_else(String::new, |Probe { outcome, .. }| {
             let (frames, late) = (outcome.frames, outcome.late_by_storage());
-            format!("Of {frames} frames {late} were late because of the storage.")
+            let smaller = match outcome.below_best {
+                0 => String::new(),
+                below => {
+                    format!(" {below} pieces were of a smaller rendition than they had to be.")
+                }
+            };
+            format!("Of {frames} frames {late} were late because of the storage.{smaller}")
         });
         all.push(finding("Too many", more.to_string(), format!("{how}{by_meter}")));
     }
@@ -147,7 +153,9 @@ fn meaning(subject: &Subject, rule: Rule, verdict: Verdict) -> Vec<String> {
             subject.title,
             time(allowed),
         ),
-        None => "Each viewer plays by the clock. A piece of the title is late if the picture stood for it."
+        None => "Each viewer plays by the clock. A piece of the title is late if the picture stood for it. \
+                 Whoever is left with a smaller rendition than the best on offer, once there was time to \
+                 find out how wide the way is, is not held either, however smoothly it plays."
             .to_owned(),
     };
     let rule = match rule {

@@ -11,7 +11,9 @@ use crate::commands::meter_search;
 use crate::commands::meter_search::{LONG, Probe};
 use crate::commands::meter_target::{Spot, Target};
 use crate::commands::meter_threshold::{Alarm, Watched};
-use crate::commands::{meter_fleet, meter_hold, meter_players, meter_profiles, meter_record};
+use crate::commands::{
+    meter_fleet, meter_hold, meter_players, meter_profiles, meter_record, renditions,
+};
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, facts};
 use crate::show;
@@ -49,6 +51,9 @@ pub(super) struct Asked {
 }
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
+    if !meter_players::are_meant(args) {
+        renditions::none_are_meant(args)?;
+    }
     if !WHOLE {
         only_for_agents(args)?;
     } else if meter_fleet::is_wanted(args) {
@@ -116,7 +121,7 @@ pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
 
 /// Refuses what the program for agents has no room for.
 fn only_for_agents(args: &Args<'_>) -> Result<(), Failure> {
-    let options = ["agents", "hosts", "out", "endpoint", "ca-file"];
+    let options = ["agents", "hosts", "out", "endpoint", "ca-file", "cert-file", "key-file"];
     let target: String = args.maybe("target").unwrap_or_default();
     let named = options.into_iter().find(|name| args.0.get_raw(name).is_some());
     let Some(what) = named
@@ -133,6 +138,7 @@ pub(crate) fn capacity(args: &Args<'_>) -> Result<(), Failure> {
     if meter_players::are_meant(args) {
         return meter_players::capacity(args);
     }
+    renditions::none_are_meant(args)?;
     let asked = Asked::new(args)?;
     let rule = meter_search::rule(args);
     let dir = meter_record::prepare(args)?;
@@ -444,6 +450,14 @@ pub(super) fn moved(outcome: &Outcome) -> String {
 }
 
 pub(super) fn late(outcome: &Outcome) -> String {
+    let late = late_alone(outcome);
+    match outcome.below_best {
+        0 => late,
+        below => format!("{late}, {below} smaller than they had to be"),
+    }
+}
+
+fn late_alone(outcome: &Outcome) -> String {
     match (outcome.late_by_storage(), outcome.late_by_meter) {
         (0, 0) => format!("{}, none late", outcome.frames),
         (storage, 0) => format!("{}, {storage} late", outcome.frames),

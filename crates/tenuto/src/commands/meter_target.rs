@@ -1,6 +1,6 @@
 //! What the meter's commands measure, as the command line names it.
 
-use super::trust::trust;
+use super::trust::{identity, trust};
 use crate::WHOLE;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
@@ -315,6 +315,7 @@ fn access(args: &Args<'_>) -> Result<Access, Failure> {
         access.region = region;
     }
     access.trust = trust(args)?;
+    access.identity = identity(args)?;
     Ok(access)
 }
 
@@ -324,7 +325,8 @@ impl From<S3Error> for Failure {
             S3Error::Address(_)
             | S3Error::NoEndpoint
             | S3Error::Endpoint(_)
-            | S3Error::Trust(_) => Code::Usage,
+            | S3Error::Trust(_)
+            | S3Error::Identity(_) => Code::Usage,
             _ => return Self::of(&error.to_string()),
         };
         Self::of(&error.to_string()).code(code)

@@ -38,6 +38,7 @@ mod meter_transfers_page;
 mod models;
 mod plan;
 mod play;
+mod renditions;
 mod reproduce;
 mod serve;
 mod shell;

@@ -1,6 +1,7 @@
 //! `play`: viewers as told, and what they saw.
 
-use super::trust::trust;
+use super::renditions;
+use super::trust::{identity, trust};
 use crate::access::on_interrupt;
 use crate::cli::Args;
 use crate::failure::{Code, Failure};
@@ -9,7 +10,7 @@ use crate::{limits, show};
 use meter::viewer::{
     self, Choice, Form, Outcome, PlayError, PlayOptions, PlayReport, Sample, Totals, View,
 };
-use player::{Behaviour, PlayerOptions};
+use player::{Behaviour, PlayerOptions, Switching};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use units::{BitRate, ByteCount};
@@ -47,6 +48,10 @@ fn options(args: &Args<'_>) -> Result<PlayOptions, Failure> {
         let sentence = format!("{} would be overwritten", path.display());
         return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
     }
+    if save.is_some() && args.text("switching") != Switching::Never.word() {
+        return Err(Failure::usage("--save cannot put several renditions into one file")
+            .hint("leave out --switching, or --save"));
+    }
     Ok(PlayOptions {
         urls: args.all("URL"),
         viewers: args.count("viewers"),
@@ -68,9 +73,11 @@ fn options(args: &Args<'_>) -> Result<PlayOptions, Failure> {
             buffer: args.get("buffer"),
             ..defaults.player
         },
+        switching: renditions::switching(args),
         save,
         retry: args.has("retry"),
         trust: trust(args)?,
+        identity: identity(args)?,
         ..defaults
     })
 }
@@ -146,6 +153,7 @@ fn page(report: &PlayReport) -> String {
         let [p50, p99, max] = [drift.p50, drift.p99, drift.max].map(show::millis);
         lines.push(("drift", format!("half within {p50}, 99 % within {p99}, all within {max}")));
     }
+    lines.extend(renditions::lines(report));
     let rate = BitRate(rounded(totals.bits_per_s));
     lines.push(("received", format!("{} at {rate}", ByteCount(totals.bytes))));
     facts(&lines)

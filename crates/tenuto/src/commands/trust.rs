@@ -1,8 +1,9 @@
-//! `--ca-file` and `--insecure`: whom to believe behind an `https` address.
+//! `--ca-file` and `--insecure`: whom to believe behind an `https` address. `--cert-file` and
+//! `--key-file`: who one is oneself.
 
 use crate::cli::Args;
 use crate::failure::Failure;
-use meter::tls::Trust;
+use meter::tls::{Identity, Trust};
 use std::path::PathBuf;
 
 pub(super) fn trust(args: &Args<'_>) -> Result<Trust, Failure> {
@@ -12,5 +13,17 @@ pub(super) fn trust(args: &Args<'_>) -> Result<Trust, Failure> {
         (Some(path), false) => Ok(Trust::File(path)),
         (None, true) => Ok(Trust::Anybody),
         (None, false) => Ok(Trust::System),
+    }
+}
+
+pub(super) fn identity(args: &Args<'_>) -> Result<Option<Identity>, Failure> {
+    match (args.maybe::<PathBuf>("cert-file"), args.maybe("key-file")) {
+        (Some(certificates), key) => {
+            let key = key.unwrap_or_else(|| certificates.clone());
+            Ok(Some(Identity { certificates, key }))
+        }
+        (None, Some(_)) => Err(Failure::usage("--key-file says no certificate")
+            .hint("name the certificate that it is the key of with --cert-file")),
+        (None, None) => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
 //! Streams on a target: `meter run`, `meter capacity` and `meter bottleneck`.
 
 use super::on_target::{each, on_a_target, profile, threshold, window};
-use super::{Command, Row, Value, ca_file, insecure, json};
+use super::{Command, Row, Value, ca_file, cert_file, insecure, json, key_file, switching};
 
 /// The rows of a command that runs streams.
 macro_rules! streams {
@@ -67,6 +67,10 @@ Where it does not, the search goes on with such long runs; there are at most 30.
 and not the storage was late.",
     inner: &[],
     rows: streams!("capacity", " --profile xdcam422", [
+        switching(
+            "meter capacity --target http://127.0.0.1:8080 --switching hls.js",
+            "meter capacity --target http://127.0.0.1:8080 --switching bola",
+        ),
         Row::option("rule", Value::Choice(RULES), "What counts as held")
             .default("strict")
             .example(
@@ -180,6 +184,10 @@ itself is counted apart; a run with more than one such frame in a thousand is no
                     "meter run --streams 0",
                     "--streams: '0' is not a whole number from 1 to 100000",
                 ),
+            switching(
+                "meter run --target http://127.0.0.1:8080 --streams 20 --switching hls.js",
+                "meter run --target http://127.0.0.1:8080 --switching bola",
+            ),
             threshold!("run", " --profile xdcam422"),
             each!("run", " --profile xdcam422", "each stream"),
             window!(
@@ -242,7 +250,7 @@ itself is counted apart; a run with more than one such frame in a thousand is no
 };
 
 const RULES: &[(&str, &str)] = &[
-    ("strict", "no frame is late"),
+    ("strict", "no frame is late; players get no piece smaller than it has to be"),
     (
         "one-late-round-of-100",
         "frames of one number are a round; at most one in 100 has a late one",

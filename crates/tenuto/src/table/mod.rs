@@ -206,6 +206,43 @@ const fn insecure(example: &'static str, bad: &'static str) -> Row {
         .bad(bad, "--insecure takes no value")
 }
 
+/// `--cert-file`, which every command has that speaks with servers.
+const fn cert_file(example: &'static str, bad: &'static str) -> Row {
+    Row::option("cert-file", Value::Path, "One's own certificate, in PEM, for a server that asks")
+        .long(
+            "Of https:// addresses. Behind it those that lead to an authority which the server trusts. All \
+             viewers show the same.",
+        )
+        .example(example)
+        .bad(bad, "--cert-file needs a value")
+}
+
+/// `--key-file`, which goes with it.
+const fn key_file(example: &'static str, bad: &'static str) -> Row {
+    Row::option("key-file", Value::Path, "The key to --cert-file, in PEM, not locked")
+        .long("Without it in that file, too.")
+        .example(example)
+        .bad(bad, "--key-file needs a value")
+}
+
+/// `--switching`, which every command has that plays titles.
+const fn switching(example: &'static str, bad: &'static str) -> Row {
+    Row::option("switching", Value::Choice(SWITCHING), "How players change between renditions")
+        .default("never")
+        .long(
+            "docs/reference/play.md says what the rule is, and which pieces count as smaller than they \
+             had to be.",
+        )
+        .example(example)
+        .bad(bad, "--switching: 'bola' is not one of never, hls.js")
+}
+
+/// A test compares these with `player::Switching`.
+const SWITCHING: &[(&str, &str)] = &[
+    ("never", "each stays with the one it was offered first (DASH: the largest)"),
+    ("hls.js", "by the rate at which pieces came and what is buffered, as hls.js does"),
+];
+
 /// All rows, each with the words of its command.
 #[cfg(test)]
 pub(crate) fn all_rows() -> Vec<(Vec<&'static str>, &'static Row)> {
@@ -267,6 +304,12 @@ mod tests {
             let given = cli::complaint(&error, &[]).sentence;
             assert_eq!(given, wanted, "{path:?} {}: `{line}`", row.name);
         }
+    }
+
+    #[test]
+    fn all_ways_of_switching_are_offered() {
+        let known = player::Switching::NAMES.map(|(name, _)| name);
+        assert_eq!(SWITCHING.iter().map(|(name, _)| *name).collect::<Vec<_>>(), known);
     }
 
     #[test]

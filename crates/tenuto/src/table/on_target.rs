@@ -65,6 +65,24 @@ macro_rules! on_a_target {
                 concat!("meter ", $name, $with, " --target https://10.0.0.5 --insecure"),
                 concat!("meter ", $name, " --insecure=yes"),
             ),
+            cert_file(
+                concat!(
+                    "meter ",
+                    $name,
+                    $with,
+                    " --target https://films.example --cert-file me.pem --key-file me.key"
+                ),
+                concat!("meter ", $name, " --cert-file"),
+            ),
+            key_file(
+                concat!(
+                    "meter ",
+                    $name,
+                    $with,
+                    " --target https://films.example --cert-file me.pem --key-file me.key"
+                ),
+                concat!("meter ", $name, " --key-file"),
+            ),
             Row::option("destructive", Value::Text, "Write over this file or device; as --target has it")
                 .long("What is in it is lost. Without it nothing is written but files made for the run.")
                 .example(concat!("meter ", $name, $with, " --target /dev/sdx --destructive /dev/sdx"))

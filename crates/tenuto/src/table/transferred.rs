@@ -1,7 +1,7 @@
 //! Transfers on a target, as fast as they go: `meter transfers`, `meter ramp`; and `meter report`.
 
 use super::on_target::{each, on_a_target, profile, threshold, window};
-use super::{Command, Row, Value, ca_file, insecure, json};
+use super::{Command, Row, Value, ca_file, cert_file, insecure, json, key_file};
 
 pub(super) const TRANSFERS: Command = Command {
     name: "transfers",

@@ -1,6 +1,6 @@
 //! Serving a store, and watching as a viewer would.
 
-use super::{Command, Row, Value, ca_file, insecure, json};
+use super::{Command, Row, Value, ca_file, cert_file, insecure, json, key_file, switching};
 use scheduler::PolicyKind;
 
 pub(super) const COMMANDS: &[Command] = &[SERVE, PLAY];
@@ -210,6 +210,10 @@ Ends with exit code 3 when nobody was admitted. docs/reference/play.md explains 
                 "play http://127.0.0.1:8080 --buffer big",
                 "--buffer: 'big' is not a time such as 500ms, 2s or 1h",
             ),
+        switching(
+            "play http://127.0.0.1:8080 --viewers 50 --switching hls.js",
+            "play http://127.0.0.1:8080 --switching bola",
+        ),
         Row::option("from", Value::Time, "Play from here in the title")
             .long("From the key frame at or before it. A Tenuto server sends only what is played.")
             .example("play http://127.0.0.1:8080 --from 10min --to 12min")
@@ -269,6 +273,14 @@ Ends with exit code 3 when nobody was admitted. docs/reference/play.md explains 
         insecure(
             "play https://127.0.0.1:8443/t/film/master.m3u8 --insecure",
             "play https://127.0.0.1:8443 --insecure=yes",
+        ),
+        cert_file(
+            "play https://films.example --cert-file me.pem --key-file me.key",
+            "play https://films.example --cert-file",
+        ),
+        key_file(
+            "play https://films.example --cert-file me.pem --key-file me.key",
+            "play https://films.example --key-file",
         ),
         json("play http://127.0.0.1:8080 --json", "play http://127.0.0.1:8080 --json=x"),
     ],

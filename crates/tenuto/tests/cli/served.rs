@@ -112,6 +112,22 @@ fn a_server_is_measured_by_its_titles() {
     room.fails(&format!("{address}/manifest.mpd"), 1, "not found (404)");
     let both = format!("{address}/t/film.mp4 --ca-file ca.pem --insecure");
     room.fails(&both, 2, "--ca-file and --insecure contradict each other");
+    let key = format!("{address}/t/film.mp4 --key-file me.key");
+    room.fails(&key, 2, "--key-file says no certificate");
+
+    let list = format!("{}/t/film/master.m3u8 --switching hls.js", server.origin);
+    let seen = room.json(&format!("meter run --target {list} --streams 2"));
+    assert_eq!(
+        (&seen["scenario"]["switching"], &seen["below_best"]),
+        (&json!("hls.js"), &json!(0))
+    );
+    assert_eq!(seen["play"]["totals"]["share_of_best"], json!(1.0), "there is but one rendition");
+    room.fails(
+        &format!("play {list} --save film.mp4"),
+        2,
+        "cannot put several renditions into one",
+    );
+    room.fails("meter run --profile xdcam422 --target . --switching hls.js", 2, "is for players");
     assert_eq!(server.stop(), Some(0));
 
     let server = room.serve("--network 10kbps");

@@ -3,12 +3,21 @@
 use super::segments::{self, Place};
 use super::template::Names;
 use super::{Part, time};
+use crate::viewer::source::codec_families;
 use crate::viewer::url::Url;
+use player::Rendition;
 use roxmltree::{Document, Node, ParsingOptions};
 use std::time::Duration;
+use units::BitRate;
 
-/// Video and audio, as far as there are any: the parts of each, period by period.
-pub(super) fn tracks(url: &Url, text: &str) -> Result<Vec<Vec<Part>>, String> {
+/// Video and audio, as far as there are any: the renditions of the first, and the parts of each, period
+/// by period. Of the first track those of the rendition of this rank are taken, of all others, or where
+/// none is asked for, those of the best.
+pub(super) fn tracks(
+    url: &Url,
+    text: &str,
+    rank: Option<usize>,
+) -> Result<(Vec<Rendition>, Vec<Vec<Part>>), String> {
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
         .map_err(|error| format!("it is no XML that can be read: {error}"))?;
@@ -28,24 +37,40 @@ pub(super) fn tracks(url: &Url, text: &str) -> Result<Vec<Vec<Part>>, String> {
     let lengths = lengths(root, &periods)?;
     let base = based(url, root)?;
     let mut tracks: Vec<(Kind, Vec<Part>)> = Vec::new();
+    let mut renditions = Vec::new();
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
         let base = based(&base, *period)?;
         let chosen = chosen(*period);
         if number == 0 {
             tracks = chosen.iter().map(|(kind, _)| (*kind, Vec::new())).collect();
         }
-        for (kind, parts) in &mut tracks {
+        for (track, (kind, parts)) in tracks.iter_mut().enumerate() {
             let set = chosen.iter().find(|(of, _)| of == kind).map(|(_, set)| *set);
             let set = set.ok_or_else(|| {
                 format!("period {} has no {}, but the first has", number + 1, kind.word())
             })?;
-            parts.push(part(url, &base, *period, set, length)?);
+            let ladder = ladder(set)?;
+            let of_first = if track == 0 { rank } else { None };
+            if track == 0 && number == 0 {
+                renditions = ladder.iter().map(|node| rendition(*node)).collect();
+            }
+            if of_first.is_some() && ladder.len() != renditions.len() {
+                let (here, first) = (ladder.len(), renditions.len());
+                return Err(format!(
+                    "period {} offers its {} in {here} renditions, the first in {first}; players \
+                     that change between them cannot play that",
+                    number + 1,
+                    kind.word()
+                ));
+            }
+            let chosen = ladder[of_first.unwrap_or(ladder.len() - 1)];
+            parts.push(part(url, &base, [chosen, set, *period], length)?);
         }
     }
     if tracks.is_empty() {
         return Err("it names nothing that can be played".to_owned());
     }
-    Ok(tracks.into_iter().map(|(_, parts)| parts).collect())
+    Ok((renditions, tracks.into_iter().map(|(_, parts)| parts).collect()))
 }
 
 /// What a track carries.
@@ -142,20 +167,38 @@ fn is_for_tricks(set: Node<'_, '_>) -> bool {
     properties.filter_map(scheme).any(|scheme| scheme.ends_with("guidelines/trickmode"))
 }
 
-/// The representation with the most bits per second, of several alike the first.
+/// The representations of a set, in ascending order of their bits per second; of several of one rate the
+/// first, and of several codecs that of the best.
+fn ladder<'a, 'i>(set: Node<'a, 'i>) -> Result<Vec<Node<'a, 'i>>, String> {
+    let mut all: Vec<_> = children(set, "Representation").collect();
+    all.sort_by_key(|node| bandwidth(*node));
+    all.dedup_by_key(|node| bandwidth(*node));
+    let best = all.last().ok_or("an adaptation set has no representation")?;
+    let codec = |node: &Node<'_, '_>| {
+        node.attribute("codecs").or(set.attribute("codecs")).map(codec_families)
+    };
+    let of_best = codec(best);
+    all.retain(|node| codec(node) == of_best);
+    Ok(all)
+}
+
+fn bandwidth(node: Node<'_, '_>) -> u64 {
+    node.attribute("bandwidth").and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn rendition(node: Node<'_, '_>) -> Rendition {
+    let rate = BitRate(bandwidth(node));
+    Rendition { peak: rate, mean: rate, listed: false }
+}
+
+/// `levels`: representation, adaptation set, period.
 fn part(
     manifest: &Url,
     base: &Url,
-    period: Node<'_, '_>,
-    set: Node<'_, '_>,
+    levels: [Node<'_, '_>; 3],
     length: Option<Duration>,
 ) -> Result<Part, String> {
-    let bandwidth = |node: Node<'_, '_>| {
-        node.attribute("bandwidth").and_then(|text| text.parse::<u64>().ok()).unwrap_or_default()
-    };
-    let all = children(set, "Representation");
-    let best = all.reduce(|best, next| if bandwidth(best) < bandwidth(next) { next } else { best });
-    let representation = best.ok_or("an adaptation set has no representation")?;
+    let [representation, set, _] = levels;
     let base = based(&based(base, set)?, representation)?;
     let names = Names {
         id: representation.attribute("id").unwrap_or_default(),
@@ -164,7 +207,7 @@ fn part(
         time: 0,
     };
     let place = Place { manifest, base: &base, names, length };
-    segments::part(&place, &[representation, set, period])
+    segments::part(&place, &levels)
 }
 
 const XLINK: &str = "http://www.w3.org/1999/xlink";

@@ -8,6 +8,9 @@
 //!                        └─ SegmentBase ─▶ ask for the index range ─▶ sidx ─▶ pieces
 //! ```
 //!
+//! Of the first track (the video) another representation of the same set can be asked for by its rank:
+//! they are the renditions that a player changes between.
+//!
 //! The periods of a title are one row of pieces for each track; where a period has headers of its
 //! own, they are fetched before its first piece. It never looks elsewhere for a part of a manifest
 //! (xlink), plays nothing live, and does not look at what kind of picture it is or how it is
@@ -26,7 +29,7 @@ use super::ViewerError;
 use super::session::LANES;
 use super::source::{Init, Piece, Request, TrackSource};
 use super::url::Url;
-use player::TrackTimeline;
+use player::{Rendition, TrackTimeline};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -34,6 +37,8 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     url: Url,
+    /// Of the first track, in ascending order of their rates.
+    renditions: Vec<Rendition>,
     tracks: Vec<Vec<Part>>,
 }
 
@@ -60,15 +65,20 @@ pub(crate) fn looks_like_a_manifest(bytes: &[u8]) -> bool {
     start.starts_with(b"<?xml") || start.starts_with(b"<MPD") || start.starts_with(b"<!--")
 }
 
-/// Reads a manifest that was found at `url`.
-pub(crate) fn read_manifest(url: &Url, bytes: &[u8]) -> Result<Manifest, ViewerError> {
-    let tracks = std::str::from_utf8(bytes)
+/// Reads a manifest that was found at `url`. Of the first track the rendition of this rank is taken,
+/// as [`Manifest::renditions`] counts them; the best where none is asked for.
+pub(crate) fn read_manifest(
+    url: &Url,
+    bytes: &[u8],
+    rank: Option<usize>,
+) -> Result<Manifest, ViewerError> {
+    let read = std::str::from_utf8(bytes)
         .map_err(|_| "it is not UTF-8".to_owned())
-        .and_then(|text| manifest::tracks(url, text));
-    match tracks {
-        Ok(mut tracks) => {
+        .and_then(|text| manifest::tracks(url, text, rank));
+    match read {
+        Ok((renditions, mut tracks)) => {
             tracks.truncate(LANES);
-            Ok(Manifest { url: url.clone(), tracks })
+            Ok(Manifest { url: url.clone(), renditions, tracks })
         }
         Err(reason) => Err(not_playable(url, reason)),
     }
@@ -81,6 +91,11 @@ fn not_playable(url: &Url, reason: String) -> ViewerError {
 impl Manifest {
     pub(crate) fn tracks(&self) -> usize {
         self.tracks.len()
+    }
+
+    /// What the first track is on offer in, in ascending order of their rates.
+    pub(crate) fn renditions(&self) -> &[Rendition] {
+        &self.renditions
     }
 
     /// The next index of a track that is still to be fetched.
@@ -115,8 +130,13 @@ impl Manifest {
 
     /// All periods of each track, once every index is here.
     pub(crate) fn sources(self) -> Result<Vec<TrackSource>, ViewerError> {
-        let Self { url, tracks } = self;
+        let Self { url, tracks, .. } = self;
         tracks.into_iter().map(|parts| source(&url, parts)).collect()
+    }
+
+    /// All periods of one track, once its indexes are here.
+    pub(crate) fn source(mut self, track: usize) -> Result<TrackSource, ViewerError> {
+        source(&self.url, self.tracks.swap_remove(track))
     }
 }
 

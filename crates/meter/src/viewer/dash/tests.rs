@@ -6,7 +6,7 @@ const URL: &str = "http://h/t/film.mpd?s=T";
 
 fn read(text: &str) -> Result<Manifest, String> {
     let url = Url::parse(URL).unwrap();
-    read_manifest(&url, text.as_bytes()).map_err(|error| error.to_string())
+    read_manifest(&url, text.as_bytes(), None).map_err(|error| error.to_string())
 }
 
 fn sources(text: &str) -> Vec<TrackSource> {
@@ -135,6 +135,40 @@ fn the_best_video_and_the_first_audio_are_played() {
     let found: Vec<_> = found.iter().map(addresses).collect();
     let wanted = ["http://h/t/hd-8.m4s", "http://h/t/a1-2.m4s"];
     assert_eq!(found, wanted.map(|url| vec![(url.to_owned(), 10_000)]));
+}
+
+#[test]
+fn another_rendition_can_be_asked_for_in_every_period() {
+    let period = |sizes: &[(&str, u32, &str)]| {
+        let representation = |(id, bandwidth, codecs): &(&str, u32, &str)| {
+            format!("<Representation id=\"{id}\" bandwidth=\"{bandwidth}\" codecs=\"{codecs}\"/>")
+        };
+        let all: String = sizes.iter().map(representation).collect();
+        format!(
+            "<Period duration=\"PT5S\"><AdaptationSet mimeType=\"video/mp4\"><SegmentTemplate \
+             duration=\"5\" media=\"$RepresentationID$.m4s\"/>{all}</AdaptationSet></Period>"
+        )
+    };
+    let one = [("hd", 8, "avc1.2"), ("vp", 6, "vp09.1"), ("sd", 3, "avc1.1"), ("sd2", 3, "avc1.1")];
+    let two = [("b", 4, "hvc1"), ("a", 2, "hvc1")];
+    let text = mpd(&(period(&one) + &period(&two)));
+    let url = Url::parse(URL).unwrap();
+    let of = |rank| {
+        let manifest = read_manifest(&url, text.as_bytes(), rank).unwrap();
+        let peaks: Vec<u64> = manifest.renditions().iter().map(|offer| offer.peak.0).collect();
+        assert_eq!(peaks, [3, 8]);
+        addresses(&manifest.source(0).unwrap()).into_iter().map(|(url, _)| url).collect::<Vec<_>>()
+    };
+    let wanted = |names: [&str; 2]| names.map(|name| format!("http://h/t/{name}.m4s"));
+    assert_eq!(
+        [of(Some(0)), of(Some(1)), of(None)],
+        [["sd", "a"], ["hd", "b"], ["hd", "b"]].map(wanted)
+    );
+
+    let uneven = mpd(&(period(&one) + &period(&two[..1])));
+    let told = read_manifest(&url, uneven.as_bytes(), Some(0)).unwrap_err().to_string();
+    assert!(told.contains("period 2 offers its video in 1 renditions, the first in 2"), "{told}");
+    assert!(read_manifest(&url, uneven.as_bytes(), None).is_ok(), "the best of each is there");
 }
 
 #[test]

@@ -7,19 +7,21 @@
 //!         └─ MP4 ─▶ Boxes, until moov is here ────────────────┘
 //! ```
 
+use super::ladder::{Ladder, list_of_lists};
 use super::talk::{Job, SHORTEST_RETRY, What};
-use super::{LANES, Session, Shared, State};
+use super::{Session, Shared, State};
 use crate::viewer::ViewerError;
 use crate::viewer::dash::{looks_like_a_manifest, read_manifest};
 use crate::viewer::http::Head;
 use crate::viewer::outcome::{Outcome, RefusalReport};
 use crate::viewer::progressive::Found;
+use crate::viewer::renditions::Offered;
 use crate::viewer::source::{Listing, Request, TrackSource, looks_like_a_playlist, read_playlist};
 use player::{Player, Timeline};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use units::Moment;
+use units::{BitRate, Moment};
 
 impl Session {
     /// A good answer to something that is no media.
@@ -33,7 +35,9 @@ impl Session {
     ) -> Result<(), ViewerError> {
         let url = job.request.url.clone();
         match job.what {
-            What::Playlist(number) => self.playlist(number, read_playlist(&url, body)?, shared),
+            What::Playlist(number) => {
+                self.playlist(now, number, read_playlist(&url, body)?, shared)
+            }
             What::Index(track) => self.index(now, track, &job, head, body, shared),
             _ if looks_like_a_playlist(body) || looks_like_a_manifest(body) => {
                 self.answered = Some(now);
@@ -48,9 +52,14 @@ impl Session {
                 }
                 match read_playlist(&url, body)? {
                     Listing::Track(track) => self.start(vec![track], shared),
-                    Listing::Tracks(tracks) => {
-                        self.awaited = tracks.len().min(LANES);
-                        for (track, url) in tracks.into_iter().enumerate().take(LANES) {
+                    Listing::Offers(mut offers) => {
+                        let audio = offers.audio.take();
+                        let ladder = Ladder::of_lists(shared.options.switching, offers);
+                        let lists: Vec<_> =
+                            ladder.list().cloned().into_iter().chain(audio).collect();
+                        self.ladder = Some(ladder);
+                        self.awaited = lists.len();
+                        for (track, url) in lists.into_iter().enumerate() {
                             let request = Request { url, range: None };
                             self.ask(now, track, Job::new(What::Playlist(track), request), shared);
                         }
@@ -60,7 +69,7 @@ impl Session {
             }
             What::Door if job.request.range.is_none() => {
                 if url.path().ends_with(".mpd") {
-                    read_manifest(&url, body).map(drop)
+                    read_manifest(&url, body, None).map(drop)
                 } else {
                     read_playlist(&url, body).map(drop)
                 }
@@ -74,14 +83,15 @@ impl Session {
 
     fn playlist(
         &mut self,
+        now: Moment,
         number: usize,
         listing: Listing,
         shared: &mut Shared<'_>,
     ) -> Result<(), ViewerError> {
-        let Listing::Track(track) = listing else {
-            let reason = "a variant leads to another list of variants".to_owned();
-            return Err(ViewerError::NotAPlaylist { url: self.url.to_string(), reason });
-        };
+        let Listing::Track(track) = listing else { return Err(list_of_lists(&self.url)) };
+        if let Some(ladder) = self.ladder.as_mut().filter(|_| number == 0) {
+            ladder.renditions.listed(ladder.now(), now.since(self.lanes[0].asked));
+        }
         // The lanes ask at the same time; whoever is first waits for the other.
         let at = self.tracks.len().min(number);
         self.tracks.insert(at, track);
@@ -100,7 +110,13 @@ impl Session {
         body: &[u8],
         shared: &mut Shared<'_>,
     ) -> Result<(), ViewerError> {
-        let manifest = read_manifest(&job.request.url, body)?;
+        let url = &job.request.url;
+        let best = read_manifest(url, body, None)?;
+        let ladder = Ladder::of_manifest(shared.options.switching, url, body, &best);
+        let first = ladder.now();
+        let is_best = first + 1 == best.renditions().len();
+        let manifest = if is_best { best } else { read_manifest(url, body, Some(first))? };
+        self.ladder = Some(ladder);
         let tracks = manifest.tracks();
         self.awaited = tracks;
         self.manifest = Some(manifest);
@@ -137,18 +153,8 @@ impl Session {
         body: &[u8],
         shared: &mut Shared<'_>,
     ) -> Result<(), ViewerError> {
-        let wanted = job.request.range.clone().unwrap_or_default();
-        let came = head.range.as_ref().map_or(0, |(range, _)| range.start);
-        // A server without byte ranges sends all of it.
-        let index = wanted
-            .start
-            .checked_sub(came)
-            .and_then(|skipped| body.get(usize::try_from(skipped).ok()?..))
-            .unwrap_or_default();
-        let index =
-            &index[..index.len().min(usize::try_from(wanted.end - wanted.start).unwrap_or(0))];
         if let Some(manifest) = &mut self.manifest {
-            manifest.found(track, index)?;
+            manifest.found(track, wanted_of(job, head, body))?;
         }
         self.seek_index(now, track, shared)
     }
@@ -194,6 +200,13 @@ impl Session {
         self.timeline = Some(Arc::clone(&timeline));
         self.open_saver(tracks.len(), shared);
         self.tracks = tracks;
+        self.offered = self.ladder.as_ref().and_then(|ladder| {
+            let peaks: Vec<BitRate> =
+                ladder.renditions.offers().iter().map(|offer| offer.peak).collect();
+            let best = ladder.renditions.best();
+            // Not every manifest says.
+            (peaks[best].0 > 0).then_some(Offered { peaks, best })
+        });
         self.state = State::Inside;
         let options = shared.options;
         self.player = Some(Player::new(self.knocked, timeline, options.player, &options.behaviour));
@@ -210,6 +223,18 @@ impl Session {
             self.close();
         }
     }
+}
+
+/// The bytes that were asked for: a server without byte ranges sends all of a file.
+pub(super) fn wanted_of<'a>(job: &Job, head: &Head, body: &'a [u8]) -> &'a [u8] {
+    let Some(wanted) = &job.request.range else { return body };
+    let came = head.range.as_ref().map_or(0, |(range, _)| range.start);
+    let index = wanted
+        .start
+        .checked_sub(came)
+        .and_then(|skipped| body.get(usize::try_from(skipped).ok()?..))
+        .unwrap_or_default();
+    &index[..index.len().min(usize::try_from(wanted.end - wanted.start).unwrap_or(0))]
 }
 
 /// Whether more of it lies behind what came.

@@ -1,6 +1,6 @@
 //! A viewer's requests: asked on its lanes, answered, put off, redirected.
 
-use super::door::beginning;
+use super::door::{beginning, wanted_of};
 use super::{LANES, Session, Shared};
 use crate::viewer::ViewerError;
 use crate::viewer::connection::Connection;
@@ -8,9 +8,9 @@ use crate::viewer::fetched::Fetched;
 use crate::viewer::http::Head;
 use crate::viewer::source::Request;
 use mio::Token;
-use player::Fetch;
+use player::{Fetch, Transfer};
 use std::time::Duration;
-use units::Moment;
+use units::{ByteCount, Moment};
 
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -56,6 +56,8 @@ pub(super) enum What {
     Index(usize),
     /// More of a progressive file's boxes.
     Boxes,
+    /// Where the pieces of this rendition of the first track are, and the piece to fetch next.
+    Rendition(Fetch, usize),
     /// A track's header, and the piece to fetch next.
     Init(Fetch),
     Piece(Fetch),
@@ -89,7 +91,7 @@ impl Session {
             },
         );
         lane.came += bytes;
-        let about = matches!(job.what, What::Playlist(_) | What::Index(_));
+        let about = matches!(job.what, What::Playlist(_) | What::Index(_) | What::Rendition(..));
         let media = !about && job.request.range.is_some();
         if media || matches!(job.what, What::Piece(_) | What::Init(_)) {
             self.bytes += bytes;
@@ -196,17 +198,35 @@ impl Session {
             What::Door | What::Playlist(_) | What::Index(_) | What::Boxes => {
                 self.told(now, job, head, body, shared)?;
             }
+            What::Rendition(fetch, number) => {
+                let took = now.since(self.lanes[lane].asked);
+                if let Some(ladder) = &mut self.ladder {
+                    let answer = wanted_of(&job, head, body);
+                    ladder.found(number, &job.request.url, answer, &self.tracks[0].timeline)?;
+                    ladder.renditions.listed(number, took);
+                }
+                self.fetch_in(now, fetch, number, shared)?;
+            }
             What::Init(fetch) => {
                 let init = self.tracks[fetch.track].init(fetch.piece);
                 self.lanes[lane].init = init.map(|(number, _)| number);
                 self.save(fetch.track, None, body, shared);
-                self.fetch(now, fetch, shared)?;
+                self.fetch_piece(now, fetch, shared)?;
             }
             What::Piece(fetch) => {
                 let Lane { asked, first, came: bytes, ref connection, .. } = self.lanes[lane];
                 let sent = connection.sent_at().unwrap_or(asked);
                 let Fetch { track, piece } = fetch;
-                self.fetched.push(Fetched { track, piece, asked, sent, first, end: now, bytes });
+                let mut rendition = 0;
+                if let Some(ladder) = self.ladder.as_mut().filter(|_| track == 0) {
+                    rendition = ladder.now();
+                    let (took, waited) = (now.since(sent), first.unwrap_or(now).since(sent));
+                    let transfer = Transfer { bytes: ByteCount(bytes), took, waited };
+                    ladder.renditions.came(rendition, &transfer);
+                }
+                let end = now;
+                let got = Fetched { track, piece, rendition, asked, sent, first, end, bytes };
+                self.fetched.push(got);
                 // A file that is kept whole is one whose pieces are its own.
                 let whole = self.tracks[track].pieces[piece].reference.is_none();
                 let offset = job.request.range.as_ref().map(|range| range.start);

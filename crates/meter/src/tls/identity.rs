@@ -1,0 +1,103 @@
+//! Who a client says it is where a server wants to know: a certificate, and the key that proves it.
+//!
+//! Both are read before anything is asked, and seen to belong together. A key that is locked with a
+//! passphrase is not unlocked: nobody could type it while forty agents start.
+
+use super::certificates;
+use rustls::InconsistentKeys;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use std::path::{Path, PathBuf};
+
+/// Where they are, in PEM; both may be in one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate, and behind it those that lead to an authority which the server trusts.
+    pub certificates: PathBuf,
+    /// The key of the first of them.
+    pub key: PathBuf,
+}
+
+/// They are not what they were taken for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdentityError {
+    /// No certificate.
+    #[error("{}: {reason}; --cert-file is a file of certificates in PEM, one's own first", path.display())]
+    Certificate {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No key.
+    #[error("{}: {reason}; --key-file is a file with a private key in PEM", path.display())]
+    Key {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Those of two.
+    #[error(
+        "{} is not the key of the first certificate in {}; --cert-file has one's own certificate first, \
+         --key-file the key that it was made with",
+        key.display(),
+        certificates.display()
+    )]
+    Mismatch {
+        /// As given.
+        certificates: PathBuf,
+        /// As given.
+        key: PathBuf,
+    },
+}
+
+/// What is in the files.
+pub(crate) struct Proof {
+    pub(crate) chain: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
+    /// The file with the key, for those who read it themselves.
+    pub(crate) key_pem: Vec<u8>,
+}
+
+impl Identity {
+    pub(crate) fn read(&self) -> Result<Proof, IdentityError> {
+        let of_key = |reason: String| IdentityError::Key { path: self.key.clone(), reason };
+        let chain = certificates(&self.certificates).map_err(|reason| {
+            IdentityError::Certificate { path: self.certificates.clone(), reason }
+        })?;
+        let (key, key_pem) = key(&self.key).map_err(of_key)?;
+        let provider = ring::default_provider();
+        match CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider) {
+            Ok(_) => Ok(Proof { chain, key, key_pem }),
+            Err(rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+                Err(IdentityError::Mismatch {
+                    certificates: self.certificates.clone(),
+                    key: self.key.clone(),
+                })
+            }
+            Err(error) => Err(of_key(format!("it cannot be used with its certificate ({error})"))),
+        }
+    }
+}
+
+/// The key in a file, and the file.
+fn key(path: &Path) -> Result<(PrivateKeyDer<'static>, Vec<u8>), String> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let key = PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
+        PemError::NoItemsFound if is_locked(&bytes) => {
+            "the key is locked with a passphrase; unlock it into a file of its own with 'openssl pkey \
+             -in LOCKED -out UNLOCKED'"
+                .to_owned()
+        }
+        PemError::NoItemsFound => "there is no private key in it".to_owned(),
+        other => other.to_string(),
+    })?;
+    Ok((key, bytes))
+}
+
+fn is_locked(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(bytes).contains("ENCRYPTED")
+}
