@@ -25,8 +25,19 @@ const CONNECT: Duration = Duration::from_secs(10);
 const PASSED: [&str; 6] = ["duration", "buffer", "size", "method", "layout", "fill-level"];
 
 /// Those that say nothing to agents, and would be left out in silence.
-const NOT_PASSED: [&str; 8] =
-    ["threshold", "each", "window", "drop-caches", "endpoint", "region", "ca-file", "insecure"];
+const NOT_PASSED: [&str; 11] = [
+    "threshold",
+    "each",
+    "window",
+    "switching",
+    "drop-caches",
+    "endpoint",
+    "region",
+    "ca-file",
+    "insecure",
+    "cert-file",
+    "key-file",
+];
 
 pub(super) fn is_wanted(args: &Args<'_>) -> bool {
     ["agents", "hosts"].iter().any(|name| args.maybe::<String>(name).is_some())
