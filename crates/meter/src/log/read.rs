@@ -5,6 +5,7 @@ use super::{FILE, LogError, NONE, Record};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,14 @@ impl Reader {
             return Err(ParquetError::General(format!(
                 "{rows} rows, more than any version writes"
             )));
+        }
+        // The library takes it for granted.
+        let lies = |column: &ColumnChunkMetaData| {
+            let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+            start < 0 || column.compressed_size() < 0
+        };
+        if group.metadata().columns().iter().any(lies) {
+            return Err(ParquetError::General("a column that lies nowhere".to_owned()));
         }
         let mut records = vec![Record::default(); rows];
         for (i, column) in COLUMNS.iter().enumerate() {

@@ -111,3 +111,26 @@ fn a_file_that_is_no_log_says_what_it_is_not() {
     let said = read(&dir.0.join("nowhere")).err().unwrap().to_string();
     assert!(said.contains("name a run's directory"), "{said}");
 }
+
+/// Whatever stands in it: what cannot be read is an error and no panic.
+#[test]
+fn a_log_that_is_damaged_is_read_or_refused() {
+    let dir = Dir::new("damaged");
+    let mut writer = Writer::create(&dir.file()).unwrap();
+    writer.put(&records(500)).unwrap();
+    writer.finish(&[]).unwrap();
+    let sound = std::fs::read(dir.file()).unwrap();
+    let mut chance = fastrand::Rng::with_seed(94);
+    for turn in 0..600 {
+        let mut bytes = sound.clone();
+        let from = if turn % 2 == 0 { 0 } else { bytes.len().saturating_sub(2000) };
+        for _ in 0..=chance.usize(..4) {
+            let at = chance.usize(from..bytes.len());
+            bytes[at] = chance.u8(..);
+        }
+        std::fs::write(dir.file(), &bytes).unwrap();
+        if let Ok(log) = read(&dir.file()) {
+            log.filter_map(Result::err).for_each(drop);
+        }
+    }
+}
