@@ -52,20 +52,22 @@ impl Engine {
         }
     }
 
-    // Buffers whose time was up when the last slot ended.
+    // Buffers whose time was up when the last slot ended. Not in order only: what came late is kept for longer
+    // than what is behind it, and plans count on the memory of that.
     fn let_go_in_time(&mut self, now: Moment) {
         let over = SlotIndex(self.slot.0 - 1);
-        for id in self.streams_with(|stream| self.is_up(stream.first_held(), over)) {
-            if self.config.policy == PolicyKind::None
-                && self.is_up(self.needed_next(&self.streams[&id]), over)
-            {
+        for id in self.streams_with(|stream| stream.held().any(|held| self.is_up(held, over))) {
+            let stream = &self.streams[&id];
+            if self.config.policy == PolicyKind::None && self.needed_until(stream, over).is_some() {
                 self.restart(now, id);
                 continue;
             }
-            while self.is_up(self.streams[&id].first_held(), over) {
-                let (_, piece) = self.streams[&id].first_held().expect("its time is up");
-                self.let_go(id, piece.piece);
-            }
+            let up: Vec<u32> = stream
+                .held()
+                .filter(|held| self.is_up(*held, over))
+                .map(|(_, piece)| piece.piece)
+                .collect();
+            up.into_iter().for_each(|piece| self.let_go(id, piece));
         }
     }
 
@@ -74,8 +76,10 @@ impl Engine {
     // as if it began now, from where its viewer is; what was promised stays what it was.
     fn restart(&mut self, now: Moment, id: StreamId) {
         let mut stream = self.remove_stream(id);
-        let late: Vec<Moment> = stream.uncounted().filter(|deadline| *deadline < now).collect();
-        for deadline in late {
+        // What is unread is counted when it is read, if its viewer still needs it.
+        let held = |(piece, _): &(u32, Moment)| *piece < stream.cursor;
+        for (piece, deadline) in stream.overdue(now).into_iter().filter(held).collect::<Vec<_>>() {
+            stream.account(piece);
             self.count_for(now, stream.session, deadline);
         }
         let needed = self.needed_from(&stream);
@@ -94,7 +98,7 @@ impl Engine {
         }
         let late = |stream: &Stream| {
             stream.opens.is_none()
-                && self.is_up(self.needed_next(stream), self.slot)
+                && self.needed_until(stream, self.slot).is_some()
                 && self.is_fetching(stream, now)
         };
         for id in self.streams_with(late) {
@@ -102,10 +106,12 @@ impl Engine {
         }
     }
 
-    // The first piece held that the viewer may still ask for.
-    fn needed_next(&self, stream: &Stream) -> Option<(ReadId, PieceDue)> {
+    // When the first is let go, at the end of `slot` or before, of the pieces held that the viewer may still
+    // ask for.
+    fn needed_until(&self, stream: &Stream, slot: SlotIndex) -> Option<SlotIndex> {
         let from = self.needed_from(stream);
-        stream.held().find(|(_, piece)| piece.piece >= from)
+        let up = stream.held().filter(|held| held.1.piece >= from && self.is_up(*held, slot));
+        up.map(|(_, piece)| piece.release).min()
     }
 
     // The earliest piece that a viewer who goes on as it does may ask for.
@@ -121,8 +127,8 @@ impl Engine {
     }
 
     // Whether a buffer is to be let go at the end of `slot` or before.
-    fn is_up(&self, held: Option<(ReadId, PieceDue)>, slot: SlotIndex) -> bool {
-        held.is_some_and(|(read, piece)| piece.release <= slot && !self.is_reading(read))
+    fn is_up(&self, (read, piece): (ReadId, PieceDue), slot: SlotIndex) -> bool {
+        piece.release <= slot && !self.is_reading(read)
     }
 
     fn is_reading(&self, read: ReadId) -> bool {
@@ -146,12 +152,13 @@ impl Engine {
     // is concerned; memory is held for longer. Never by more than the viewer is late, or its next
     // pieces would be late for it.
     fn slide(&mut self, now: Moment, id: StreamId) {
-        let (_, first) = self.needed_next(&self.streams[&id]).expect("the late hold a buffer");
+        let until =
+            self.needed_until(&self.streams[&id], self.slot).expect("the late hold a buffer");
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
         self.spare = stream.spare;
         let before = stream.summary;
-        let slots = u32::try_from(self.slot.0 + 1 - first.release.0).unwrap_or(u32::MAX);
+        let slots = u32::try_from(self.slot.0 + 1 - until.0).unwrap_or(u32::MAX);
         let late = stream.overdue(now);
         stream.slide(slots);
         self.demand.begin(self.slot);
@@ -162,8 +169,8 @@ impl Engine {
             let change = Change::Later { track: stream.track, slots };
             self.actions.push(Action::Rescheduled { session: stream.session, change });
             // What was late is not made good by that.
-            stream.counted_to += u32::try_from(late.len()).expect("fewer than pieces");
-            for deadline in late {
+            for (piece, deadline) in late {
+                stream.account(piece);
                 self.count_owed(now, &stream, deadline);
             }
         } else {
@@ -240,7 +247,7 @@ impl Engine {
     pub(super) fn end_session(&mut self, now: Moment, id: SessionId, hung_up: bool) {
         for request in self.sessions[&id].requests.clone() {
             if hung_up {
-                self.drop_request(now, request);
+                self.drop_request(request);
             }
         }
         for stream in self.sessions[&id].streams.clone() {

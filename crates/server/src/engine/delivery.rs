@@ -19,6 +19,7 @@ use super::{
     TitleKey, TrackNumber, Want,
 };
 use scheduler::SEND_WINDOW;
+use std::collections::BTreeSet;
 use units::Moment;
 
 // Where the next bytes of a request are.
@@ -33,14 +34,14 @@ impl Engine {
     /// `Deliver`s and `Complete`, or `Refused`, or `Failed` (also for a session or range that does
     /// not exist).
     pub fn want(&mut self, now: Moment, want: Want) {
-        self.advance(now);
         let Want { request, session, parts } = want;
+        self.hear_of(now, session, parts.iter().map(|part| part.track).collect());
+        self.advance(now);
         if self.requests.contains_key(&request) || !self.is_sound(session, &parts) {
             self.actions.push(Action::Failed { request, outcome: ReadOutcome::Failed });
             return;
         }
         let state = self.sessions.get_mut(&session).expect("checked");
-        state.last_sign = now;
         if state.requests.len() >= MAX_REQUESTS {
             let why = Declined::TooMany { most: MAX_REQUESTS };
             self.actions.push(Action::Declined { request, why });
@@ -57,6 +58,19 @@ impl Engine {
         self.use_leftovers(now);
     }
 
+    // A player asks, takes or hangs up something of these tracks. Noted before time passes: who comes
+    // in the moment in which its place would be given back for its silence was not silent until then.
+    fn hear_of(&mut self, now: Moment, session: SessionId, tracks: BTreeSet<TrackNumber>) {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        state.last_sign = now;
+        for id in &state.streams {
+            let stream = self.streams.get_mut(id).expect("live");
+            if tracks.contains(&stream.track) {
+                stream.last_sign = now;
+            }
+        }
+    }
+
     fn is_sound(&self, session: SessionId, parts: &[Part]) -> bool {
         let Some(session) = self.sessions.get(&session) else { return false };
         let tracks = &session.layout.tracks;
@@ -70,12 +84,16 @@ impl Engine {
     /// The socket has taken everything that was delivered to `request` out of buffer `read`
     /// by the oldest [`Action::Deliver`] not yet answered.
     pub fn sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
+        let unsent = |state: &&Request| state.unsent.contains(&read);
+        if let Some(session) = self.requests.get(&request).filter(unsent).map(|r| r.session) {
+            self.hear_of(now, session, self.tracks_in([&read]));
+        }
         self.advance(now);
         let Some(state) = self.requests.get_mut(&request) else { return };
         let Some(at) = state.unsent.iter().position(|other| *other == read) else { return };
         state.unsent.remove(at);
         let session = state.session;
-        self.taken(now, session, read);
+        self.taken(session, read);
         self.end_if_over(request);
         self.serve_session(now, session);
         self.use_leftovers(now);
@@ -83,21 +101,28 @@ impl Engine {
 
     /// The player has hung up on `request`, or its connection failed: nothing of it is in use.
     pub fn cancel(&mut self, now: Moment, request: RequestId) {
+        if let Some(state) = self.requests.get(&request) {
+            let mut tracks = self.tracks_in(&state.unsent);
+            tracks.extend(state.unserved().into_iter().map(|(track, _)| track));
+            self.hear_of(now, state.session, tracks);
+        }
         self.advance(now);
         let Some(state) = self.requests.get(&request) else { return };
         let session = state.session;
-        for (track, _) in state.unserved() {
-            if let Some(id) = self.stream_of(session, track) {
-                self.streams.get_mut(&id).expect("live").last_sign = now;
-            }
-        }
-        self.drop_request(now, request);
+        self.drop_request(request);
         self.serve_session(now, session);
         self.use_leftovers(now);
     }
 
+    // Of which tracks buffers are that sockets hold.
+    fn tracks_in<'a>(&self, unsent: impl IntoIterator<Item = &'a ReadId>) -> BTreeSet<TrackNumber> {
+        let track =
+            |read: &ReadId| self.buffers.get(*read).expect("unsent buffers are pinned").key.track;
+        unsent.into_iter().map(track).collect()
+    }
+
     /// Forgets a request with everything its socket has not taken.
-    pub(super) fn drop_request(&mut self, now: Moment, request: RequestId) {
+    pub(super) fn drop_request(&mut self, request: RequestId) {
         if !self.requests.contains_key(&request) {
             return;
         }
@@ -105,25 +130,17 @@ impl Engine {
         let state = self.requests.get_mut(&request).expect("checked");
         let session = state.session;
         for read in std::mem::take(&mut state.unsent) {
-            self.taken(now, session, read);
+            self.taken(session, read);
         }
         self.end_if_over(request);
     }
 
     // A socket no longer needs a buffer.
-    fn taken(&mut self, now: Moment, session: SessionId, read: ReadId) {
-        let buffer = self.buffers.get(read).expect("unsent buffers are pinned");
-        let (key, len) = (buffer.key, buffer.place.len);
+    fn taken(&mut self, session: SessionId, read: ReadId) {
+        let len = self.buffers.get(read).expect("unsent buffers are pinned").place.len;
         self.buffers.unpin(read);
         if let Some(state) = self.sessions.get_mut(&session) {
             state.unsent -= u64::from(len);
-            state.last_sign = now;
-            for id in &state.streams {
-                let stream = self.streams.get_mut(id).expect("live");
-                if stream.track == key.track {
-                    stream.last_sign = now;
-                }
-            }
         }
     }
 

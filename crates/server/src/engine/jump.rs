@@ -30,11 +30,6 @@ impl Engine {
     /// Lets a new request in anew for those of its tracks with which it does not go on.
     pub(super) fn jump(&mut self, now: Moment, request: RequestId) -> Result<(), Refusal> {
         let state = &self.requests[&request];
-        for (track, _) in state.unserved() {
-            if let Some(id) = self.stream_of(state.session, track) {
-                self.streams.get_mut(&id).expect("live").last_sign = now;
-            }
-        }
         let goes_on = |(track, bytes): &Unserved| {
             let stream = self.stream_of(state.session, *track);
             stream.is_some_and(|id| self.streams[&id].goes_on(bytes.start))
@@ -206,11 +201,7 @@ impl Engine {
 
     /// Counts what a stream that is off the books still owed, and lets go of its buffers.
     pub(super) fn settle(&mut self, now: Moment, stream: Stream) {
-        let unread = stream.cursor.max(stream.counted_to)..stream.end;
-        let unread = unread.map(|piece| stream.deadline(piece));
-        let owed = stream.uncounted().chain(unread.take_while(|deadline| *deadline < now));
-        let owed: Vec<Moment> = owed.filter(|deadline| *deadline < now).collect();
-        for deadline in owed {
+        for (_, deadline) in stream.overdue(now) {
             self.count_owed(now, &stream, deadline);
         }
         for (read, _) in stream.held() {

@@ -19,7 +19,7 @@
 //! is back when the driver has looked what it holds (`recovery`): it may have come back empty, or as another.
 
 use super::decide::KEEP_SLOTS;
-use super::streams::{Lateness, Stream, StreamId};
+use super::streams::{Stream, StreamId};
 use super::{Action, Change, DiskNumber, Engine, Layout, ReadOutcome, Resource, SessionId};
 use scheduler::Timing;
 use std::sync::Arc;
@@ -113,10 +113,10 @@ impl Engine {
         let mut streams: Vec<(StreamId, Stream)> =
             ids.iter().map(|id| (*id, self.remove_stream(*id))).collect();
         for (_, stream) in &mut streams {
-            self.unread_what_is_not_here(stream);
+            self.unread_what_is_not_here(now, stream);
         }
-        let late: Vec<Vec<Moment>> =
-            streams.iter_mut().map(|(_, stream)| stream.overdue(now)).collect();
+        let late: Vec<Vec<(u32, Moment)>> =
+            streams.iter().map(|(_, stream)| stream.overdue(now)).collect();
         self.give_aside(seat, reserve);
         let found = places.iter().find_map(|layout| {
             let slots = self.fits_there(now, layout, reserve, &mut streams)?;
@@ -135,8 +135,8 @@ impl Engine {
         (session.layout, session.spare) = (Arc::clone(layout), None);
         for ((stream_id, mut stream), late) in streams.into_iter().zip(late) {
             if slots > 0 {
-                stream.counted_to += u32::try_from(late.len()).expect("fewer than pieces");
-                for deadline in late {
+                for (piece, deadline) in late {
+                    stream.account(piece);
                     self.count_owed_by(lost, now, &stream, deadline);
                 }
                 let change = Change::Later { track: stream.track, slots };
@@ -175,7 +175,7 @@ impl Engine {
         for (step, keep) in TRIES {
             for (_, stream) in streams.iter_mut() {
                 if let Some(keep) = keep {
-                    self.unread_ahead(stream, self.slot + keep);
+                    self.unread_ahead(now, stream, self.slot + keep);
                 }
                 stream.slide(step);
             }
@@ -207,42 +207,31 @@ impl Engine {
 
     // A stream that is off the books: from the first piece on that is still being read, nothing is
     // held. What of it is in memory is found there when its turn comes.
-    fn unread_what_is_not_here(&mut self, stream: &mut Stream) {
+    fn unread_what_is_not_here(&mut self, now: Moment, stream: &mut Stream) {
         let buffers = &self.buffers;
         let is_reading =
             |read| buffers.get(read).is_some_and(|b| b.state == super::buffers::State::Reading);
-        for (read, counted) in stream.put_back_from(is_reading) {
-            self.uncount(stream.session, counted);
-            self.buffers.unpin(read);
+        for back in stream.put_back_from(now, is_reading) {
+            self.uncount(stream.session, back.on_time);
+            self.buffers.unpin(back.read);
         }
     }
 
     // The same with what need not be in memory before the end of slot `keep`: its new disk has less
     // memory for it than the old one had.
-    fn unread_ahead(&mut self, stream: &mut Stream, keep: SlotIndex) {
+    fn unread_ahead(&mut self, now: Moment, stream: &mut Stream, keep: SlotIndex) {
         while stream.last_held().is_some_and(|(_, piece)| piece.due > keep) {
-            let back = stream.put_back_last().expect("held");
-            self.uncount(stream.session, back.counted);
+            let back = stream.put_back_last(now).expect("held");
+            self.uncount(stream.session, back.on_time);
             self.buffers.unpin(back.read);
         }
     }
 
-    /// What was counted of a piece that is unread again is counted when it comes.
-    pub(super) fn uncount(&mut self, session: SessionId, counted: Option<Lateness>) {
+    /// A piece that is unread again and had come `on_time` so far is counted when it comes again.
+    pub(super) fn uncount(&mut self, session: SessionId, on_time: bool) {
         let summary = &mut self.sessions.get_mut(&session).expect("live").summary;
-        match counted {
-            Some(Lateness::OnTime) => {
-                summary.on_time -= 1;
-                self.counters.on_time -= 1;
-            }
-            Some(Lateness::Late) => {
-                // What a viewer had already passes for late when it is read once more, uncounted.
-                let counted = u64::from(summary.glitches > 0);
-                summary.glitches -= counted;
-                self.counters.glitches -= counted;
-            }
-            None => {}
-        }
+        summary.on_time -= u64::from(on_time);
+        self.counters.on_time -= u64::from(on_time);
     }
 }
 

@@ -11,7 +11,7 @@
 
 use super::buffers::{Buffer, Interest, PieceKey, Place, State};
 use super::pieces::{key, place};
-use super::streams::{Hold, Lateness, StreamId};
+use super::streams::{Counted, Hold, StreamId};
 use super::{Action, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, SessionId};
 use scheduler::{Batch, HOLD_SLOTS, PieceDue, PolicyKind};
 use std::sync::Arc;
@@ -269,7 +269,7 @@ impl Engine {
             return;
         };
         let (deadline, due) = (*deadline, *piece);
-        *counted = Some(if now <= deadline { Lateness::OnTime } else { Lateness::Late });
+        *counted = Some(if now <= deadline { Counted::OnTime } else { Counted::ForGood });
         let release = piece.release.max(self.slot + HOLD_SLOTS);
         if now > deadline && release > piece.release {
             self.disks[disk].books.keep_until(*piece, release);
@@ -385,7 +385,7 @@ impl Engine {
     /// buffers become cache (those still being read when they come, which is before the next slot),
     /// the reads are booked again. Says whose and how many.
     pub(super) fn give_back_ahead(&mut self, disk: usize, keep: SlotIndex) -> Vec<(StreamId, u32)> {
-        let (mut given, mut uncounted) = (Vec::new(), Vec::new());
+        let (mut given, mut on_time) = (Vec::new(), Vec::new());
         for (id, stream) in &mut self.streams {
             if usize::from(stream.layout.disk.0) != disk {
                 continue;
@@ -400,9 +400,9 @@ impl Engine {
                 if piece.due <= keep || again {
                     break;
                 }
-                let back = stream.put_back_last().expect("held");
+                let back = stream.put_back_last(self.now).expect("held");
                 self.standby.put_back(stream, piece.piece, back.safe);
-                uncounted.push((stream.session, back.counted));
+                on_time.extend(back.on_time.then_some(stream.session));
                 self.disks[disk].books.put_back(piece);
                 self.buffers.unpin(read);
                 count += 1;
@@ -416,8 +416,8 @@ impl Engine {
                 given.push((*id, count));
             }
         }
-        for (session, counted) in uncounted {
-            self.uncount(session, counted);
+        for session in on_time {
+            self.uncount(session, true);
         }
         given
     }

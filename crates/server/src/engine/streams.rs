@@ -15,7 +15,7 @@ use super::buffers::{PieceKey, Place};
 use super::pieces::{curve, key, place};
 use super::{Layout, ReadId, SessionId, TrackNumber};
 use scheduler::{Curve, PieceDue, Summary, Timing};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,16 +31,18 @@ pub(super) enum Hold {
     /// The stream holds the buffer; `counted` once it is known whether it came in time.
     ///
     /// `safe`: it is in memory, so that no loss of a disk takes it away.
-    Held { read: ReadId, piece: PieceDue, deadline: Moment, counted: Option<Lateness>, safe: bool },
+    Held { read: ReadId, piece: PieceDue, deadline: Moment, counted: Option<Counted>, safe: bool },
     /// Delivered whole, let go, or it could not be read.
     Gone,
 }
 
-/// Whether a piece came in time.
+/// What has been counted of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lateness {
+pub(super) enum Counted {
+    /// It came in time. If it is unread again before its deadline, it must come in time again.
     OnTime,
-    Late,
+    /// It was late, or was there in time and is read once more: whatever becomes of it now.
+    ForGood,
 }
 
 #[derive(Debug)]
@@ -51,8 +53,8 @@ pub(super) struct Stream {
     pub(super) timing: Timing,
     /// What was promised, where it is no longer what is read by.
     promise: Option<Timing>,
-    /// Pieces before this have been counted, on time or late.
-    pub(super) counted_to: u32,
+    /// Unread pieces that have been counted for good.
+    accounted: BTreeSet<u32>,
     /// The next piece to be read.
     pub(super) cursor: u32,
     /// One past the last piece.
@@ -82,7 +84,8 @@ pub(super) struct Stream {
 pub(super) struct PutBack {
     pub(super) read: ReadId,
     pub(super) piece: PieceDue,
-    pub(super) counted: Option<Lateness>,
+    /// It was counted as in time, which is to be taken back.
+    pub(super) on_time: bool,
     pub(super) safe: bool,
 }
 
@@ -102,7 +105,7 @@ impl Stream {
             last_sign: timing.origin,
             timing,
             promise: None,
-            counted_to: 0,
+            accounted: BTreeSet::new(),
             cursor: first,
             end,
             position: first,
@@ -189,11 +192,25 @@ impl Stream {
         }
     }
 
-    /// Deadlines of what is unread, missed, and not counted as yet.
-    pub(super) fn overdue(&mut self, now: Moment) -> Vec<Moment> {
-        self.counted_to = self.counted_to.max(self.cursor);
-        let deadlines = (self.counted_to..self.end).map(|piece| self.deadline(piece));
-        deadlines.take_while(|deadline| *deadline < now).collect()
+    /// What is not in memory, missed, and not counted as yet: pieces and their deadlines.
+    pub(super) fn overdue(&self, now: Moment) -> Vec<(u32, Moment)> {
+        let missed = |(_, deadline): &(u32, Moment)| *deadline < now;
+        let held = self.holds.iter().zip(self.base..).filter_map(|(hold, piece)| match hold {
+            Hold::Held { deadline, counted: None, .. } => Some((piece, *deadline)),
+            _ => None,
+        });
+        let unread = (self.cursor..self.end).map(|piece| (piece, self.deadline(piece)));
+        let unread = unread.take_while(missed).filter(|(piece, _)| !self.accounted.contains(piece));
+        held.filter(missed).chain(unread).collect()
+    }
+
+    /// A piece, held or unread, has been counted as late.
+    pub(super) fn account(&mut self, piece: u32) {
+        if piece >= self.cursor {
+            self.accounted.insert(piece);
+        } else if let Some(Hold::Held { counted, .. }) = self.hold_mut(piece) {
+            *counted = Some(Counted::ForGood);
+        }
     }
 
     /// Everything unread, in order.
@@ -217,14 +234,6 @@ impl Stream {
         })
     }
 
-    /// Deadlines of what is held and not known to have come.
-    pub(super) fn uncounted(&self) -> impl Iterator<Item = Moment> + '_ {
-        self.holds.iter().filter_map(|hold| match hold {
-            Hold::Held { deadline, counted: None, .. } => Some(*deadline),
-            _ => None,
-        })
-    }
-
     /// The piece that holds the byte at `offset` of the track.
     pub(super) fn piece_at(&self, offset: u64) -> u32 {
         u32::try_from(offset / u64::from(self.curve().piece)).expect("within a sound track")
@@ -238,8 +247,8 @@ impl Stream {
     /// The next piece is being read into `read`, or found there.
     pub(super) fn take_up(&mut self, piece: PieceDue, read: ReadId) {
         let deadline = self.deadline(piece.piece);
-        let before = (piece.piece < self.counted_to).then_some(Lateness::Late);
-        self.holds.push_back(Hold::Held { read, piece, deadline, counted: before, safe: false });
+        let counted = self.accounted.remove(&piece.piece).then_some(Counted::ForGood);
+        self.holds.push_back(Hold::Held { read, piece, deadline, counted, safe: false });
         self.cursor += 1;
     }
 
@@ -255,41 +264,43 @@ impl Stream {
         Some((read, piece, safe))
     }
 
-    /// The first piece held, and its buffer.
-    pub(super) fn first_held(&self) -> Option<(ReadId, PieceDue)> {
-        self.held().next()
-    }
-
     /// Unreads the last piece taken up, if it is held.
-    pub(super) fn put_back_last(&mut self) -> Option<PutBack> {
-        let Some(Hold::Held { read, piece, counted, safe, .. }) = self.holds.back().copied() else {
-            return None;
-        };
-        self.holds.pop_back();
-        self.cursor -= 1;
-        self.counted_to = self.counted_to.min(self.cursor);
-        Some(PutBack { read, piece, counted, safe })
+    pub(super) fn put_back_last(&mut self, now: Moment) -> Option<PutBack> {
+        match self.holds.back() {
+            Some(Hold::Held { .. }) => self.put_back(now),
+            _ => None,
+        }
     }
 
-    /// Unreads everything from the first piece on that is still being read. Says what was held, and
-    /// as what it was counted.
+    /// Unreads everything from the first piece on that is still being read. Says what was held.
     pub(super) fn put_back_from(
         &mut self,
+        now: Moment,
         is_reading: impl Fn(ReadId) -> bool,
-    ) -> Vec<(ReadId, Option<Lateness>)> {
+    ) -> Vec<PutBack> {
         let reading = |hold: &Hold| matches!(hold, Hold::Held { read, .. } if is_reading(*read));
-        let Some(first) = self.holds.iter().position(reading) else { return Vec::new() };
-        let back: Vec<Hold> = self.holds.drain(first..).collect();
-        self.cursor -= u32::try_from(back.len()).expect("fewer than pieces");
-        // What the viewer had already is read once more, and is not counted once more.
-        let gone = back.iter().rposition(|hold| *hold == Hold::Gone).map_or(0, |last| last + 1);
-        let gone = self.cursor + u32::try_from(gone).expect("fewer than pieces");
-        self.counted_to = self.counted_to.min(gone).max(if gone > self.cursor { gone } else { 0 });
-        let held = back.into_iter().filter_map(|hold| match hold {
-            Hold::Held { read, counted, .. } => Some((read, counted)),
-            Hold::Gone => None,
-        });
-        held.collect()
+        let first = self.holds.iter().position(reading).unwrap_or(self.holds.len());
+        let mut held = Vec::new();
+        while self.holds.len() > first {
+            held.extend(self.put_back(now));
+        }
+        held
+    }
+
+    // Unreads the last piece. What was late, or there at its deadline, is not counted once more, nor is
+    // what the viewer has had.
+    fn put_back(&mut self, now: Moment) -> Option<PutBack> {
+        let last = self.holds.pop_back()?;
+        self.cursor -= 1;
+        let Hold::Held { read, piece, deadline, counted, safe } = last else {
+            self.accounted.insert(self.cursor);
+            return None;
+        };
+        let on_time = counted == Some(Counted::OnTime) && now <= deadline;
+        if counted.is_some() && !on_time {
+            self.accounted.insert(self.cursor);
+        }
+        Some(PutBack { read, piece, on_time, safe })
     }
 
     /// Everything held, and whether it is safe.

@@ -332,7 +332,7 @@ impl Engine {
     fn unchoose(&mut self, disk: usize, chosen: Chosen) {
         let stream = self.streams.get_mut(&chosen.id).expect("found there");
         let before = stream.next_read();
-        let back = stream.put_back_last().expect("found there");
+        let back = stream.put_back_last(self.now).expect("found there");
         let (read, piece) = (back.read, back.piece);
         assert_eq!(read, chosen.read, "the last piece of its stream");
         self.standby.put_back(stream, piece.piece, back.safe);

@@ -299,6 +299,29 @@ fn who_asks_for_nothing_gives_back_what_it_holds_and_is_asked_anew() {
 }
 
 #[test]
+fn who_comes_in_the_moment_in_which_its_place_would_be_given_back_keeps_it() {
+    let begin = || {
+        let mut house = House::new(config(2, 100));
+        let viewer = house.admit(1).unwrap();
+        house.want(viewer, 0..1);
+        (house, viewer)
+    };
+    let (mut silent, _) = begin();
+    let mut slots = 0;
+    while silent.said("GivenBack").is_empty() {
+        silent.pass(500);
+        slots += 1;
+    }
+    let (mut house, viewer) = begin();
+    house.pass(500 * slots - 1);
+    house.now = silent.now;
+    house.said.clear();
+    house.want(viewer, 1..2);
+    assert_eq!(house.said("GivenBack"), Vec::<String>::new());
+    assert_eq!(house.engine.status(house.now).active, 1);
+}
+
+#[test]
 fn a_failed_read_is_tried_once_more_and_the_stream_goes_on() {
     let mut house = House::new(config(2, 100));
     let viewer = house.admit(1).unwrap();

@@ -9,16 +9,14 @@ use units::{Moment, SlotIndex};
 
 impl Stream {
     /// Gives up everything held and begins anew with piece `from`, as if it had been admitted
-    /// `now`. Says what was held.
+    /// `now`. Says what was held. What was counted is not counted again.
     pub(in crate::engine) fn restart(&mut self, now: Moment, from: u32) -> Vec<ReadId> {
         let held = self.held().map(|(read, _)| read).collect();
         self.promise.get_or_insert(self.timing);
-        let waits = |hold: &&Hold| matches!(hold, Hold::Held { deadline, counted: None, .. } if *deadline >= now);
-        let counted = match self.holds.iter().find(waits) {
-            Some(Hold::Held { piece, .. }) => piece.piece,
-            _ => self.cursor,
-        };
-        self.counted_to = self.counted_to.max(counted);
+        let counted = |hold: &Hold| !matches!(hold, Hold::Held { counted: None, .. });
+        let known = self.holds.iter().zip(self.base..).filter(|(hold, _)| counted(hold));
+        self.accounted.extend((from..self.base).chain(known.map(|(_, piece)| piece)));
+        self.accounted = self.accounted.split_off(&from);
         self.holds.clear();
         (self.cursor, self.base) = (from, from);
         let from_ms = self.curve().due(from);

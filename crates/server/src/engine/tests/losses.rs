@@ -120,6 +120,31 @@ fn a_read_that_fails_is_made_again_from_the_other_copy() {
 }
 
 #[test]
+fn what_came_late_counts_once_whoever_reads_it_again() {
+    let mut house = House::new(two_disks(8, false));
+    let Answer::Admitted { session, .. } = house.engine.admit(house.now, copied(1)) else {
+        panic!("there is room")
+    };
+    // Two requests at once: the second is served while the first waits for pieces 0 and 1.
+    house.want(session, 0..2);
+    house.want(session, 2..PIECES);
+    let mut hanging = vec![house.reads.remove(0)];
+    house.now = Moment::from_millis(500);
+    house.engine.tick(house.now);
+    house.hear();
+    // The batch goes inward: the piece that lies first is read last.
+    hanging.extend(house.reads.pop());
+    house.pass(2000);
+    assert!(!house.said("deliver 2").is_empty(), "what it has had is read once more");
+    house.engine.lose_disk(house.now, DiskNumber(0));
+    house.hear();
+    house.pass(60_000);
+    let status = house.engine.status(house.now);
+    assert_eq!((status.moved, status.glitches), (1, hanging.len() as u64));
+    assert_eq!(status.on_time, u64::from(PIECES) - status.glitches);
+}
+
+#[test]
 fn the_device_says_so_or_fails_again_and_again() {
     for (outcome, reads, lost) in [
         (ReadOutcome::Gone, 1, true),
