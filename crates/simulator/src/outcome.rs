@@ -68,7 +68,7 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
     /// Equal for equal runs.
     pub trace_hash: u64,
-    /// The last lines of the trace.
+    /// The last lines of the trace; where a rule was broken, those that led to it.
     pub last_lines: Vec<Line>,
 }
 

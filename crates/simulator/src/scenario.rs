@@ -230,6 +230,11 @@ impl Scenario {
             && self.disks.iter().all(Disk::keeps_its_promise)
     }
 
+    /// The start-up that the engine goes by: at least two slots, one more where a loss is to be survived.
+    pub(crate) fn kept_startup(&self) -> Duration {
+        self.startup.max(self.slot * if self.survive_loss { 3 } else { 2 })
+    }
+
     /// Whether that disk keeps its guarantee to the end.
     pub(crate) fn keeps_its_promise(&self, disk: usize) -> bool {
         let recalibrated = disk == 0 && !self.chores.calibrated_at.is_zero();

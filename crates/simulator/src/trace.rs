@@ -36,16 +36,19 @@ impl Trace {
         Self { hash: FNV_OFFSET, last: VecDeque::new(), keep }
     }
 
-    pub(crate) fn note(&mut self, line: Line) {
+    /// `kept`: for people, too, as long as no rule is broken: what led to that is what they look for.
+    pub(crate) fn note(&mut self, line: Line, kept: bool) {
         for byte in line.what.bytes() {
             self.mix(u64::from(byte));
         }
         self.mix(line.at.0);
         line.numbers.into_iter().for_each(|number| self.mix(number));
-        if self.last.len() == self.keep {
-            self.last.pop_front();
+        if kept {
+            if self.last.len() == self.keep {
+                self.last.pop_front();
+            }
+            self.last.push_back(line);
         }
-        self.last.push_back(line);
     }
 
     pub(crate) fn hash(&self) -> u64 {

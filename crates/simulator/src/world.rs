@@ -129,9 +129,6 @@ impl<'a> World<'a> {
         for (disk, number) in disks.iter().zip(0..) {
             engine.set_facts(Moment::ZERO, DiskNumber(number), disk.facts.clone());
         }
-        // The engine's own rule.
-        let least = scenario.slot * if scenario.survive_loss { 3 } else { 2 };
-        let startup = scenario.startup.max(least);
         let mut world = Self {
             engine,
             scenario,
@@ -155,7 +152,7 @@ impl<'a> World<'a> {
             findings: Findings::default(),
             memory: Memory::new(scenario.memory.0),
             deliveries: Deliveries::default(),
-            deadlines: Deadlines::new(scenario.slot, startup, scenario.idle_after),
+            deadlines: Deadlines::new(scenario.slot, scenario.kept_startup(), scenario.idle_after),
             liveness: Liveness::default(),
             outcome: Outcome { seed: scenario.seed, least_belief: 1.0, ..Outcome::default() },
             chance,
@@ -370,7 +367,7 @@ impl<'a> World<'a> {
 
     fn note(&mut self, what: &'static str, numbers: [u64; 4]) {
         let line = Line { at: self.now, what, numbers };
-        self.trace.note(line);
+        self.trace.note(line, self.findings.list.is_empty());
         (self.observer)(&line);
     }
 }

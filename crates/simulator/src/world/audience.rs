@@ -269,7 +269,7 @@ impl World<'_> {
 
     /// The engine took a jump on: what it promises from here on. Says whether it was right to.
     fn anew(&mut self, request: RequestId, tracks: &[TrackNumber], wait: Duration) -> bool {
-        let mut right = wait <= self.scenario.startup;
+        let mut right = wait <= self.scenario.kept_startup();
         for &track in tracks {
             let Some(byte) = self.deadlines.owed(request, track) else { continue };
             let Some(open) = self.requests.get(&request) else { continue };
