@@ -24,6 +24,12 @@ const ON_MOUNTS: &[(&str, i32, &str)] = &[
         0,
         "is used through the page cache",
     ),
+    // Full is where the report goes: what was measured is told.
+    (
+        "mount -t tmpfs -o size=8k none little && $M --target memory --out little/run",
+        1,
+        "\nframes ",
+    ),
 ];
 
 /// By root only: a loop device that has lost what it stands on answers with EIO.
@@ -57,7 +63,7 @@ fn shell(room: &Room, script: &str, root: bool) -> Option<Run> {
 #[test]
 fn file_systems_that_cannot_are_named() {
     let room = Room::new();
-    for name in ["full", "fixed", "memory"] {
+    for name in ["full", "fixed", "memory", "little"] {
         std::fs::create_dir(room.path(name)).unwrap();
     }
     let mut script = "mount -t tmpfs none memory && umount memory || exit 77\n".to_owned();
