@@ -3,6 +3,7 @@
 use crate::table::{ABOUT, Command, GROUPS, LONG, Row, Shape, Value};
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction};
 use meter::viewer::Arrivals;
 use std::error::Error;
@@ -292,6 +293,12 @@ impl Args<'_> {
     /// Whether a switch is given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.get_flag(name)
+    }
+
+    /// Whether the command has this option and it is given, not left to its default.
+    pub(crate) fn typed(&self, name: &str) -> bool {
+        self.0.try_contains_id(name).is_ok()
+            && self.0.value_source(name) == Some(ValueSource::CommandLine)
     }
 
     /// A positional path.

@@ -8,7 +8,6 @@ use crate::commands::{
 };
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
-use clap::parser::ValueSource;
 use meter::fleet::{self, Connection, FleetError, Job, Seen, Token};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -114,16 +113,14 @@ fn job(args: &Args<'_>) -> Result<(Job, u32, u32), Failure> {
         return Err(Failure::usage("--realtime is not for agents")
             .hint("start `tenuto meter agent` itself by chrt -f 20"));
     }
-    let typed = |name: &str| args.0.value_source(name) == Some(ValueSource::CommandLine);
-    if let Some(name) = NOT_PASSED.into_iter().find(|name| typed(name)) {
+    if let Some(name) = NOT_PASSED.into_iter().find(|name| args.typed(name)) {
         return Err(Failure::usage(format!("--{name} is not for agents"))
             .hint("leave it out, or measure from this machine, without --agents and --hosts"));
     }
     let mut options: BTreeMap<String, Option<String>> = BTreeMap::new();
     for name in PASSED {
-        let typed = typed(name);
         let value = args.0.get_raw(name).into_iter().flatten().next();
-        if let (true, Some(value)) = (typed, value.and_then(|value| value.to_str())) {
+        if let (true, Some(value)) = (args.typed(name), value.and_then(|value| value.to_str())) {
             options.insert(name.to_owned(), Some(value.to_owned()));
         }
     }

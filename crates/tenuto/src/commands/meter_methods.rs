@@ -19,7 +19,6 @@ use crate::commands::meter_streams::{Asked, probe, time};
 use crate::commands::meter_target::Target;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
-use clap::parser::ValueSource;
 use device::Method;
 use meter::capacity::Search;
 use meter::report::{Block, Page, Plot, Series, Shape};
@@ -40,7 +39,7 @@ struct Refused {
 }
 
 pub(crate) fn run(args: &Args<'_>) -> Result<(), Failure> {
-    if args.0.value_source("method") == Some(ValueSource::CommandLine) {
+    if args.typed("method") {
         return Err(Failure::usage("--method: all of them are tried, one after another")
             .hint("leave it out; `meter capacity --method` searches by one"));
     }

@@ -109,6 +109,10 @@ impl Asked {
         if args.maybe::<String>("profile").is_some() {
             return Err(Failure::usage("a title has its own rate").hint("leave out --profile"));
         }
+        if let Some(name) = OF_STORAGE.into_iter().find(|name| args.typed(name)) {
+            return Err(Failure::usage(format!("--{name} is not for players"))
+                .hint("leave it out: a title is fetched as `tenuto play` does it"));
+        }
         limits::raise_open_files();
         Ok(Self {
             target,
@@ -271,3 +275,23 @@ fn page(subject: &Subject, counted: &Counted, blame: &Blame) -> String {
     ]);
     facts(&lines)
 }
+
+/// Options of targets that are read or written by the meter itself.
+const OF_STORAGE: [&str; 16] = [
+    "threshold",
+    "window",
+    "each",
+    "hold",
+    "layout",
+    "buffer",
+    "method",
+    "realtime",
+    "spin",
+    "size",
+    "fill-level",
+    "buffered",
+    "drop-caches",
+    "endpoint",
+    "region",
+    "destructive",
+];

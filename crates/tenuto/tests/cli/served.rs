@@ -109,6 +109,7 @@ fn a_server_is_measured_by_its_titles() {
     assert!(room.path("seen/operations.parquet").exists());
     let address = format!("meter run --target {}", server.origin);
     room.fails(&format!("{address}/t/film.mp4 --profile xdcam422"), 2, "its own rate");
+    room.fails(&format!("{address}/t/film.mp4 --buffered"), 2, "--buffered is not for players");
     room.fails(&format!("{address}/manifest.mpd"), 1, "not found (404)");
     let both = format!("{address}/t/film.mp4 --ca-file ca.pem --insecure");
     room.fails(&both, 2, "--ca-file and --insecure contradict each other");
