@@ -8,7 +8,7 @@ use rusty_s3::actions::{
     PutObject, UploadPart,
 };
 use rusty_s3::{Bucket, Credentials, S3Action};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant};
 use ureq::http::Response;
 use ureq::tls::TlsConfig;
@@ -226,6 +226,22 @@ impl Client {
         text.map_err(|error| self.unclear(key, &error.to_string()))
     }
 
+    /// A server that is shown no certificate, or not the one it wants, may only cut the connection.
+    fn why_lost(&self, error: &ureq::Error) -> String {
+        use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        match error {
+            ureq::Error::Io(io)
+                if self.bucket.base_url().scheme() == "https"
+                    && matches!(io.kind(), BrokenPipe | ConnectionAborted | ConnectionReset) =>
+            {
+                format!(
+                    "{error} (as by servers that want a certificate of their clients: --cert-file)"
+                )
+            }
+            _ => error.to_string(),
+        }
+    }
+
     fn good(
         &self,
         action: &'static str,
@@ -237,7 +253,7 @@ impl Client {
             let place = place.clone();
             match untrusted(&error) {
                 Some(reason) => S3Error::Tls { action, place, reason },
-                None => S3Error::Lost { action, place, reason: error.to_string() },
+                None => S3Error::Lost { action, place, reason: self.why_lost(&error) },
             }
         })?;
         let status = answer.status().as_u16();

@@ -4,7 +4,7 @@
 use super::*;
 use crate::target::{Port, Request};
 use crate::tls::{Identity, Trust};
-use secured::{Says, Secured, accept};
+use secured::{Says, Secured, accept, linger};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -44,7 +44,11 @@ impl Bucket {
                 let (bucket, tls) = (served.clone(), tls.clone());
                 std::thread::spawn(move || match tls {
                     None => bucket.serve(stream, wrong),
-                    Some(tls) => bucket.serve(accept(&tls, stream), wrong),
+                    Some(tls) => {
+                        let mut stream = accept(&tls, stream);
+                        bucket.serve(&mut stream, wrong);
+                        linger(&stream);
+                    }
                 });
             }
         });

@@ -3,7 +3,7 @@
 //! The film is five pieces of 200 ms; video segments have 1,000 bytes, audio segments 100, headers
 //! 30. Everybody who knocks gets a number, which is the token of the playlists that follow.
 
-use crate::secured::{Secured, accept};
+use crate::secured::{Secured, accept, linger};
 use rustls::ServerConfig;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -50,7 +50,11 @@ impl Stage {
                 let (house, tls) = (house.clone(), tls.clone());
                 std::thread::spawn(move || match tls {
                     None => house.serve(stream),
-                    Some(tls) => house.serve(accept(&tls, stream)),
+                    Some(tls) => {
+                        let mut stream = accept(&tls, stream);
+                        house.serve(&mut stream);
+                        linger(&stream);
+                    }
                 });
             }
         });

@@ -5,9 +5,10 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Who a server says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,4 +121,13 @@ pub(crate) fn accept(
     socket: TcpStream,
 ) -> StreamOwned<ServerConnection, TcpStream> {
     StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), socket)
+}
+
+/// Ends it as servers do that wish to be understood: what they said last is read before the connection
+/// is cut, which it is as soon as something unread is left when the socket is closed.
+pub(crate) fn linger(stream: &StreamOwned<ServerConnection, TcpStream>) {
+    let mut socket = &stream.sock;
+    let _ = socket.shutdown(Shutdown::Write);
+    let _ = socket.set_read_timeout(Some(Duration::from_secs(10)));
+    let _ = std::io::copy(&mut socket, &mut std::io::sink());
 }
