@@ -11,7 +11,8 @@
 //! single answer is believed. What fails is asked again from above, what holds is asked again for
 //! longer and from the other direction, and a number that did not pass both is not called confirmed.
 //! Where the longer run fails, a slight overload has taken its time to show: the search goes on with
-//! long runs only. A run that says nothing, since the machine that measures was late itself, is made
+//! long runs only. Where runs contradict each other, as on a disk that others use too, each failure is
+//! believed, and confirming runs go down from the smallest count that ever failed until one holds. A run that says nothing, since the machine that measures was late itself, is made
 //! again; a count at which every run is spoilt is the limit of what can be measured from there, and the
 //! verdict says so ([`Verdict::by_meter`]). Steps up are fourfold, so that 4,096 streams take seven and leave enough for the rest.
 //!

@@ -64,7 +64,8 @@ pub struct Verdict {
     pub streams: u32,
     /// They held when asked again for longer, from above.
     pub confirmed: bool,
-    /// The smallest count that failed: one more, unless the runs were used up between the two.
+    /// The smallest count that failed: one more, unless the runs were used up between the two, or some
+    /// counts between them held at one time and failed at another.
     pub too_many: Option<u32>,
     /// More were not tried because there is no room for them.
     pub at_limit: bool,
@@ -93,6 +94,8 @@ pub struct Search {
     last: Option<(Step, bool)>,
     /// A longer run failed where a short one held: only long ones count from here on.
     long: bool,
+    /// Runs contradict each other: what failed once is too many from here on.
+    wavers: bool,
     confirmed: bool,
     /// Runs that were spoilt, in all and one after another just now.
     spoilt: u32,
@@ -121,6 +124,7 @@ impl Search {
             reach: 1,
             last: None,
             long: false,
+            wavers: false,
             confirmed: false,
             spoilt: 0,
             in_a_row: 0,
@@ -149,12 +153,21 @@ impl Search {
             }
             return step((self.low * 4).clamp(1, self.most), Purpose::Up);
         };
+        let from_above = Step { streams: high, purpose: Purpose::Above, long };
+        if self.wavers && high > 1 {
+            let candidate = self.candidate(high);
+            let is_from_above = self.last.is_some_and(|(last, _)| last.streams > candidate);
+            return if is_from_above {
+                step(candidate, Purpose::Confirm)
+            } else {
+                Some(from_above)
+            };
+        }
         // The last two runs are for a sure answer, even if it is not the finest.
         let last_two = self.budget - self.probes <= 2 && self.low > 0;
         if high - self.low > 1 && !last_two {
             return step(self.between(self.low, high), Purpose::Narrow);
         }
-        let from_above = Step { streams: high, purpose: Purpose::Above, long };
         match self.last {
             Some((last, false)) if last == from_above => step(self.low, Purpose::Confirm),
             _ => Some(from_above),
@@ -176,7 +189,10 @@ impl Search {
             self.once.insert(streams);
         }
         match purpose {
-            Purpose::Confirm if is_held => self.confirmed = true,
+            Purpose::Confirm if is_held => {
+                (self.confirmed, self.low) = (true, streams);
+                return;
+            }
             // Nothing lies below a single stream: that it fails twice is the whole answer.
             Purpose::Above if !is_held && self.low == 0 => {
                 (self.confirmed, self.given_up) = (!spoilt, spoilt);
@@ -185,6 +201,9 @@ impl Search {
         }
         if !is_held && !spoilt && purpose == Purpose::Up {
             self.learn(streams, found.delivered);
+        }
+        if !spoilt && self.contradicts_itself(step, is_held) {
+            return;
         }
         if !is_held && purpose == Purpose::Confirm && !self.long {
             // What a spoilt run delivered says nothing.
@@ -236,6 +255,45 @@ impl Search {
         }
         (self.in_a_row, self.again) = (0, None);
         false
+    }
+
+    /// Near its limit a storage that others use as well holds a count now and does not the next time:
+    /// then no halving finds its edge. From here on each failure is believed, and confirming runs go
+    /// down from the smallest count that ever failed, each time twice as far, until one holds.
+    fn contradicts_itself(&mut self, step: Step, is_held: bool) -> bool {
+        let failed_for_long = step.purpose == Purpose::Confirm && !is_held && self.long;
+        if !self.wavers {
+            let both = self.failures().filter(|(_, yes)| *yes > 0).count();
+            self.wavers = failed_for_long || both >= CONTRADICTIONS;
+            if self.wavers {
+                self.reach = (step.streams / 128).max(1);
+            }
+        } else if failed_for_long {
+            self.reach = self.reach.saturating_mul(2);
+        }
+        if self.wavers {
+            self.long = true;
+            let fewest = self.failures().map(|(count, _)| count).next();
+            self.high = fewest;
+            let below = self.once.range(..self.high.unwrap_or(u32::MAX));
+            self.low = below.last().copied().unwrap_or(0);
+        }
+        self.wavers
+    }
+
+    /// Counts that ever failed, and how often they held. What failed while a quarter more held was an
+    /// accident.
+    fn failures(&self) -> impl Iterator<Item = (u32, u32)> {
+        let held = self.once.last().copied().unwrap_or(0);
+        let failed = self.votes.iter().filter(|(_, (_, no))| *no > 0);
+        let counts = failed.map(|(count, (yes, _))| (*count, *yes));
+        counts.filter(move |(count, _)| count + count / 4 >= held)
+    }
+
+    /// What to confirm where it wavers: something that held, or less than something that did.
+    fn candidate(&self, high: u32) -> u32 {
+        let held = self.once.last().copied().unwrap_or(1);
+        high.saturating_sub(self.reach).clamp(1, held.max(1))
     }
 
     /// A slight overload takes long to use up the clients' buffers. What held for a short time
@@ -306,6 +364,9 @@ impl Search {
 
 /// Of a run that is spoilt each time.
 const TRIES: u32 = 3;
+
+/// Counts that both held and failed: of so many, chance is seldom the reason.
+const CONTRADICTIONS: usize = 3;
 
 /// Runs that are made again, of a whole search: a machine that is always busy is no reason to go on
 /// for hours.

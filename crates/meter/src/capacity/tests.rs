@@ -126,3 +126,24 @@ fn where_this_machine_is_at_its_end_before_the_storage_the_answer_says_so() {
     assert_eq!((verdict.streams, verdict.confirmed, verdict.by_meter), (0, false, true));
     assert!(steps.len() <= 6, "{steps:?}");
 }
+
+/// As a disk does that others use, too: below a point all is well, above another nothing is, and
+/// between the two each run may go either way.
+#[test]
+fn a_storage_that_wavers_gets_a_number_that_is_confirmed() {
+    for seed in 0..200 {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut accident = seed % 2 == 0;
+        let mut search = Search::new(4096, 30);
+        while let Some(step) = search.step() {
+            let held = step.streams < 400 || step.streams <= 420 && chance.bool();
+            // And an accident far below.
+            let held = held && !(step.streams == 64 && std::mem::take(&mut accident));
+            let answer = if held { Answer::Held } else { Answer::Failed };
+            let delivered = f64::from(step.streams.min(410));
+            search.report(step, Found { answer, delivered });
+        }
+        let verdict = search.verdict();
+        assert!(verdict.confirmed && (385..=420).contains(&verdict.streams), "{seed}: {verdict:?}");
+    }
+}
