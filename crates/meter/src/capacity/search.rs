@@ -135,6 +135,11 @@ impl Search {
         }
     }
 
+    /// Time is short: two more runs at most, for a sure answer.
+    pub fn finish(&mut self) {
+        self.budget = self.budget.min(self.probes + 2);
+    }
+
     /// The next run; `None` when it is over. Report what came of it before asking again.
     pub fn step(&mut self) -> Option<Step> {
         if self.confirmed || self.given_up || self.probes >= self.budget || self.most == 0 {

@@ -57,6 +57,20 @@ fn the_last_runs_make_sure_of_what_was_found() {
 }
 
 #[test]
+fn where_time_is_short_two_runs_make_sure_of_what_was_found() {
+    let mut search = Search::new(4096, 40);
+    let mut storage = known(3000, 0.0, 1);
+    while let Some(step) = search.step() {
+        search.report(step, storage.answer(step));
+        if search.verdict().probes == 10 {
+            search.finish();
+        }
+    }
+    let verdict = search.verdict();
+    assert!(verdict.confirmed && verdict.probes == 12, "{verdict:?}");
+}
+
+#[test]
 fn what_cannot_be_confirmed_says_so() {
     let mut search = Search::new(4096, 5);
     while let Some(step) = search.step() {

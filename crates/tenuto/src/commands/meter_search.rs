@@ -14,6 +14,7 @@ use meter::capacity::{Answer, Found, Purpose, Rule, Search, Step, Verdict};
 use meter::streams::Outcome;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use units::{BitRate, show_duration};
 
 /// A run of a search.
@@ -57,8 +58,13 @@ pub(super) fn climb(
     run: &mut dyn FnMut(Step) -> Result<(Probe, f64), Failure>,
 ) -> Climbed {
     let (mut probes, mut trouble) = (Vec::new(), None);
+    let begun = Instant::now();
+    let mut enough = MOST_TIME;
     while let Some(step) = search.step() {
         let made = run(step);
+        if probes.is_empty() {
+            enough = enough.max(begun.elapsed() * RUNS_IN_TIME);
+        }
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -80,6 +86,10 @@ pub(super) fn climb(
             time(probe.outcome.response.quantile(0.99)),
         ));
         probes.push(probe);
+        if begun.elapsed() > enough {
+            search.finish();
+            enough = Duration::MAX;
+        }
     }
     Climbed { verdict: search.verdict(), probes, trouble }
 }
@@ -147,7 +157,13 @@ pub(super) fn confirming(probes: &[Probe], verdict: Verdict) -> Option<&Probe> {
 }
 
 /// Runs of a search at most.
-const PROBES: u32 = 30;
+const PROBES: u32 = 40;
+
+/// After that, or as long as [`RUNS_IN_TIME`] runs take if that is longer, two more are made: a quarter of an hour
+/// in all with runs of 20 s.
+const MOST_TIME: Duration = Duration::from_secs(12 * 60);
+
+const RUNS_IN_TIME: u32 = 20;
 
 /// A long run, as the confirming one, takes so many times as long.
 pub(super) const LONG: u32 = 3;
