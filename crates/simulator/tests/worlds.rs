@@ -149,7 +149,7 @@ const TROUBLED_SEEDS: u64 = 1_000;
 const LOSSY_SEEDS: u64 = 400;
 
 /// Beyond those.
-const ONCE_BROKEN: [(Mood, u64); 5] = [
+const ONCE_BROKEN: [(Mood, u64); 6] = [
     // Who asked in the very moment in which its place was given back was heard after that.
     (Mood::Promised, 3557),
     // The checker took a start-up for shorter than the engine's least where a loss is to be survived.
@@ -159,6 +159,8 @@ const ONCE_BROKEN: [(Mood, u64); 5] = [
     (Mood::Troubled, 9335),
     // Pieces that were late, and unread again when their disk was lost, were not counted.
     (Mood::Troubled, 9767),
+    // What viewers of a lost disk held went with them, and was promised to newcomers of a third disk, too.
+    (Mood::Lossy, 2441),
 ];
 
 const SHOWN_LINES: usize = 60;

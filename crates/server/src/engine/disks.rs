@@ -107,6 +107,11 @@ impl Disk {
         self.memory.saturating_sub(self.books.held() + self.books.reserved())
     }
 
+    /// Bytes that are held or kept aside beyond its share.
+    pub(super) fn lacks(&self) -> u64 {
+        (self.books.held() + self.books.reserved()).saturating_sub(self.memory)
+    }
+
     /// Everything in the device: reads and best-effort work.
     pub(super) fn busy(&self) -> u32 {
         self.in_flight + self.work.in_flight()

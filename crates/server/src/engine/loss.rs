@@ -4,24 +4,30 @@
 //! ```text
 //!   Gone, or LOST_AFTER failures in a row, or no answer for long (`recovery`), or the driver says so
 //!     │
-//!     ├─ its share of the memory goes to the others
+//!     ├─ its share of the memory goes to the others, in equal parts
 //!     ├─ each session on it, oldest first
 //!     │     what it holds in memory stays; what was being read is unread again
 //!     │     a copy, with the same deadlines ── fits (others may have to give back what was read far
 //!     │                                        ahead for them) ────▶ moved
 //!     │     the same, somewhat later ───────── fits ──────────────▶ moved, promised later
 //!     │     no copy, or no room ──────────────────────────────────▶ ended; its summary says why
-//!     └─ what was chosen and not in the device is forgotten
+//!     ├─ what was chosen and not in the device is forgotten
+//!     └─ who holds more on its new disk than there is a share for has it from the others' parts
 //! ```
+//!
+//! Memory that is in use moves with whoever uses it, so that nobody on the other disks is decided on with memory
+//! that is not there. The parts are even again as soon as can be (`recovery`).
 //!
 //! What is not there when it is due is counted as late, as ever: the viewer did nothing wrong. With
 //! standby booked (`standby`) all with a copy fit where they are, if the loss is known at once. A lost disk
 //! is back when the driver has looked what it holds (`recovery`): it may have come back empty, or as another.
 
 use super::decide::KEEP_SLOTS;
+use super::disks::Disk;
 use super::streams::{Stream, StreamId};
 use super::{Action, Change, DiskNumber, Engine, Layout, ReadOutcome, Resource, SessionId};
 use scheduler::Timing;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use units::{Moment, SlotIndex};
 
@@ -62,7 +68,7 @@ impl Engine {
         let spared = |id: &&SessionId| self.sessions[*id].spare == Some(lost);
         let spared: Vec<SessionId> = self.sessions.keys().filter(spared).copied().collect();
         spared.into_iter().for_each(|id| self.have_no_spare(id));
-        self.share_out_memory(lost);
+        let parts = self.share_out_memory(lost);
         let (mut moved, mut ended) = (0, 0);
         for id in here {
             if self.move_session(now, id, lost) {
@@ -74,6 +80,7 @@ impl Engine {
             }
         }
         self.forget_chosen(lost);
+        self.take_memory_along(now, parts);
         self.counters.moved += moved;
         self.counters.ended_by_loss += ended;
         self.actions.push(Action::DiskLost { disk: number, moved, ended });
@@ -92,14 +99,45 @@ impl Engine {
         self.sessions.get_mut(&id).expect("live").spare = None;
     }
 
-    // Nothing of the lost disk is read any more, but sockets may hold some of it.
-    fn share_out_memory(&mut self, lost: usize) {
-        let others: Vec<usize> =
-            (0..self.disks.len()).filter(|disk| !self.disks[*disk].lost).collect();
-        let share = self.disks[lost].memory / (others.len() as u64).max(1);
-        for other in others {
-            self.disks[other].memory += share;
-            self.disks[lost].memory -= share;
+    // Nothing of the lost disk is read any more. Says which part of its memory each disk gets.
+    fn share_out_memory(&mut self, lost: usize) -> Vec<u64> {
+        let others = self.disks.iter().filter(|disk| !disk.lost).count() as u64;
+        let part = self.disks[lost].memory / others.max(1);
+        self.disks[lost].memory -= part * others;
+        let part_of = |disk: &mut Disk| {
+            let part = if disk.lost { 0 } else { part };
+            disk.memory += part;
+            part
+        };
+        self.disks.iter_mut().map(part_of).collect()
+    }
+
+    // Who was moved has taken along what it holds, and sockets may hold some of what was read from the
+    // lost disk: perhaps more than there is memory for by the shares. What a disk lacks so, the others do
+    // not have; they give it of what they got, which is enough, and whoever moved there is decided on anew.
+    fn take_memory_along(&mut self, now: Moment, mut parts: Vec<u64>) {
+        let mut poorer = BTreeSet::new();
+        for disk in 0..self.disks.len() {
+            loop {
+                let lacks = self.disks[disk].lacks();
+                let can = |other: &usize| parts[*other].min(self.disks[*other].room());
+                let others = (0..self.disks.len()).filter(|other| *other != disk);
+                let Some(other) = others.max_by_key(can) else { break };
+                let given = can(&other).min(lacks);
+                if given == 0 {
+                    break;
+                }
+                parts[other] -= given;
+                self.disks[other].memory -= given;
+                self.disks[disk].memory += given;
+                poorer.insert(other);
+            }
+        }
+        for disk in poorer {
+            self.demand.begin(self.slot);
+            if self.fits_disk(disk).is_ok() || self.gives_way(now, disk, Self::fits_disk) {
+                self.adopt_plan(disk);
+            }
         }
     }
 

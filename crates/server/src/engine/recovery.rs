@@ -4,13 +4,15 @@
 //!   reads in the device, and for HANGS_FOR none ended ── a viewer on it has a copy elsewhere ──▶ lost
 //!   lost ── the driver has read what it holds and found it whole, and nothing asked of it before is
 //!           still under way ──▶ back: newcomers may be read from it
-//!   its share of the memory was the others' meanwhile: they give it back as what they have promised
-//!   allows, once a slot as much as they can spare
+//!   its share of the memory is the others' meanwhile, in equal parts: who has more than its due, because
+//!   it was in use there, or since the disk is back, gives it as what it has promised allows, once a slot
+//!   as much as it can spare
 //! ```
 //!
 //! Whoever was moved stays where it is. Where nobody has a copy a disk is waited for: its viewers would
 //! gain nothing by being ended.
 
+use super::disks::Disk;
 use super::{Action, DiskNumber, Engine, SessionId};
 use scheduler::{Demand, Survival};
 use std::time::Duration;
@@ -56,17 +58,23 @@ impl Engine {
             && session.copies.iter().any(|copy| elsewhere(copy) && self.is_live(copy))
     }
 
-    /// Disks with more than their share of the memory give to those with less what they can spare.
+    /// Disks with more than their share of the memory give to those with less what they can spare. A lost
+    /// disk's share is the others'.
     pub(super) fn give_memory_back(&mut self) {
+        let lost = self.disks.iter().filter(|disk| disk.lost);
+        let (without, ownerless) =
+            lost.fold((0, 0), |(disks, bytes), disk| (disks + 1, bytes + disk.fair_memory));
+        let part = ownerless / (self.disks.len() as u64 - without).max(1);
+        let share = |disk: &Disk| if disk.lost { 0 } else { disk.fair_memory + part };
         for poor in 0..self.disks.len() {
-            let state = &self.disks[poor];
-            if state.lost || state.memory >= state.fair_memory {
-                continue;
-            }
             for rich in 0..self.disks.len() {
-                let wanted = self.disks[poor].fair_memory.saturating_sub(self.disks[poor].memory);
+                let state = &self.disks[poor];
+                let wanted = share(state).saturating_sub(state.memory);
+                if wanted == 0 {
+                    break;
+                }
                 let state = &self.disks[rich];
-                let most = wanted.min(state.memory.saturating_sub(state.fair_memory));
+                let most = wanted.min(state.memory.saturating_sub(share(state)));
                 let parts = [most, most / 4, most / 16];
                 let given = parts.into_iter().find(|part| *part > 0 && self.can_give(rich, *part));
                 self.disks[poor].memory += given.unwrap_or(0);

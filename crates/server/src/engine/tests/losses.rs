@@ -145,6 +145,39 @@ fn what_came_late_counts_once_whoever_reads_it_again() {
 }
 
 #[test]
+fn memory_that_moves_with_its_viewer_is_nobody_elses_until_it_is_free() {
+    let config = config(8, 60);
+    let disks = vec![config.disks[0]; 3];
+    let mut house = House::new(EngineConfig { disks, ..config });
+    let on = |disk, title| {
+        let layout = Arc::into_inner(layout(title)).expect("made just now");
+        Arc::new(Layout { disk: DiskNumber(disk), ..layout })
+    };
+    // One on the disk that is lost and one on that with the copy. Both are read far ahead for.
+    let moves = AdmitRequest { copies: vec![on(1, 2)], ..request(on(0, 2)) };
+    for request in [request(on(1, 1)), moves] {
+        let Answer::Admitted { session, .. } = house.engine.admit(house.now, request) else {
+            panic!("there is room")
+        };
+        house.hear();
+        house.want(session, 0..1);
+    }
+    house.pass(3000);
+    house.engine.lose_disk(house.now, DiskNumber(0));
+    house.hear();
+    assert_eq!(house.said("lost"), ["lost 0: 1 moved, 0 ended"]);
+    let memory = |house: &House| -> Vec<u64> {
+        house.engine.disks.iter().map(|disk| disk.memory / u64::from(PIECE)).collect()
+    };
+    let there = memory(&house);
+    assert_eq!(there.iter().sum::<u64>(), 60, "{there:?}");
+    assert!(there[1] > 30, "more than its share, and half of that of the lost one: {there:?}");
+    assert!(house.engine.disks.iter().all(|disk| disk.lacks() == 0), "{there:?}");
+    house.pass(60_000);
+    assert_eq!(memory(&house), [0, 30, 30], "even again");
+}
+
+#[test]
 fn the_device_says_so_or_fails_again_and_again() {
     for (outcome, reads, lost) in [
         (ReadOutcome::Gone, 1, true),
