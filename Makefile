@@ -39,18 +39,20 @@ agent: ## build one small static program for any Linux, target/agent/tenuto
 	install -D -m 755 target/$(MUSL)/agent/tenuto target/agent/tenuto
 	@ls -l target/agent/tenuto
 
-test: ## format, lints, the checks of the house, and every test
+test: ## format, lints, repository checks, and every test
 	@scripts/deps.sh build demo test
 	@$(MAKE) --no-print-directory lint
-	$(CARGO) test --workspace --locked --no-fail-fast
+	@rm -f "$${CARGO_TARGET_DIR:-target}/skipped-tests"
+	$(CARGO) test --workspace --locked --no-fail-fast; \
+	  status=$$?; scripts/skipped.sh; exit $$status
 
 lint: ## the part of `make test` that runs no test
 	scripts/rust.sh scripts/lint.sh
 
 demo: ## from a film to streams that do not stall, in about two minutes after the build
 	@scripts/deps.sh build demo
-	$(CARGO) build --release --locked --package tenuto --package xtask
-	$(CARGO) run --release --locked --quiet --package xtask -- demo
+	$(CARGO) build --release --locked --package tenuto --package demo
+	$(CARGO) run --release --locked --quiet --package demo
 
 docs: ## write docs/reference/cli.md anew from the table of commands
 	$(CARGO) xtask docs
@@ -59,9 +61,9 @@ install: build ## copy the program, its man pages and completions under PREFIX (
 	install -D -m 755 target/release/tenuto "$(DESTDIR)$(PREFIX)/bin/tenuto"
 	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
 	target/release/tenuto man > "$(DESTDIR)$(PREFIX)/share/man/man1/tenuto.1"
-	for name in $$(sed -n 's/^## tenuto \([a-z]*\)$$/\1/p' docs/reference/cli.md); do \
+	sed -n 's/^## tenuto //p' docs/reference/cli.md | while read -r name; do \
 	  target/release/tenuto man $$name \
-	    > "$(DESTDIR)$(PREFIX)/share/man/man1/tenuto-$$name.1" || exit 1; done
+	    > "$(DESTDIR)$(PREFIX)/share/man/man1/tenuto-$$(echo $$name | tr ' ' -).1" || exit 1; done
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
 	target/release/tenuto completions bash \
 	  > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/tenuto"

@@ -10,7 +10,7 @@
 # of 6.25 MB/s, which is known before (cgroup v1 blkio or v2 io).
 #
 # Prints for each: streams, whether confirmed, how sure, what broke first, runs and how many of them the
-# machine spoilt, seconds.
+# machine made invalid, seconds.
 set -eu
 
 tenuto=$(realpath "$1")
@@ -68,7 +68,7 @@ sure = found["late_share_at_most"]
 held = ("at least " if found["at_limit"] or found["by_meter"] else "") + str(found["streams"])
 print(f"{name}: {held} streams, {'confirmed' if found['confirmed'] else 'not confirmed'}, "
       f"late at most {'-' if sure is None else f'{sure:.2e}'} of frames; "
-      f"{len(found['runs'])} runs, {found['spoilt']} spoilt, {took} s")
+      f"{len(found['runs'])} runs, {found['invalid']} invalid, {took} s")
 print(f"    {(found['broke_first'] or {}).get('sentence')}")
 print(f"    {open(notes).read().strip().replace(chr(10), '; ')}")
 EOF

@@ -37,7 +37,7 @@ status = "house"
 TOML
 
 ours() { # $1 at a time
-    "$tenuto" meter run --profile "$work/reads.toml" --target "$file" --streams 1 --buffer "$1" \
+    "$tenuto" meter run --profile "$work/reads.toml" --target "$file" --streams 1 --buffer-frames "$1" \
         --method io_uring --duration "${seconds}s" --json 2>/dev/null >"$work/ours.json" || true
     awk -F'[:,]' '/^  "bytes_read"/ { bytes = $2 } /^  "took"/ { took = $2 }
         END { if (!took) exit 1; printf "%d\n", bytes / 4096 / took }' "$work/ours.json" || {

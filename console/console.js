@@ -1,5 +1,5 @@
 // The console: lists titles, plays one, and redraws the server's numbers every second.
-// No library and nothing from elsewhere; everything it shows is in /titles and /status.
+// No libraries and no other origins: everything it shows is in /titles, /status and /sessions.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
@@ -29,10 +29,10 @@ function clock(seconds) {
 // Players without HLS of their own (most desktop browsers) take the whole file by ranges instead.
 async function play(title) {
   const hls = video.canPlayType("application/vnd.apple.mpegurl") !== "";
-  byId("playing").textContent = `${title.name}: asking for admission`;
+  byId("playing").textContent = `${title.name}: requesting admission`;
   byId("playing").className = "";
   if (!hls) {
-    // The answer is a redirect to a URL with a session, or a refusal that says why.
+    // The response is a redirect to a URL with a session token, or a refusal with its reason.
     const answer = await fetch(title.mp4, { headers: { Range: "bytes=0-0" } });
     if (!answer.ok) return refused(title, answer);
     video.src = answer.url;
@@ -59,8 +59,8 @@ video.addEventListener("error", () => {
   byId("playing").className = "bad";
 });
 
-function showTitles(titles, watched) {
-  const viewers = new Map(watched.map((w) => [w.title, w.sessions]));
+function showTitles(titles, playing) {
+  const viewers = new Map(playing.map((title) => [title.title, title.sessions]));
   byId("no-titles").hidden = titles.length > 0;
   byId("titles").replaceChildren(...titles.map((title) => {
     const row = document.createElement("tr");
@@ -92,15 +92,15 @@ function showNumbers(status) {
     ["Sessions", `${status.sessions}, ${status.active} holding a reservation`],
     ["Admitted", status.admitted],
     ["Refused", refusals ? `${refusals} (disk ${status.refused.disk}, memory ${status.refused.memory}, network ${status.refused.network})` : 0],
-    ["Glitches", status.glitches],
-    ["Pieces on time", status.on_time],
-    ["Buffers", `${bytes(status.buffers_used)} of ${bytes(status.buffers_total)}`],
+    ["Deadline misses", status.deadline_misses],
+    ["Deadlines met", status.deadlines_met],
+    ["Buffers", `${bytes(status.buffers_used)} of ${bytes(status.buffers_limit)}`],
     ["Sent", `${bytes(status.sent_bytes)}, now ${(rate / 1e6).toFixed(1)} Mb/s`],
     ["Connections", status.connections],
     ["Admission", `${status.policy}, slots of ${status.slot * 1000} ms`],
   ];
   byId("numbers").replaceChildren(...rows.flatMap(([name, value]) => {
-    const bad = name === "Glitches" && value > 0;
+    const bad = name === "Deadline misses" && value > 0;
     return [element("dt", name), element("dd", value, bad ? { class: "bad" } : {})];
   }));
   byId("state").textContent = status.stopping ? "stopping" : `up ${clock(status.uptime)}`;
@@ -136,12 +136,12 @@ function showDisks(disks) {
   byId("disks").replaceChildren(...disks.flatMap((disk) => {
     const last = disk.slots.at(-1) || { reads: 0 };
     const failures = disk.failures ? `, ${disk.failures} failed or damaged` : "";
-    const behind = disk.behind > 0 ? `, ${(disk.behind * 100).toFixed(0)} % slower than counted with` : "";
-    const observed = disk.observed != null ? `; at least ${disk.observed} in a slot while it was never idle` : "";
+    const slowdown = disk.slowdown > 0 ? `, ${(disk.slowdown * 100).toFixed(0)} % slower than calibrated` : "";
+    const observed = disk.observed_slot_reads != null ? `; at least ${disk.observed_slot_reads} in a slot while it was never idle` : "";
     return [
-      element("p", `${disk.store}: ${last.reads} of ${disk.min_read} guaranteed reads in the last slot; ${bytes(disk.bytes)} in ${disk.reads} reads of up to ${bytes(disk.read_size)}${failures}${behind}${observed}`, { class: "small" }),
+      element("p", `${disk.store}: ${last.reads} of ${disk.min_read} guaranteed reads in the last slot; ${bytes(disk.bytes)} in ${disk.reads} reads of up to ${bytes(disk.read_size)}${failures}${slowdown}${observed}`, { class: "small" }),
       plot(disk.slots),
-      element("p", disk.method, { class: "small" }),
+      element("p", disk.read_method, { class: "small" }),
     ];
   }));
 }
@@ -156,9 +156,9 @@ function showSessions(list) {
   };
   const seconds = (time) => time === null ? "" : `${time.toFixed(2)} s`;
   const rows = list.sessions.slice(0, SHOWN_SESSIONS).map((s) => row([
-    s.session, s.title, s.store, clock(s.age), bytes(s.buffered), seconds(s.least_slack), s.glitches,
+    s.session, s.title, s.store, clock(s.age), bytes(s.buffered), seconds(s.observed_slack), s.deadline_misses,
   ], "td"));
-  const head = row(["Session", "Title", "Read from", "Since", "In memory", "Least slack", "Late"], "th");
+  const head = row(["Session", "Title", "Store", "Age", "In memory", "Least slack", "Deadline misses"], "th");
   byId("sessions").replaceChildren(...rows.length ? [head, ...rows] : []);
   const more = list.total - rows.length;
   if (more > 0) byId("sessions").append(row([`and ${more} more`], "td"));
@@ -167,7 +167,7 @@ function showSessions(list) {
 async function refresh() {
   try {
     const [titles, status, sessions] = await Promise.all(["/titles", "/status", "/sessions"].map(async (url) => (await fetch(url)).json()));
-    showTitles(titles.titles, status.watched);
+    showTitles(titles.titles, status.playing);
     showNumbers(status);
     showDisks(status.disks);
     showSessions(sessions);

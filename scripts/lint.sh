@@ -1,5 +1,5 @@
 #!/bin/sh
-# Format, lints and the checks of the house; run through scripts/rust.sh.
+# Format, lints and repository checks; run through scripts/rust.sh.
 #
 # A lint warning is an error only under the Rust release that this code is linted with: a newer
 # clippy knows new lints, and they must not stop somebody who only wants to build.

@@ -1,25 +1,42 @@
-//! `cargo xtask check`: rules of the house that no compiler knows.
+//! `cargo xtask check`: rules that no compiler knows.
 //!
-//! A rule is a function from a file to complaints; each says what to do. Only files that git
-//! knows or would take are looked at.
+//! A rule is a function from a file, or from a crate's files, to complaints; each complaint says
+//! what to do. Only files that git tracks or would add are read.
 
-use crate::crate_table;
+use crate::{circles, crate_table, item_docs, names};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 /// Runs all checks and lists what is wrong.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let mut complaints = crate_table::check(root)?;
+    let mut crates: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for name in files(root)? {
-        // A link, a picture, a film: nothing to read.
+        // A link or a media file has no text to check.
         let Ok(text) = std::fs::read_to_string(root.join(&name)) else { continue };
         complaints.extend(of_file(&name, &text).into_iter().map(|what| format!("{name}: {what}")));
+        if let Some((crate_name, below_src)) = production_file(&name) {
+            let files = crates.entry(crate_name.to_owned()).or_default();
+            files.push((below_src.to_owned(), text));
+        }
+    }
+    for (name, files) in &crates {
+        let found = circles::check(files).into_iter().chain(names::check(files));
+        complaints.extend(found.map(|what| format!("{name}: {what}")));
     }
     if complaints.is_empty() {
-        println!("the house is in order");
+        println!("all repository checks pass");
         return Ok(());
     }
-    Err(format!("the house is not in order:\n  {}", complaints.join("\n  ")))
+    Err(format!("repository checks failed:\n  {}", complaints.join("\n  ")))
+}
+
+/// The crate's folder and the path below its `src/`; `None` for tests, benches and other files.
+fn production_file(name: &str) -> Option<(&str, &str)> {
+    let (crate_folder, below_src) = name.split_once("/src/")?;
+    let is_test = below_src.ends_with("tests.rs") || below_src.contains("tests/");
+    (below_src.ends_with(".rs") && !is_test).then_some((crate_folder, below_src))
 }
 
 fn files(root: &Path) -> Result<Vec<String>, String> {
@@ -59,6 +76,7 @@ fn of_file(name: &str, text: &str) -> Vec<String> {
         complaints.extend(header(text));
         complaints.extend(unsafe_outside_device(name, text));
         complaints.extend(open_ends(text));
+        complaints.extend(item_docs::check(text));
     }
     complaints.extend(machine_paths(text));
     complaints

@@ -1,23 +1,25 @@
-//! The project's own chores: `cargo xtask check | docs | demo`.
+//! The project's own chores: `cargo xtask check | docs`.
 //!
-//! Small on purpose: it calls ordinary tools and looks at text. What a user of Tenuto needs is not
-//! here but in `tenuto`.
+//! Small on purpose: it calls ordinary tools and looks at text, so that it compiles in seconds.
+//! What a user of Tenuto needs is not here but in `tenuto`.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers")]
 
 mod checks;
+mod circles;
 mod crate_table;
-mod demo;
 mod generate;
+mod item_docs;
+mod names;
+mod source;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask TASK, where TASK is one of
-  check   the house is in order: crate table, headers, unsafe, leaks, open ends
+  check   repository checks: crate table, import circles, headers, item docs, unsafe, leaks
   docs    write docs/reference/cli.md anew from the table of commands
-  demo    from a film to streams that do not stall; `make demo` builds what it needs first
 ";
 
 fn main() -> ExitCode {
@@ -25,7 +27,6 @@ fn main() -> ExitCode {
     let result = match words.first().map(String::as_str) {
         Some("check") => checks::run(&root()),
         Some("docs") => generate::run(&root()),
-        Some("demo") => demo::run(&root()),
         Some("help" | "--help" | "-h") | None => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

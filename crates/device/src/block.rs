@@ -40,7 +40,7 @@ pub struct Geometry {
     pub block: u32,
     /// Whether seeks cost time.
     pub rotational: bool,
-    /// See [`DeviceKind`].
+    /// Whether it is a file, a block device or memory.
     pub kind: DeviceKind,
 }
 
@@ -68,21 +68,39 @@ impl Direction {
 pub struct Transfer {
     /// The caller's name for it, see [`Completion::tag`].
     pub tag: u64,
-    /// See [`Direction`].
+    /// Whether bytes are read or written.
     pub direction: Direction,
-    /// On the device, a multiple of [`Geometry::block`].
+    /// Byte offset on the device, a multiple of [`Geometry::block`].
     pub offset: u64,
     /// Room for what is read, or what is to be written; all of it.
     pub buffer: Buffer,
 }
 
+/// Where a transfer lies on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ByteSpan {
+    /// Bytes from the start of the device.
+    pub(crate) offset: u64,
+    /// Bytes moved.
+    pub(crate) len: usize,
+}
+
+impl ByteSpan {
+    /// The place of what has none: a flush, or a failure of the whole device.
+    pub(crate) const NONE: Self = Self::new(0, 0);
+
+    pub(crate) const fn new(offset: u64, len: usize) -> Self {
+        Self { offset, len }
+    }
+}
+
 impl Transfer {
-    /// Offset and length.
-    pub(crate) fn place(&self) -> (u64, usize) {
-        (self.offset, self.buffer.len())
+    /// Where it lies.
+    pub(crate) fn place(&self) -> ByteSpan {
+        ByteSpan::new(self.offset, self.buffer.len())
     }
 
-    /// It is over.
+    /// The completion that reports this result.
     pub(crate) fn ended(self, result: Result<(), DeviceError>) -> Completion {
         Completion { tag: self.tag, direction: self.direction, buffer: self.buffer, result }
     }
@@ -122,7 +140,7 @@ pub enum DeviceError {
     Occupied {
         /// Which.
         path: PathBuf,
-        /// By what, each as [`Use`](crate::Use) shows it.
+        /// By what, each as [`Use`](crate::DeviceUse) shows it.
         by: String,
     },
     /// Another process has it.
@@ -156,15 +174,15 @@ impl DeviceError {
     pub(crate) fn io(
         action: &'static str,
         path: &Path,
-        (offset, length): (u64, usize),
+        place: ByteSpan,
         source: io::Error,
     ) -> Self {
-        let length = length as u64;
+        let (offset, length) = (place.offset, place.len as u64);
         Self::Io { action, path: path.to_owned(), offset, length, source }
     }
 
     /// It was called off before it began ([`Queue::cancel`]).
-    pub(crate) fn cancelled(direction: Direction, path: &Path, place: (u64, usize)) -> Self {
+    pub(crate) fn cancelled(direction: Direction, path: &Path, place: ByteSpan) -> Self {
         Self::io(direction.action(), path, place, rustix::io::Errno::CANCELED.into())
     }
 
@@ -178,7 +196,7 @@ impl DeviceError {
     pub(crate) fn ends_early(
         direction: Direction,
         path: &Path,
-        place: (u64, usize),
+        place: ByteSpan,
         got: usize,
     ) -> Self {
         let said = format!("it ends after {got} of them; has it been cut short?");
@@ -194,17 +212,13 @@ impl Geometry {
         &self,
         direction: Direction,
         path: &Path,
-        (offset, length): (u64, usize),
+        place: ByteSpan,
     ) -> Result<(), DeviceError> {
         let refuse = |kind, said: String| {
-            Err(DeviceError::io(
-                direction.action(),
-                path,
-                (offset, length),
-                io::Error::new(kind, said),
-            ))
+            Err(DeviceError::io(direction.action(), path, place, io::Error::new(kind, said)))
         };
         let block = u64::from(self.block);
+        let ByteSpan { offset, len: length } = place;
         if !offset.is_multiple_of(block) || !(length as u64).is_multiple_of(block) {
             return refuse(io::ErrorKind::InvalidInput, format!("not whole blocks of {block}"));
         }
@@ -279,8 +293,8 @@ pub trait Queue: Send {
     }
 
     /// Waits until at least one transfer is finished, or `at_most` has passed (`Duration::MAX`: as
-    /// long as it takes), or none is in flight, and appends what is finished to `done`: all of it, or
-    /// a few, where others can be started sooner for it, and the rest at the next call.
+    /// long as it takes), or none is in flight, and appends what is finished to `done`: all of it,
+    /// or a few, where others can be started sooner for it, and the rest at the next call.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError>;
 
     /// Calls off what has not begun: `wait` hands each back with an error that

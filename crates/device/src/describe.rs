@@ -4,9 +4,9 @@
 //! kernel, a driver or a container does not publish is `None`. How fast the disk is, it does not
 //! say: `calibrate` finds that out.
 
-use crate::opening::kind_of;
+use crate::kind::kind_of;
 use crate::refusal::cannot_open;
-use crate::sysfs::Disk;
+use crate::sysfs::SysfsDisk;
 use crate::{DeviceError, DeviceKind};
 use rustix::fs::{major, minor};
 use std::fmt;
@@ -22,12 +22,12 @@ pub struct Description {
     pub kind: DeviceKind,
     /// Bytes: how long the file is, or how large the device.
     pub size: ByteCount,
-    /// Of a file: bytes that have a place on disk. Less than `size`: it is sparse.
+    /// Bytes of a file that are allocated on disk; a file with less than `size` is sparse.
     pub allocated: Option<ByteCount>,
     /// The disk or partition that it is, or lies on. `None` on network and layered file systems.
     pub disk: Option<DiskFacts>,
     /// Who uses a block device, or a partition of it. Files: empty.
-    pub uses: Vec<Use>,
+    pub uses: Vec<DeviceUse>,
 }
 
 /// A disk or partition, as the kernel describes it.
@@ -35,11 +35,11 @@ pub struct Description {
 pub struct DiskFacts {
     /// The kernel's name: `sda1`.
     pub name: String,
-    /// Of a partition: the whole disk, `sda`.
+    /// The whole disk, `sda`, if this is a partition.
     pub partition_of: Option<String>,
     /// Maker and model as the disk gives them.
     pub model: Option<String>,
-    /// Of a loop device: the file beneath.
+    /// The file beneath a loop device.
     pub backing_file: Option<String>,
     /// Bytes that every transfer is a multiple of.
     pub logical_block: Option<u32>,
@@ -55,7 +55,7 @@ pub struct DiskFacts {
     pub zoned: Option<String>,
     /// Bytes of such a part.
     pub zone_size: Option<ByteCount>,
-    /// See [`QueueLimits`].
+    /// What the kernel does to requests before the disk sees them.
     pub queue: QueueLimits,
 }
 
@@ -82,7 +82,7 @@ pub struct QueueLimits {
 
 /// Somebody who uses a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Use {
+pub enum DeviceUse {
     /// A file system is mounted from it here.
     Mounted(PathBuf),
     /// The kernel swaps to it.
@@ -91,7 +91,7 @@ pub enum Use {
     Under(String),
 }
 
-impl fmt::Display for Use {
+impl fmt::Display for DeviceUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mounted(at) => write!(f, "mounted on {}", at.display()),
@@ -119,7 +119,7 @@ pub fn describe(path: &Path) -> Result<Description, DeviceError> {
         DeviceKind::Block => about.rdev(),
         _ => about.dev(),
     };
-    let disk = Disk::of_number((major(number), minor(number)));
+    let disk = SysfsDisk::of_number((major(number), minor(number)));
     let uses = match (&disk, kind) {
         (Some(disk), DeviceKind::Block) => uses(disk),
         _ => Vec::new(),
@@ -133,23 +133,23 @@ pub fn describe(path: &Path) -> Result<Description, DeviceError> {
     })
 }
 
-fn size(kind: DeviceKind, about: &Metadata, disk: Option<&Disk>) -> ByteCount {
+fn size(kind: DeviceKind, about: &Metadata, disk: Option<&SysfsDisk>) -> ByteCount {
     match kind {
         DeviceKind::Block => {
-            ByteCount(disk.and_then(Disk::sectors).unwrap_or_default() * STAT_BLOCK)
+            ByteCount(disk.and_then(SysfsDisk::sectors).unwrap_or_default() * STAT_BLOCK)
         }
         _ => ByteCount(about.len()),
     }
 }
 
-fn facts(disk: &Disk) -> DiskFacts {
+fn facts(disk: &SysfsDisk) -> DiskFacts {
     let zoned: Option<String> = disk.queue("zoned");
     let sectors = disk.queue::<u64>("chunk_sectors");
     // Of a RAID without zones it is something else.
     let zone_size = sectors.filter(|_| zoned.as_ref().is_some_and(|zoned| zoned != "none"));
     let kib = |name: &str| disk.queue::<u64>(name).map(ByteCount::kib);
-    let maker: Option<String> = disk.about("device/vendor");
-    let model: Option<String> = disk.about("device/model");
+    let maker: Option<String> = disk.attribute("device/vendor");
+    let model: Option<String> = disk.attribute("device/model");
     DiskFacts {
         name: disk.name(),
         partition_of: disk.partition_of(),
@@ -158,7 +158,7 @@ fn facts(disk: &Disk) -> DiskFacts {
             (Some(maker), Some(model)) if maker != "ATA" => Some(format!("{maker} {model}")),
             (_, model) => model,
         },
-        backing_file: disk.about("loop/backing_file"),
+        backing_file: disk.attribute("loop/backing_file"),
         logical_block: disk.queue("logical_block_size"),
         physical_block: disk.queue("physical_block_size"),
         minimum_transfer: disk.queue("minimum_io_size"),
@@ -179,24 +179,25 @@ fn facts(disk: &Disk) -> DiskFacts {
     }
 }
 
-/// Of `none [mq-deadline] kyber` the one in brackets.
+/// The name in brackets: `mq-deadline` of `none [mq-deadline] kyber`.
 fn in_force(all: &str) -> String {
     let marked = all.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     marked.map_or(all, |(name, _)| name).to_owned()
 }
 
-fn uses(disk: &Disk) -> Vec<Use> {
+fn uses(disk: &SysfsDisk) -> Vec<DeviceUse> {
     let numbers = disk.numbers();
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mut uses: Vec<Use> = mounts(&table, &numbers).into_iter().map(Use::Mounted).collect();
+    let mut uses: Vec<DeviceUse> =
+        mounts(&table, &numbers).into_iter().map(DeviceUse::Mounted).collect();
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let ours = |path: &str| {
         let number = fs::metadata(path).map(|about| about.rdev());
         number.is_ok_and(|number| numbers.contains(&format!("{}:{}", major(number), minor(number))))
     };
     let is_swap = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).any(ours);
-    uses.extend(is_swap.then_some(Use::Swap));
-    uses.extend(disk.holders().into_iter().map(Use::Under));
+    uses.extend(is_swap.then_some(DeviceUse::Swap));
+    uses.extend(disk.holders().into_iter().map(DeviceUse::Under));
     uses
 }
 

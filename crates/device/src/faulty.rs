@@ -1,9 +1,11 @@
 //! A device that fails as told: for tests of everything that stands on one.
 //!
 //! Faults are scripted by place and kind of access, each a number of times; the first that fits is
-//! used. There is no chance in it: a latency tail counts. Transfers of a queue meet the same script as
-//! blocking ones; a torn write, the reading of what it leaves included, is made when it is submitted.
+//! used. There is no chance in it: a latency tail counts. Transfers of a queue meet the same script
+//! as blocking ones; a torn write, the reading of what it leaves included, is made when it is
+//! submitted.
 
+use crate::block::ByteSpan;
 use crate::{BlockDevice, Completion, DeviceError, Direction, Geometry, Pool, Queue, Transfer};
 use std::io;
 use std::ops::Range;
@@ -23,7 +25,7 @@ pub enum Fault {
         /// Which bits.
         bits: u8,
     },
-    /// So many bytes arrive, then no more: the read fails as at the end of a device.
+    /// Only the first `kept` bytes arrive: the read fails as at the end of a device.
     Short {
         /// How many.
         kept: usize,
@@ -38,7 +40,7 @@ pub enum Fault {
         /// How much.
         longer: Duration,
     },
-    /// So many bytes of the write arrive, then the device is gone: `EIO`.
+    /// Only the first `kept` bytes of a write arrive, then the device is gone: `EIO`.
     Torn {
         /// How many.
         kept: usize,
@@ -78,22 +80,22 @@ impl Access {
 
 /// A line of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// See [`Access`].
+pub struct FaultRule {
+    /// The kind of access that the rule is about.
     pub access: Access,
     /// Accesses that touch these bytes.
     pub area: Range<u64>,
-    /// So many of them; `u32::MAX` for ever.
+    /// How often the rule applies; `u32::MAX`: for ever.
     pub times: u32,
     /// What happens.
     pub fault: Fault,
 }
 
-/// See the head of this file.
+/// A device that fails as scripted.
 #[derive(Debug)]
 pub struct Faulty {
     inner: Arc<dyn BlockDevice>,
-    script: Arc<Script>,
+    script: Arc<FaultScript>,
 }
 
 impl Faulty {
@@ -103,7 +105,7 @@ impl Faulty {
     }
 
     /// Adds a line to the script; it holds from the next access on.
-    pub fn add(&self, rule: Rule) {
+    pub fn add(&self, rule: FaultRule) {
         self.script.add(rule);
     }
 
@@ -119,7 +121,7 @@ impl BlockDevice for Faulty {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let place = (offset, into.len());
+        let place = ByteSpan::new(offset, into.len());
         let fault = self.script.next(Access::Read, place);
         match fault {
             Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Read, place, errno)),
@@ -131,7 +133,7 @@ impl BlockDevice for Faulty {
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        let place = (offset, from.len());
+        let place = ByteSpan::new(offset, from.len());
         match self.script.next(Access::Write, place) {
             Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Write, place, errno)),
             Some(Fault::Torn { kept }) => {
@@ -144,8 +146,10 @@ impl BlockDevice for Faulty {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        match self.script.next(Access::Flush, (0, 0)) {
-            Some(Fault::Errno(errno)) => return Err(failed(NAME, Access::Flush, (0, 0), errno)),
+        match self.script.next(Access::Flush, ByteSpan::NONE) {
+            Some(Fault::Errno(errno)) => {
+                return Err(failed(NAME, Access::Flush, ByteSpan::NONE, errno));
+            }
             Some(Fault::Stall(time)) => std::thread::sleep(time),
             _ => {}
         }
@@ -185,33 +189,33 @@ fn tear(
         last[..rest.len()].copy_from_slice(rest);
         device.write_at(at, &last)?;
     }
-    Err(failed(NAME, Access::Write, (offset, from.len()), libc::EIO))
+    Err(failed(NAME, Access::Write, ByteSpan::new(offset, from.len()), libc::EIO))
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Script(Mutex<Vec<Line>>);
+pub(crate) struct FaultScript(Mutex<Vec<ScriptLine>>);
 
 #[derive(Debug)]
-struct Line {
-    rule: Rule,
+struct ScriptLine {
+    rule: FaultRule,
     /// Accesses that it fitted.
     met: u32,
 }
 
-impl Script {
-    pub(crate) fn add(&self, rule: Rule) {
-        self.lines().push(Line { rule, met: 0 });
+impl FaultScript {
+    pub(crate) fn add(&self, rule: FaultRule) {
+        self.lines().push(ScriptLine { rule, met: 0 });
     }
 
-    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
+    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<ScriptLine>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fault that this access meets; it is used up by that.
-    pub(crate) fn next(&self, access: Access, (offset, len): (u64, usize)) -> Option<Fault> {
-        let end = offset.saturating_add(len as u64);
-        for Line { rule, met } in self.lines().iter_mut() {
-            let touched = rule.area.start < end && offset < rule.area.end;
+    pub(crate) fn next(&self, access: Access, place: ByteSpan) -> Option<Fault> {
+        let end = place.offset.saturating_add(place.len as u64);
+        for ScriptLine { rule, met } in self.lines().iter_mut() {
+            let touched = rule.area.start < end && place.offset < rule.area.end;
             let fits = rule.access == access && (touched || access == Access::Flush);
             if !fits || rule.times == 0 {
                 continue;
@@ -234,8 +238,8 @@ impl Script {
 struct FaultyQueue {
     device: Arc<dyn BlockDevice>,
     inner: Box<dyn Queue>,
-    script: Arc<Script>,
-    /// Those in the device below that a fault waits for: tag, offset, fault, handed out when.
+    script: Arc<FaultScript>,
+    /// Transfers in the device below that a fault awaits: tag, offset, fault, time of completion.
     under_way: Vec<(u64, u64, Fault, Instant)>,
     held: Vec<(Instant, Completion)>,
     fresh: Vec<Completion>,
@@ -268,11 +272,11 @@ impl Queue for FaultyQueue {
         let failed = match self.script.next(access, place) {
             Some(Fault::Errno(errno)) => Err(failed(NAME, access, place, errno)),
             Some(Fault::Torn { kept }) if access == Access::Write => {
-                tear(&*self.device, place.0, &transfer.buffer, kept)
+                tear(&*self.device, place.offset, &transfer.buffer, kept)
             }
             Some(fault) => {
                 let longer = if let Fault::Stall(time) = fault { time } else { Duration::ZERO };
-                self.under_way.push((transfer.tag, place.0, fault, now + longer));
+                self.under_way.push((transfer.tag, place.offset, fault, now + longer));
                 Ok(())
             }
             None => Ok(()),
@@ -321,7 +325,7 @@ impl Queue for FaultyQueue {
 }
 
 /// What the kernel would have said of a transfer.
-pub(crate) fn failed(name: &str, access: Access, place: (u64, usize), errno: i32) -> DeviceError {
+pub(crate) fn failed(name: &str, access: Access, place: ByteSpan, errno: i32) -> DeviceError {
     DeviceError::io(access.action(), Path::new(name), place, io::Error::from_raw_os_error(errno))
 }
 
@@ -333,9 +337,12 @@ pub(crate) fn spoil(
     read: &mut [u8],
 ) -> Result<(), DeviceError> {
     match fault {
-        Some(Fault::Short { kept }) if kept < read.len() => {
-            Err(DeviceError::ends_early(Direction::Read, path, (offset, read.len()), kept))
-        }
+        Some(Fault::Short { kept }) if kept < read.len() => Err(DeviceError::ends_early(
+            Direction::Read,
+            path,
+            ByteSpan::new(offset, read.len()),
+            kept,
+        )),
         Some(Fault::BitRot { at, bits }) => {
             let place = at.checked_sub(offset).and_then(|place| usize::try_from(place).ok());
             if let Some(byte) = place.and_then(|place| read.get_mut(place)) {

@@ -5,8 +5,8 @@
 //!                             all of the file: 0, !0 │ SYNC      │ ◀ answer   │ 0: only count
 //! ```
 //!
-//! A piece longer than the file system's largest extent (128 MiB on ext4) counts as several. What lies
-//! beneath the file system - a volume manager, an array, a disk that remaps - is not asked.
+//! A piece longer than the file system's largest extent (128 MiB on ext4) counts as several. What
+//! lies beneath the file system - a volume manager, an array, a disk that remaps - is not asked.
 
 #![expect(unsafe_code, reason = "FIEMAP is an ioctl")]
 
@@ -16,10 +16,10 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// Of the file at `path`; `None` where its file system does not say.
+/// Number of fragments of the file at `path`; `None` where its file system does not report it.
 pub fn fragments(path: &Path) -> Result<Option<u64>, DeviceError> {
     let file = File::open(path).map_err(|error| cannot_open(path, error))?;
-    let mut map = Map { length: u64::MAX, flags: SYNC, ..Map::default() };
+    let mut map = Fiemap { length: u64::MAX, flags: SYNC, ..Fiemap::default() };
     // SAFETY: the argument points to a `struct fiemap` that lives through the call; with a count of
     // zero the kernel writes no extents behind it.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
@@ -29,7 +29,7 @@ pub fn fragments(path: &Path) -> Result<Option<u64>, DeviceError> {
 /// `struct fiemap` of linux/fiemap.h, without extents.
 #[repr(C)]
 #[derive(Default)]
-struct Map {
+struct Fiemap {
     start: u64,
     length: u64,
     flags: u32,

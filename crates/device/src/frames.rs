@@ -9,22 +9,22 @@
 //! ```
 //!
 //! A frame is lent whole, or cut into equal parts (powers of two from 4 KiB to half a frame) until
-//! the last of them is back. Parts come from the lowest frame that has one free, so that the others
-//! become whole again; but parts that are kept for long can hold on to frames that are otherwise
-//! empty, so that a buffer may not be had although as many bytes are free. Whoever must have it
-//! gives back something else first.
+//! the last of them is back. CutFrame come from the lowest frame that has one free, so that the
+//! others become whole again; but parts that are kept for long can hold on to frames that are
+//! otherwise empty, so that a buffer may not be had although as many bytes are free. Whoever must
+//! have it gives back something else first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of the memory that is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FrameSlot {
     frame: u32,
     /// Number and size of the part; `None`: the whole frame.
     part: Option<(u32, usize)>,
 }
 
-impl Place {
+impl FrameSlot {
     pub(crate) fn frame(self) -> u32 {
         self.frame
     }
@@ -45,14 +45,14 @@ pub(crate) struct Frames {
     free: Vec<u32>,
     /// Frames from here on were never lent: their memory was never touched.
     untouched: u32,
-    cut: BTreeMap<u32, Parts>,
+    cut: BTreeMap<u32, CutFrame>,
     /// Part size to the frames that have a free part of it. The lowest is used first, so that
     /// the others become whole again.
     open: BTreeMap<usize, BTreeSet<u32>>,
 }
 
 #[derive(Debug)]
-struct Parts {
+struct CutFrame {
     free: Vec<u32>,
     total: usize,
 }
@@ -70,9 +70,9 @@ impl Frames {
     }
 
     /// Room for `len` bytes, 0 < `len` <= the frame.
-    pub(crate) fn take(&mut self, len: usize) -> Option<Place> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<FrameSlot> {
         if len.next_power_of_two() * 2 > self.frame_size {
-            return self.take_frame().map(|frame| Place { frame, part: None });
+            return self.take_frame().map(|frame| FrameSlot { frame, part: None });
         }
         let size = len.next_power_of_two().max(SMALLEST_PART);
         let frame = match self.open.get(&size).and_then(BTreeSet::first) {
@@ -84,11 +84,11 @@ impl Frames {
         if parts.free.is_empty() {
             self.open_of(size).remove(&frame);
         }
-        Some(Place { frame, part: Some((number, size)) })
+        Some(FrameSlot { frame, part: Some((number, size)) })
     }
 
     /// Takes back what [`Frames::take`] lent.
-    pub(crate) fn give(&mut self, place: Place) {
+    pub(crate) fn give(&mut self, place: FrameSlot) {
         let Some((number, size)) = place.part else {
             self.free.push(place.frame);
             return;
@@ -121,7 +121,7 @@ impl Frames {
         let frame = self.take_frame()?;
         let total = self.frame_size / size;
         let free = (0..u32::try_from(total).unwrap_or(u32::MAX)).rev().collect();
-        self.cut.insert(frame, Parts { free, total });
+        self.cut.insert(frame, CutFrame { free, total });
         self.open_of(size).insert(frame);
         Some(frame)
     }
@@ -144,14 +144,14 @@ mod tests {
 
     const FRAME: usize = 1 << 20;
 
-    fn offsets(places: &[Place]) -> Vec<usize> {
+    fn offsets(places: &[FrameSlot]) -> Vec<usize> {
         places.iter().map(|p| p.offset(FRAME)).collect()
     }
 
     #[test]
     fn large_buffers_take_frames_and_small_ones_share() {
         let mut frames = Frames::new(FRAME, 4);
-        let places: Vec<Place> =
+        let places: Vec<FrameSlot> =
             [FRAME, 100 << 10, 128 << 10, 4096].map(|len| frames.take(len).unwrap()).into();
         assert_eq!(offsets(&places), [0, FRAME, FRAME + (128 << 10), 2 * FRAME]);
         assert_eq!(frames.lent(), 3);
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_cut_frame_is_whole_again_when_its_last_part_is_back() {
         let mut frames = Frames::new(FRAME, 1);
-        let parts: Vec<Place> = (0..8).map(|_| frames.take(128 << 10).unwrap()).collect();
+        let parts: Vec<FrameSlot> = (0..8).map(|_| frames.take(128 << 10).unwrap()).collect();
         assert_eq!(frames.take(128 << 10), None);
         for part in &parts[1..] {
             frames.give(*part);
@@ -191,14 +191,14 @@ mod tests {
         for seed in 0..50 {
             let mut rng = fastrand::Rng::with_seed(seed);
             let mut frames = Frames::new(FRAME, 8);
-            let mut lent: Vec<(Place, usize)> = Vec::new();
+            let mut lent: Vec<(FrameSlot, usize)> = Vec::new();
             for _ in 0..2000 {
                 if rng.bool() || lent.is_empty() {
                     let len = 4096 << rng.u32(0..=8);
                     let Some(place) = frames.take(len) else { continue };
                     let start = place.offset(FRAME);
                     assert!(start + len <= 8 * FRAME, "seed {seed}");
-                    let overlaps = |(other, size): &(Place, usize)| {
+                    let overlaps = |(other, size): &(FrameSlot, usize)| {
                         let other = other.offset(FRAME);
                         start < other + size && other < start + len
                     };

@@ -36,7 +36,7 @@ impl Default for LatenessCounter {
 impl LatenessCounter {
     pub(crate) fn count(&self, late: Duration) {
         self.buckets[bucket(late)].fetch_add(1, Ordering::Relaxed);
-        let nanos = u64::try_from(late.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = units::nanos(late);
         self.longest.fetch_max(nanos, Ordering::Relaxed);
     }
 

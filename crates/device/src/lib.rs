@@ -2,29 +2,33 @@
 //! the kernel about bytes, and the only room with `unsafe`.
 //!
 //! Two faces. [`BlockDevice`] is positional and blocking: the store's catalogue, ingest and tools
-//! use it. [`Queue`] submits and completes, reads and writes: the schedule's reads use it. Wrappers (throttle, disk
-//! model in real time, faults) stand in front of either. It knows nothing of titles or streams.
+//! use it. [`Queue`] submits and completes, reads and writes: the schedule's reads use it. Wrappers
+//! (throttle, disk model in real time, faults) stand in front of either. It knows nothing of titles
+//! or streams.
 
 #![warn(missing_docs)]
 
-mod as_disk;
 mod block;
 mod bounce;
 mod calibrate;
 mod describe;
+mod disk_model;
 mod emulated;
 mod faulty;
 mod file;
 mod fragments;
 mod frames;
+mod kind;
 mod lateness;
 mod memory;
 mod method;
+mod open_file;
 mod opening;
 mod paced;
-mod plain;
+mod paced_disk;
 mod pool;
 mod preallocate;
+mod raw_file;
 mod realtime;
 mod refusal;
 mod simulated;
@@ -33,24 +37,26 @@ mod space;
 mod sysfs;
 mod throttled;
 
-pub use as_disk::AsDisk;
 pub use block::{
     BlockDevice, Completion, DeviceError, DeviceKind, Direction, Geometry, Queue, Transfer,
     room_hint,
 };
-pub use calibrate::{CalibrateOptions, CalibrateProgress, Turns, calibrate};
-pub use describe::{Description, DiskFacts, QueueLimits, Use, describe};
-pub use emulated::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, clear_left_over};
-pub use faulty::{Access, Fault, Faulty, Rule};
-pub use file::{FileDevice, OpenOptions};
+pub use calibrate::{CalibrateOptions, CalibrateProgress, DiskAccess, calibrate};
+pub use describe::{Description, DeviceUse, DiskFacts, QueueLimits, describe};
+pub use disk_model::{DiskModelError, disk_model};
+pub use emulated::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, remove_stale_disks};
+pub use faulty::{Access, Fault, FaultRule, Faulty};
+pub use file::FileDevice;
 pub use fragments::fragments;
 pub use lateness::Lateness;
 pub use memory::MemoryDevice;
 pub use method::{Method, UnknownMethod};
-pub use plain::{Opening, PlainFile};
+pub use opening::OpenOptions;
+pub use paced_disk::PacedDisk;
 pub use pool::{Buffer, Pool, SharedBuffer};
 pub use preallocate::{preallocate, preallocate_part};
-pub use realtime::{enter as run_first, leave as run_as_others};
+pub use raw_file::{OpenMode, RawFile};
+pub use realtime::{enter as enter_realtime, leave as leave_realtime};
 pub use simulated::SimulatedDisk;
 pub use space::{Space, space};
 pub use throttled::Throttled;

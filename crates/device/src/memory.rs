@@ -1,5 +1,6 @@
 //! A device in memory, for tests. Its queue reads and writes at once.
 
+use crate::block::ByteSpan;
 use crate::{
     BlockDevice, Completion, DeviceError, DeviceKind, Direction, Geometry, Pool, Queue, Transfer,
 };
@@ -8,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use units::ByteCount;
 
-/// See the head of this file. Clones share the same bytes.
+/// A device in memory, for tests. Clones share the same bytes.
 #[derive(Clone)]
 pub struct MemoryDevice {
     bytes: Arc<RwLock<Vec<u8>>>,
@@ -47,7 +48,7 @@ impl BlockDevice for MemoryDevice {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        self.geometry.check(Direction::Read, Path::new(NAME), (offset, into.len()))?;
+        self.geometry.check(Direction::Read, Path::new(NAME), ByteSpan::new(offset, into.len()))?;
         let bytes = self.bytes.read().unwrap_or_else(PoisonError::into_inner);
         let start = usize::try_from(offset).expect("checked against the length");
         into.copy_from_slice(&bytes[start..start + into.len()]);
@@ -55,7 +56,11 @@ impl BlockDevice for MemoryDevice {
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.geometry.check(Direction::Write, Path::new(NAME), (offset, from.len()))?;
+        self.geometry.check(
+            Direction::Write,
+            Path::new(NAME),
+            ByteSpan::new(offset, from.len()),
+        )?;
         let mut bytes = self.bytes.write().unwrap_or_else(PoisonError::into_inner);
         let start = usize::try_from(offset).expect("checked against the length");
         bytes[start..start + from.len()].copy_from_slice(from);

@@ -1,10 +1,10 @@
-//! Opening a file or a block device: with what flags, alone or not, and what the kernel says that it
-//! is. What is done with it then is in `file.rs`.
+//! Opening a file or a block device: with what flags, alone or not, and what the kernel says that
+//! it is. What is done with it then is in `file.rs`.
 
 use crate::bounce::Bounce;
-use crate::file::{OpenFile, OpenOptions, end_of};
+use crate::open_file::{OpenFile, end_of};
 use crate::refusal::{cannot_open, not_allowed};
-use crate::sysfs::Disk;
+use crate::sysfs::SysfsDisk;
 use crate::{DeviceError, DeviceKind, Geometry};
 use rustix::fs::{AtFlags, FileType, OFlags, StatxFlags, ioctl_blksszget, statx};
 use rustix::io::Errno;
@@ -15,19 +15,22 @@ use std::path::Path;
 use std::time::Duration;
 use units::ByteCount;
 
-pub(crate) fn kind_of(
-    path: &Path,
-    file_type: std::fs::FileType,
-) -> Result<DeviceKind, DeviceError> {
-    use std::os::unix::fs::FileTypeExt;
-    if file_type.is_block_device() {
-        Ok(DeviceKind::Block)
-    } else if file_type.is_file() {
-        Ok(DeviceKind::File)
-    } else {
-        let what = if file_type.is_dir() { "a directory" } else { "no file and no block device" };
-        let reason = format!("it is {what}; name a regular file or a block device");
-        Err(DeviceError::Unusable { path: path.to_owned(), reason })
+/// How to open a [`FileDevice`].
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions {
+    /// Past the page cache where the file system can.
+    pub direct: bool,
+    /// For writing, too.
+    pub write: bool,
+    /// Alone: nobody else who asks for the same gets in while this one is open; a block device
+    /// that is mounted or otherwise in use is refused.
+    pub exclusive: bool,
+}
+
+/// For reading, past the page cache.
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { direct: true, write: false, exclusive: false }
     }
 }
 
@@ -123,7 +126,7 @@ pub(crate) fn geometry(
     let geometry = Geometry {
         size: ByteCount(units::align_down(size, block.into())),
         block,
-        rotational: Disk::of_number(number).is_some_and(|disk| disk.rotational()),
+        rotational: SysfsDisk::of_number(number).is_some_and(|disk| disk.rotational()),
         kind,
     };
     Ok((geometry, number))

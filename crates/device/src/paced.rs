@@ -1,5 +1,5 @@
 //! Makes a fast device take the time of a slow one: the common part of
-//! [`Throttled`](crate::Throttled) and [`AsDisk`](crate::AsDisk).
+//! [`Throttled`](crate::Throttled) and [`PacedDisk`](crate::PacedDisk).
 //!
 //! ```text
 //!   asked ─┬─▶ timing: when would it be done? ──────────────┐
@@ -9,6 +9,7 @@
 //! Nothing is handed out early. What the device below delivers late comes late, but the timing goes
 //! on from its own moments, so lateness is not passed on to the next transfer.
 
+use crate::block::ByteSpan;
 use crate::lateness::{Lateness, LatenessCounter};
 use crate::{BlockDevice, Completion, DeviceError, Direction, Geometry, Pool, Queue, Transfer};
 use std::cell::Cell;
@@ -22,64 +23,64 @@ use units::Moment;
 
 /// When requests are done, in the order in which they are asked for.
 pub(crate) trait Timing: Send + fmt::Debug {
-    /// When a transfer of this place (offset and length), asked for now, is done. `now` never decreases.
-    fn finish(&mut self, now: Moment, place: (u64, u64), direction: Direction) -> Moment;
+    /// When a transfer of this place, requested now, is done. `now` never decreases.
+    fn finish(&mut self, now: Moment, place: ByteSpan, direction: Direction) -> Moment;
 
     /// When everything written is safe from a power cut, if that is asked for now.
     fn flush(&mut self, now: Moment) -> Moment;
 }
 
 /// A device below, a timing, and the clock that both go by.
-pub(crate) struct Paced {
+pub(crate) struct PacedDevice {
     pub(crate) inner: Arc<dyn BlockDevice>,
-    pace: Arc<Pace>,
+    clock: Arc<PacedClock>,
 }
 
-struct Pace {
+struct PacedClock {
     origin: Instant,
     timing: Mutex<Box<dyn Timing>>,
     lateness: LatenessCounter,
 }
 
-impl Paced {
+impl PacedDevice {
     pub(crate) fn new(inner: Arc<dyn BlockDevice>, timing: Box<dyn Timing>) -> Self {
-        let pace = Pace {
+        let clock = PacedClock {
             origin: Instant::now(),
             timing: Mutex::new(timing),
             lateness: LatenessCounter::default(),
         };
-        Self { inner, pace: Arc::new(pace) }
+        Self { inner, clock: Arc::new(clock) }
     }
 
     /// How late requests were handed out, so far.
     pub(crate) fn lateness(&self) -> Lateness {
-        self.pace.lateness.so_far()
+        self.clock.lateness.so_far()
     }
 
     pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let due = self.ask(Direction::Read, (offset, into.len()));
+        let due = self.ask(Direction::Read, ByteSpan::new(offset, into.len()));
         self.inner.read_at(offset, into)?;
-        self.pace.sleep_until(due);
-        self.pace.handed_out(due);
+        self.clock.sleep_until(due);
+        self.clock.handed_out(due);
         Ok(())
     }
 
     pub(crate) fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        let due = self.ask(Direction::Write, (offset, from.len()));
+        let due = self.ask(Direction::Write, ByteSpan::new(offset, from.len()));
         self.inner.write_at(offset, from)?;
-        self.pace.sleep_until(due);
-        self.pace.handed_out(due);
+        self.clock.sleep_until(due);
+        self.clock.handed_out(due);
         Ok(())
     }
 
     pub(crate) fn flush(&self) -> Result<(), DeviceError> {
-        let due = self.pace.flush();
+        let due = self.clock.flush();
         self.inner.flush()?;
-        self.pace.sleep_until(due);
+        self.clock.sleep_until(due);
         Ok(())
     }
 
-    /// `name`: what reports call this pace.
+    /// `name`: what reports call this clock.
     pub(crate) fn queue(
         &self,
         name: String,
@@ -89,7 +90,7 @@ impl Paced {
         Ok(Box::new(PacedQueue {
             inner: self.inner.queue(depth, pool)?,
             geometry: self.inner.geometry(),
-            pace: Arc::clone(&self.pace),
+            clock: Arc::clone(&self.clock),
             name,
             submitted: 0,
             under_way: BTreeMap::new(),
@@ -98,24 +99,24 @@ impl Paced {
         }))
     }
 
-    fn ask(&self, direction: Direction, place: (u64, usize)) -> Moment {
-        self.pace.ask(&self.inner.geometry(), direction, place)
+    fn ask(&self, direction: Direction, place: ByteSpan) -> Moment {
+        self.clock.ask(&self.inner.geometry(), direction, place)
     }
 }
 
-impl fmt::Debug for Paced {
+impl fmt::Debug for PacedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let timing = self.pace.timing.lock().unwrap_or_else(PoisonError::into_inner);
+        let timing = self.clock.timing.lock().unwrap_or_else(PoisonError::into_inner);
         write!(f, "{timing:?} over {:?}", self.inner)
     }
 }
 
-impl Pace {
+impl PacedClock {
     fn now(&self) -> Moment {
         Moment::ZERO + self.origin.elapsed()
     }
 
-    fn ask(&self, geometry: &Geometry, direction: Direction, place: (u64, usize)) -> Moment {
+    fn ask(&self, geometry: &Geometry, direction: Direction, place: ByteSpan) -> Moment {
         let mut timing = self.timing.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock, so that moments come in order.
         let now = self.now();
@@ -123,7 +124,7 @@ impl Pace {
             // The device below will refuse it.
             return now;
         }
-        timing.finish(now, (place.0, place.1 as u64), direction)
+        timing.finish(now, place, direction)
     }
 
     fn flush(&self) -> Moment {
@@ -151,7 +152,7 @@ impl Pace {
 struct PacedQueue {
     inner: Box<dyn Queue>,
     geometry: Geometry,
-    pace: Arc<Pace>,
+    clock: Arc<PacedClock>,
     name: String,
     submitted: u64,
     /// In the device below, by the number it was submitted as: the caller's tag, when it is due.
@@ -184,7 +185,7 @@ impl PacedQueue {
         let due = self.held.partition_point(|(due, _)| *due <= now);
         for (due, completion) in self.held.drain(..due) {
             if completion.result.is_ok() {
-                self.pace.handed_out(due);
+                self.clock.handed_out(due);
             }
             done.push(completion);
         }
@@ -193,7 +194,7 @@ impl PacedQueue {
 
 impl Queue for PacedQueue {
     fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
-        let due = self.pace.ask(&self.geometry, transfer.direction, transfer.place());
+        let due = self.clock.ask(&self.geometry, transfer.direction, transfer.place());
         let tag = transfer.tag;
         self.inner.start(Transfer { tag: self.submitted, ..transfer })?;
         self.under_way.insert(self.submitted, (tag, due));
@@ -203,11 +204,11 @@ impl Queue for PacedQueue {
 
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
         sharpen_timers();
-        let (before, until) = (done.len(), self.pace.now() + at_most);
+        let (before, until) = (done.len(), self.clock.now() + at_most);
         let mut patience = Duration::ZERO;
         loop {
             self.collect(patience)?;
-            let now = self.pace.now();
+            let now = self.clock.now();
             self.hand_out(now, done);
             if done.len() > before || now >= until || self.in_flight() == 0 {
                 return Ok(());
@@ -215,7 +216,7 @@ impl Queue for PacedQueue {
             let next = self.held.first().map_or(Moment::MAX, |(due, _)| *due);
             patience = next.min(until).since(now);
             if self.under_way.is_empty() {
-                self.pace.sleep_until(now + patience);
+                self.clock.sleep_until(now + patience);
                 patience = Duration::ZERO;
             }
         }

@@ -12,7 +12,7 @@
 //! fails, and who writes fills them first.
 #![expect(unsafe_code, reason = "memory that the kernel writes to is mapped by hand")]
 
-use crate::frames::{Frames, Place, index};
+use crate::frames::{FrameSlot, Frames, index};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -23,11 +23,11 @@ use units::ByteCount;
 /// Where buffers come from. Clones share the same memory.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PoolShared {
     memory: Memory,
     frame_size: usize,
     /// Frames of a region: what is registered with the kernel at once.
@@ -48,7 +48,7 @@ impl Pool {
         let count = usize::try_from(limit.0).unwrap_or(usize::MAX) / frame_size;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let region_frames = u32::try_from(HUGE_PAGE.div_ceil(frame_size)).unwrap_or(u32::MAX);
-        let shared = Shared {
+        let shared = PoolShared {
             memory: Memory::reserve(index(count) * frame_size),
             frame_size,
             region_frames: region_frames.max(count.div_ceil(MOST_REGIONS)),
@@ -114,8 +114,8 @@ impl Pool {
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    place: Place,
-    shared: Arc<Shared>,
+    place: FrameSlot,
+    shared: Arc<PoolShared>,
 }
 
 // SAFETY: a buffer is the only owner of its bytes, as a `Box<[u8]>` is.
@@ -290,9 +290,7 @@ mod tests {
 
     #[test]
     fn the_memory_may_be_huge_pages_where_the_kernel_has_them_also_that_of_a_small_pool() {
-        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
-            return;
-        }
+        testkit::needs!(HugePages);
         // Several, because it depends on where the kernel puts them.
         let sizes = (0..16).flat_map(|_| [1, 2, 7].map(ByteCount::mib));
         let pools: Vec<Pool> = sizes.map(|size| Pool::new(size, ByteCount::MIB)).collect();

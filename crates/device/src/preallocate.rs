@@ -10,8 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use units::ByteCount;
 
-/// Makes the file at `path`, or makes it larger, so that all of its `size` bytes have their place on
-/// disk. What it holds stays; a file that is larger already is left as it is. When there is no
+/// Makes the file at `path`, or makes it larger, so that all of its `size` bytes have their place
+/// on disk. What it holds stays; a file that is larger already is left as it is. When there is no
 /// room, the file is as it was before (gone, if it was not there).
 pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     let was_there = path.exists();
@@ -33,9 +33,9 @@ pub fn preallocate(path: &Path, size: ByteCount) -> Result<(), DeviceError> {
     file.sync_all().map_err(|e| failed(path, size, e))
 }
 
-/// Makes room for a part of a file that is there, where the file system finds it just then; the file
-/// is as long as it must be for that. Where the file system cannot, nothing is done: room is made when
-/// the part is written.
+/// Makes room for a part of a file that is there, where the file system finds it just then; the
+/// file is as long as it must be for that. Where the file system cannot, nothing is done: room is
+/// made when the part is written.
 pub fn preallocate_part(path: &Path, from: u64, size: ByteCount) -> Result<(), DeviceError> {
     let file = File::options().write(true).open(path).map_err(|e| failed(path, size, e))?;
     match fallocate(&file, FallocateFlags::empty(), from, size.0) {

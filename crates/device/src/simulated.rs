@@ -7,21 +7,24 @@
 //!   wait, read_at ◀── the clock is put there, bytes from memory ┘
 //! ```
 //!
-//! A write-back cache, where the model has one, takes writes at once and is emptied while nobody asks
-//! or by a flush, in the model's time. Nothing here loses what is in it: there is no power to cut.
+//! A write-back cache, where the model has one, takes writes at once and is emptied while nobody
+//! asks or by a flush, in the model's time. Nothing here loses what is in it: there is no power to
+//! cut.
 //!
 //! Requests are served in the order in which they are asked for; there is no reordering in the
 //! drive. Time passes only when somebody waits: a blocking read or write puts the clock to its end,
 //! [`Queue::wait`] to the next end or as far as it is willing to wait,
-//! [`SimulatedDisk::advance_to`] to wherever one likes. Whoever wants the time of a transfer and not
-//! its bytes calls [`SimulatedDisk::ask`] or [`SimulatedDisk::ask_write`], which touch no memory.
+//! [`SimulatedDisk::advance_to`] to wherever one likes. Whoever wants the time of a transfer and
+//! not its bytes calls [`SimulatedDisk::ask`] or [`SimulatedDisk::ask_write`], which touch no
+//! memory.
 //!
 //! Faults come from the same scripts as those of [`Faulty`](crate::Faulty), but time lost is
 //! virtual and is lost for whoever queues behind, as with a drive that tries a sector again. It
 //! holds written pages in memory; places never written read as zeros. It is one disk for all its
 //! clones; threads that share it share its clock, so only one thread gives the same times always.
 
-use crate::faulty::{Rule, Script, failed, spoil};
+use crate::block::ByteSpan;
+use crate::faulty::{FaultRule, FaultScript, failed, spoil};
 use crate::{
     Access, BlockDevice, Completion, DeviceError, DeviceKind, Direction, Fault, Geometry, Pool,
     Queue, Transfer,
@@ -32,22 +35,22 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use units::{ByteCount, Moment};
+use units::{ByteCount, Moment, nanos};
 
-/// See the head of this file.
+/// A modelled disk in virtual time: it owns its clock and never waits.
 #[derive(Clone)]
 pub struct SimulatedDisk {
-    shared: Arc<Shared>,
+    shared: Arc<SimulatedShared>,
 }
 
-struct Shared {
+struct SimulatedShared {
     model: DiskModel,
     geometry: Geometry,
-    script: Script,
-    state: Mutex<State>,
+    script: FaultScript,
+    state: Mutex<SimulatedState>,
 }
 
-struct State {
+struct SimulatedState {
     clock: Moment,
     head: Head,
     /// After a fault that took time: nothing is begun before.
@@ -56,7 +59,7 @@ struct State {
 }
 
 /// When a request is done, and what goes wrong with it.
-struct Answer {
+struct SimulatedOutcome {
     done: Moment,
     fault: Option<Fault>,
 }
@@ -70,14 +73,21 @@ impl SimulatedDisk {
             rotational: model.rotational(),
             kind: DeviceKind::Memory,
         };
-        let state = State {
+        let state = SimulatedState {
             clock: Moment::ZERO,
             head: model.head(),
             held_until: Moment::ZERO,
             pages: BTreeMap::new(),
         };
         let (model, state) = (model.clone(), Mutex::new(state));
-        Self { shared: Arc::new(Shared { model, geometry, script: Script::default(), state }) }
+        Self {
+            shared: Arc::new(SimulatedShared {
+                model,
+                geometry,
+                script: FaultScript::default(),
+                state,
+            }),
+        }
     }
 
     /// What it takes its times from.
@@ -97,7 +107,7 @@ impl SimulatedDisk {
     }
 
     /// Adds a line to the script of faults; it holds from the next request on.
-    pub fn add(&self, rule: Rule) {
+    pub fn add(&self, rule: FaultRule) {
         self.shared.script.add(rule);
     }
 
@@ -114,7 +124,7 @@ impl SimulatedDisk {
 
     fn ask_for(&self, direction: Direction, offset: u64, len: u64) -> Result<Moment, DeviceError> {
         let access = Access::from(direction);
-        let place = (offset, usize::try_from(len).unwrap_or(usize::MAX));
+        let place = ByteSpan::new(offset, usize::try_from(len).unwrap_or(usize::MAX));
         if offset.checked_add(len).is_none_or(|end| end > self.shared.geometry.size.0) {
             return Err(failed(NAME, access, place, libc::EINVAL));
         }
@@ -124,45 +134,45 @@ impl SimulatedDisk {
             (Some(Fault::Torn { .. }), Direction::Write) => {
                 Err(failed(NAME, access, place, libc::EIO))
             }
-            (Some(Fault::Short { kept }), Direction::Read) if kept < place.1 => {
+            (Some(Fault::Short { kept }), Direction::Read) if kept < place.len => {
                 Err(DeviceError::ends_early(direction, Path::new(NAME), place, kept))
             }
             _ => Ok(answer.done),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimulatedState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves a request that lies within the disk (of a flush: no place), asked for now.
-    fn begin(&self, access: Access, place: (u64, usize)) -> Answer {
+    fn begin(&self, access: Access, place: ByteSpan) -> SimulatedOutcome {
         let fault = self.shared.script.next(access, place);
         let mut state = self.state();
-        let State { clock, head, held_until, .. } = &mut *state;
+        let SimulatedState { clock, head, held_until, .. } = &mut *state;
         if let Some(Fault::Errno(_)) = fault {
-            return Answer { done: *clock, fault };
+            return SimulatedOutcome { done: *clock, fault };
         }
         let asked = (*clock).max(*held_until);
         let mut done = match access {
             Access::Flush => head.flush(asked),
-            _ => head.serve(asked, place.0, place.1 as u64, access == Access::Write).finish,
+            _ => head.serve(asked, place.offset, place.len as u64, access == Access::Write).finish,
         };
         if let Some(Fault::Stall(time)) = fault {
             done = done + time;
             *held_until = done;
         }
-        Answer { done, fault }
+        SimulatedOutcome { done, fault }
     }
 
-    fn check(&self, direction: Direction, place: (u64, usize)) -> Result<(), DeviceError> {
+    fn check(&self, direction: Direction, place: ByteSpan) -> Result<(), DeviceError> {
         self.shared.geometry.check(direction, Path::new(NAME), place)
     }
 
     /// The bytes of a read that met this fault.
     fn read(&self, fault: Option<Fault>, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         if let Some(Fault::Errno(errno)) = fault {
-            return Err(failed(NAME, Access::Read, (offset, into.len()), errno));
+            return Err(failed(NAME, Access::Read, ByteSpan::new(offset, into.len()), errno));
         }
         self.state().read(offset, into);
         spoil(fault, Path::new(NAME), offset, into)
@@ -179,12 +189,12 @@ impl SimulatedDisk {
         if errno == 0 {
             Ok(())
         } else {
-            Err(failed(NAME, Access::Write, (offset, from.len()), errno))
+            Err(failed(NAME, Access::Write, ByteSpan::new(offset, from.len()), errno))
         }
     }
 }
 
-impl State {
+impl SimulatedState {
     fn read(&self, offset: u64, into: &mut [u8]) {
         let pages = (offset / BLOCK..).zip(into.chunks_mut(PAGE));
         for (number, part) in pages {
@@ -215,7 +225,7 @@ impl BlockDevice for SimulatedDisk {
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
-        let place = (offset, into.len());
+        let place = ByteSpan::new(offset, into.len());
         self.check(Direction::Read, place)?;
         let answer = self.begin(Access::Read, place);
         self.advance_to(answer.done);
@@ -223,7 +233,7 @@ impl BlockDevice for SimulatedDisk {
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
-        let place = (offset, from.len());
+        let place = ByteSpan::new(offset, from.len());
         self.check(Direction::Write, place)?;
         let answer = self.begin(Access::Write, place);
         self.advance_to(answer.done);
@@ -232,10 +242,10 @@ impl BlockDevice for SimulatedDisk {
 
     /// Takes the time that the model's write-back cache needs to empty itself, if it has one.
     fn flush(&self) -> Result<(), DeviceError> {
-        let answer = self.begin(Access::Flush, (0, 0));
+        let answer = self.begin(Access::Flush, ByteSpan::NONE);
         self.advance_to(answer.done);
         match answer.fault {
-            Some(Fault::Errno(errno)) => Err(failed(NAME, Access::Flush, (0, 0), errno)),
+            Some(Fault::Errno(errno)) => Err(failed(NAME, Access::Flush, ByteSpan::NONE, errno)),
             _ => Ok(()),
         }
     }
@@ -261,8 +271,8 @@ impl Queue for SimulatedQueue {
             let answer = disk.begin(transfer.direction.into(), place);
             done = answer.done;
             match transfer.direction {
-                Direction::Read => disk.read(answer.fault, place.0, &mut transfer.buffer),
-                Direction::Write => disk.write(answer.fault, place.0, &transfer.buffer),
+                Direction::Read => disk.read(answer.fault, place.offset, &mut transfer.buffer),
+                Direction::Write => disk.write(answer.fault, place.offset, &transfer.buffer),
             }
         });
         self.under_way.insert((done, self.asked), transfer.ended(result));
@@ -272,7 +282,7 @@ impl Queue for SimulatedQueue {
 
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
         let Some(((next, _), _)) = self.under_way.first_key_value() else { return Ok(()) };
-        let patience = u64::try_from(at_most.max(POLL).as_nanos()).unwrap_or(u64::MAX);
+        let patience = nanos(at_most.max(POLL));
         let limit = Moment(self.disk.now().0.saturating_add(patience));
         self.disk.advance_to(limit.min(*next));
         let now = self.disk.now();
@@ -311,8 +321,8 @@ mod tests {
         SimulatedDisk::new(&DiskModel::preset("st39183w").unwrap())
     }
 
-    fn rule(area: std::ops::Range<u64>, fault: Fault) -> Rule {
-        Rule { access: Access::Read, area, times: 1, fault }
+    fn rule(area: std::ops::Range<u64>, fault: Fault) -> FaultRule {
+        FaultRule { access: Access::Read, area, times: 1, fault }
     }
 
     #[test]
@@ -371,7 +381,10 @@ mod tests {
     fn a_tail_is_as_heavy_as_asked_for() {
         let disk = disk();
         let longer = Duration::from_secs(1);
-        disk.add(Rule { times: u32::MAX, ..rule(0..u64::MAX, Fault::Tail { one_in: 10, longer }) });
+        disk.add(FaultRule {
+            times: u32::MAX,
+            ..rule(0..u64::MAX, Fault::Tail { one_in: 10, longer })
+        });
         let took = (0..1000u64).map(|number| {
             let before = disk.now();
             disk.advance_to(disk.ask(number << 20, 4096).unwrap());
@@ -383,7 +396,7 @@ mod tests {
     #[test]
     fn a_torn_write_leaves_what_had_arrived() {
         let disk = disk();
-        let torn = Rule {
+        let torn = FaultRule {
             access: Access::Write,
             area: 0..1 << 20,
             times: 1,

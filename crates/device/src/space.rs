@@ -5,7 +5,7 @@ use crate::refusal::cannot_open;
 use std::path::Path;
 use units::ByteCount;
 
-/// Of a file system.
+/// Total and free bytes of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     /// All of it, without what only the system's administrator may use.
@@ -14,7 +14,7 @@ pub struct Space {
     pub free: ByteCount,
 }
 
-/// Of the file system at `path`.
+/// Total and free bytes of the file system at `path`.
 pub fn space(path: &Path) -> Result<Space, DeviceError> {
     let about = rustix::fs::statvfs(path).map_err(|error| cannot_open(path, error.into()))?;
     let bytes = |blocks: u64| ByteCount(blocks.saturating_mul(about.f_frsize));

@@ -1,5 +1,5 @@
-//! What the kernel publishes of a block device under `/sys/dev/block`. Values that a kernel does not
-//! publish are `None`; nothing here opens the device.
+//! What the kernel publishes of a block device under `/sys/dev/block`. Values that a kernel does
+//! not publish are `None`; nothing here opens the device.
 //!
 //! ```text
 //!   /sys/dev/block/8:1 ─▶ .../block/sda/sda1     partition, start, size, holders/
@@ -12,14 +12,14 @@ use std::str::FromStr;
 
 /// A disk or a partition of one.
 #[derive(Clone, Debug)]
-pub(crate) struct Disk {
-    /// Of the partition, if it is one.
+pub(crate) struct SysfsDisk {
+    /// The device's own directory: a partition's, if it is one.
     own: PathBuf,
-    /// Of the whole disk.
+    /// The whole disk's directory.
     whole: PathBuf,
 }
 
-impl Disk {
+impl SysfsDisk {
     /// The block device with this number; `None` for what lies on no single disk (a network or
     /// layered file system).
     pub(crate) fn of_number((major, minor): (u32, u32)) -> Option<Self> {
@@ -60,7 +60,7 @@ impl Disk {
     }
 
     /// A value of the whole disk, by its path below it.
-    pub(crate) fn about<T: FromStr>(&self, path: &str) -> Option<T> {
+    pub(crate) fn attribute<T: FromStr>(&self, path: &str) -> Option<T> {
         value(&self.whole.join(path))
     }
 

@@ -1,16 +1,17 @@
 //! A device slowed down to a rate: reads and writes go one after another through a pipe that
-//! carries so many bits per second. No seeks; [`AsDisk`](crate::AsDisk) has those.
+//! carries so many bits per second. No seeks; [`PacedDisk`](crate::PacedDisk) has those.
 
-use crate::paced::{Paced, Timing};
+use crate::block::ByteSpan;
+use crate::paced::{PacedDevice, Timing};
 use crate::{BlockDevice, DeviceError, Direction, Geometry, Lateness, Pool, Queue};
 use std::ops::Range;
 use std::sync::Arc;
 use units::{BitRate, ByteCount, Moment};
 
-/// See the head of this file.
+/// A device slowed down to a rate.
 #[derive(Debug)]
 pub struct Throttled {
-    paced: Paced,
+    paced: PacedDevice,
     rate: BitRate,
 }
 
@@ -19,7 +20,7 @@ impl Throttled {
     pub fn new(device: Arc<dyn BlockDevice>, rate: BitRate) -> Self {
         assert!(rate.0 > 0, "a throttle lets something through");
         let pipe = Pipe { rate, free: Moment::ZERO };
-        Self { paced: Paced::new(device, Box::new(pipe)), rate }
+        Self { paced: PacedDevice::new(device, Box::new(pipe)), rate }
     }
 }
 
@@ -62,8 +63,8 @@ struct Pipe {
 }
 
 impl Timing for Pipe {
-    fn finish(&mut self, now: Moment, (_, len): (u64, u64), _direction: Direction) -> Moment {
-        self.free = self.free.max(now) + ByteCount(len).time_at(self.rate);
+    fn finish(&mut self, now: Moment, place: ByteSpan, _direction: Direction) -> Moment {
+        self.free = self.free.max(now) + ByteCount(place.len as u64).time_at(self.rate);
         self.free
     }
 

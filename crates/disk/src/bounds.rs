@@ -8,7 +8,7 @@ use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// Özden, Rastogi and Silberschatz's disk, as Alderman and Diallo use it: every read at the inner
-/// tracks' rate, with a whole revolution, the arm crossing the disk twice a round.
+/// tracks' rate, with a whole revolution, the head crossing the disk twice a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundCost {
     /// Transfer.

@@ -2,7 +2,7 @@
 
 use crate::bounds::ReadCost;
 use crate::platters::duration;
-use crate::{Arm, DiskModel};
+use crate::{Actuator, DiskModel};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -26,7 +26,7 @@ pub struct WriteCost {
     pub write_size: ByteCount,
     /// Disk time that a write, with its share of a flush, takes from the reads: mean.
     pub mean: Duration,
-    /// The same, in the worst round measured.
+    /// Time of one write in the worst round measured.
     pub slowest: Duration,
 }
 
@@ -45,8 +45,8 @@ pub struct Calibration {
     pub t0: Duration,
     /// Sequential rate by place: (offset, rate), lowest offset first.
     pub zones: Vec<(ByteCount, BitRate)>,
-    /// Of a disk with an arm, where its geometry could be fitted.
-    pub arm: Option<Arm>,
+    /// Seek curve and revolution of a hard disk, where they could be fitted to timed reads.
+    pub actuator: Option<Actuator>,
     /// What a writer beside the readers costs; `None` where nothing could be overwritten to find
     /// out.
     pub writing: Option<WriteCost>,
@@ -78,7 +78,7 @@ impl Calibration {
             t0: cost.t0,
             zones: model.zones(),
             // The model itself is known, and better.
-            arm: None,
+            actuator: None,
             writing: None,
             method: format!("computed from the model {}", model.name()),
             measured_at: 0,

@@ -2,23 +2,21 @@
 //! record that does not hold together is refused here in any case.
 //!
 //! ```text
-//!   0  magic "TNTOcali"       8  version u16 = 4      10  method length u16 (<= 1,024)
+//!   0  magic "TNTOcali"       8  version u16 = 1      10  method length u16 (<= 1,024)
 //!  12  guarantees u16 (<= 64) 14  zones u16 (<= 1,024) 16  queue depth u32
 //!  20  slot ns u64            28  r0 b/s u64           36  t0 ns u64
 //!  44  measured at u64        52  method, UTF-8
-//!  then each guarantee: read size u64, min read u32, mean read f64, longest read ns u64   (28 bytes)
-//!  then each zone:      offset u64, rate b/s u64                                          (16 bytes)
+//!  then each guarantee: read size u64, min read u32, mean read f64, longest read ns u64 (28)
+//!  then each zone:      offset u64, rate b/s u64                                      (16)
 //!  then what writes cost: write size u64 (0: not measured), mean ns u64, slowest ns u64
-//!  then the arm:          capacity u64 (0: none seen), revolution ns u64; settle, track, root in
+//!  then the actuator:     capacity u64 (0: none seen), revolution ns u64; settle, track, root in
 //!                         ms, knee, full in ms, each f64; what a read that goes on costs
-//!                         beside transfer, ns u64 + 1 (0: not measured)                   (64 bytes)
+//!                         beside transfer, ns u64 + 1 (0: not measured) (64)
 //! ```
-//!
-//! Version 3 is the same without what a read that goes on costs, version 2 without the arm.
 
-use crate::{Arm, Calibration, ReadGuarantee, SeekTimes, WriteCost};
+use crate::{Actuator, Calibration, ReadGuarantee, SeekTimes, WriteCost};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, Decoder, Encoder, Malformed, nanos};
 
 /// Bytes that are no calibration record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +26,7 @@ pub enum CalibrationError {
     NotOne,
     /// Written by another Tenuto.
     #[error(
-        "a calibration record of version {0}, and this program knows versions 2 to 4; calibrate again"
+        "a calibration record of version {0}, and this program knows version 1; calibrate again"
     )]
     Version(u16),
     /// They end too early, or go on too long.
@@ -39,6 +37,12 @@ pub enum CalibrationError {
     Impossible(&'static str),
 }
 
+impl From<Malformed> for CalibrationError {
+    fn from(_: Malformed) -> Self {
+        Self::Length
+    }
+}
+
 impl Calibration {
     /// The record's bytes. What is beyond the format's bounds (64 guarantees, 1,024 zones, 1,024
     /// bytes of method) is left out.
@@ -46,51 +50,49 @@ impl Calibration {
         let method = front(&self.method, MOST_METHOD);
         let guarantees = &self.guarantees[..self.guarantees.len().min(MOST_GUARANTEES)];
         let zones = &self.zones[..self.zones.len().min(MOST_ZONES)];
-        let mut bytes = Vec::new();
-        bytes.extend(MAGIC);
-        for short in [usize::from(VERSION), method.len(), guarantees.len(), zones.len()] {
-            bytes.extend(u16::try_from(short).expect("bounded above").to_le_bytes());
+        let mut out = Encoder::default();
+        out.bytes(&MAGIC);
+        out.u16(VERSION);
+        for count in [method.len(), guarantees.len(), zones.len()] {
+            out.count16(count);
         }
-        bytes.extend(self.queue_depth.to_le_bytes());
-        for long in [nanos(self.slot), self.r0.0, nanos(self.t0), self.measured_at] {
-            bytes.extend(long.to_le_bytes());
+        out.u32(self.queue_depth);
+        for value in [nanos(self.slot), self.r0.0, nanos(self.t0), self.measured_at] {
+            out.u64(value);
         }
-        bytes.extend(method.as_bytes());
-        for g in guarantees {
-            bytes.extend(g.read_size.0.to_le_bytes());
-            bytes.extend(g.min_read.to_le_bytes());
-            bytes.extend(g.mean_read.to_bits().to_le_bytes());
-            bytes.extend(nanos(g.longest_read).to_le_bytes());
+        out.bytes(method.as_bytes());
+        for guarantee in guarantees {
+            out.u64(guarantee.read_size.0);
+            out.u32(guarantee.min_read);
+            out.f64(guarantee.mean_read);
+            out.u64(nanos(guarantee.longest_read));
         }
         for (offset, rate) in zones {
-            bytes.extend(offset.0.to_le_bytes());
-            bytes.extend(rate.0.to_le_bytes());
+            out.u64(offset.0);
+            out.u64(rate.0);
         }
-        let writing = self
-            .writing
-            .map_or([0; 3], |cost| [cost.write_size.0, nanos(cost.mean), nanos(cost.slowest)]);
-        bytes.extend(writing.map(u64::to_le_bytes).as_flattened());
-        bytes.extend(arm_words(self.arm.as_ref()).map(u64::to_le_bytes).as_flattened());
-        bytes
+        encode_writing(self.writing, &mut out);
+        encode_actuator(self.actuator, &mut out);
+        out.finish()
     }
 
     /// A record from its bytes, all of them.
     pub fn decode(bytes: &[u8]) -> Result<Self, CalibrationError> {
-        let mut rest = bytes.strip_prefix(&MAGIC).ok_or(CalibrationError::NotOne)?;
-        let [version, method, guarantees, zones] =
-            [u16_of(&mut rest)?, u16_of(&mut rest)?, u16_of(&mut rest)?, u16_of(&mut rest)?];
-        if !(WITHOUT_ARM..=VERSION).contains(&version) {
+        let rest = bytes.strip_prefix(&MAGIC).ok_or(CalibrationError::NotOne)?;
+        let mut rest = Decoder::new(rest);
+        let version = rest.u16()?;
+        if version != VERSION {
             return Err(CalibrationError::Version(version));
         }
-        within(method, MOST_METHOD, "length of its method")?;
-        within(guarantees, MOST_GUARANTEES, "number of guarantees")?;
-        within(zones, MOST_ZONES, "number of zones")?;
-        let queue_depth = u32_of(&mut rest)?;
-        let slot = Duration::from_nanos(u64_of(&mut rest)?);
-        let r0 = BitRate(u64_of(&mut rest)?);
-        let t0 = Duration::from_nanos(u64_of(&mut rest)?);
-        let measured_at = u64_of(&mut rest)?;
-        let method = rest.split_off(..usize::from(method)).ok_or(CalibrationError::Length)?;
+        let method = within(rest.u16()?, MOST_METHOD, "length of its method")?;
+        let guarantees = within(rest.u16()?, MOST_GUARANTEES, "number of guarantees")?;
+        let zones = within(rest.u16()?, MOST_ZONES, "number of zones")?;
+        let queue_depth = rest.u32()?;
+        let slot = Duration::from_nanos(rest.u64()?);
+        let r0 = BitRate(rest.u64()?);
+        let t0 = Duration::from_nanos(rest.u64()?);
+        let measured_at = rest.u64()?;
+        let method = rest.bytes(method)?;
         let method = str::from_utf8(method).map_err(|_| CalibrationError::Impossible("method"))?;
         let record = Self {
             slot,
@@ -100,7 +102,7 @@ impl Calibration {
             t0,
             zones: (0..zones).map(|_| zone(&mut rest)).collect::<Result<_, _>>()?,
             writing: writing(&mut rest)?,
-            arm: if version == WITHOUT_ARM { None } else { arm(&mut rest, version)? },
+            actuator: actuator(&mut rest)?,
             method: method.to_owned(),
             measured_at,
         };
@@ -121,7 +123,7 @@ impl Calibration {
             (sizes_grow, "order of read sizes"),
             (zones_grow, "order of zones"),
             (self.guarantees.iter().all(usual), "number of reads"),
-            (self.arm.is_none() || self.model().is_some(), "arm"),
+            (self.actuator.is_none() || self.model().is_some(), "actuator"),
         ] {
             if !holds {
                 return Err(CalibrationError::Impossible(what));
@@ -131,21 +133,21 @@ impl Calibration {
     }
 }
 
-fn guarantee(rest: &mut &[u8]) -> Result<ReadGuarantee, CalibrationError> {
+fn guarantee(rest: &mut Decoder<'_>) -> Result<ReadGuarantee, CalibrationError> {
     Ok(ReadGuarantee {
-        read_size: ByteCount(u64_of(rest)?),
-        min_read: u32_of(rest)?,
-        mean_read: f64::from_bits(u64_of(rest)?),
-        longest_read: Duration::from_nanos(u64_of(rest)?),
+        read_size: ByteCount(rest.u64()?),
+        min_read: rest.u32()?,
+        mean_read: rest.f64()?,
+        longest_read: Duration::from_nanos(rest.u64()?),
     })
 }
 
-fn zone(rest: &mut &[u8]) -> Result<(ByteCount, BitRate), CalibrationError> {
-    Ok((ByteCount(u64_of(rest)?), BitRate(u64_of(rest)?)))
+fn zone(rest: &mut Decoder<'_>) -> Result<(ByteCount, BitRate), CalibrationError> {
+    Ok((ByteCount(rest.u64()?), BitRate(rest.u64()?)))
 }
 
-fn writing(rest: &mut &[u8]) -> Result<Option<WriteCost>, CalibrationError> {
-    let [write_size, mean, slowest] = [u64_of(rest)?, u64_of(rest)?, u64_of(rest)?];
+fn writing(rest: &mut Decoder<'_>) -> Result<Option<WriteCost>, CalibrationError> {
+    let [write_size, mean, slowest] = [rest.u64()?, rest.u64()?, rest.u64()?];
     let (mean, slowest) = (Duration::from_nanos(mean), Duration::from_nanos(slowest));
     match (write_size, mean, slowest) {
         (0, Duration::ZERO, Duration::ZERO) => Ok(None),
@@ -154,27 +156,36 @@ fn writing(rest: &mut &[u8]) -> Result<Option<WriteCost>, CalibrationError> {
     }
 }
 
-fn arm_words(arm: Option<&Arm>) -> [u64; 8] {
-    arm.map_or([0; 8], |Arm { capacity, revolution, seek, following }| {
-        let SeekTimes { settle_ms, track_ms, root_ms, knee, full_ms } = *seek;
-        let [a, b, c, d, e] = [settle_ms, track_ms, root_ms, knee, full_ms].map(f64::to_bits);
-        let following = following.map_or(0, |time| nanos(time).saturating_add(1));
-        [capacity.0, nanos(*revolution), a, b, c, d, e, following]
-    })
+fn encode_writing(writing: Option<WriteCost>, out: &mut Encoder) {
+    let words =
+        writing.map_or([0; 3], |cost| [cost.write_size.0, nanos(cost.mean), nanos(cost.slowest)]);
+    words.into_iter().for_each(|word| out.u64(word));
 }
 
-fn arm(rest: &mut &[u8], version: u16) -> Result<Option<Arm>, CalibrationError> {
-    let (capacity, revolution) = (ByteCount(u64_of(rest)?), u64_of(rest)?);
-    let words = [u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?, u64_of(rest)?];
-    let following = if version == WITHOUT_FOLLOWING { 0 } else { u64_of(rest)? };
+fn encode_actuator(actuator: Option<Actuator>, out: &mut Encoder) {
+    let Some(Actuator { capacity, revolution, seek, following }) = actuator else {
+        return out.bytes(&[0; 64]);
+    };
+    let SeekTimes { settle_ms, track_ms, root_ms, knee, full_ms } = seek;
+    out.u64(capacity.0);
+    out.u64(nanos(revolution));
+    [settle_ms, track_ms, root_ms, knee, full_ms].into_iter().for_each(|value| out.f64(value));
+    out.u64(following.map_or(0, |time| nanos(time).saturating_add(1)));
+}
+
+fn actuator(rest: &mut Decoder<'_>) -> Result<Option<Actuator>, CalibrationError> {
+    let (capacity, revolution) = (ByteCount(rest.u64()?), rest.u64()?);
+    let words = [rest.u64()?, rest.u64()?, rest.u64()?, rest.u64()?, rest.u64()?];
+    let following = rest.u64()?;
     if capacity == ByteCount::ZERO {
+        // One way to write "none": decoding and encoding give the same bytes.
         let nothing = (revolution, following) == (0, 0) && words == [0; 5];
-        return if nothing { Ok(None) } else { Err(CalibrationError::Impossible("arm")) };
+        return if nothing { Ok(None) } else { Err(CalibrationError::Impossible("actuator")) };
     }
     let [settle_ms, track_ms, root_ms, knee, full_ms] = words.map(f64::from_bits);
     let seek = SeekTimes { settle_ms, track_ms, root_ms, knee, full_ms };
     let following = following.checked_sub(1).map(Duration::from_nanos);
-    Ok(Some(Arm { capacity, revolution: Duration::from_nanos(revolution), seek, following }))
+    Ok(Some(Actuator { capacity, revolution: Duration::from_nanos(revolution), seek, following }))
 }
 
 /// The whole characters within the first `most` bytes.
@@ -183,40 +194,13 @@ fn front(text: &str, most: usize) -> &str {
     &text[..ends.take_while(|end| *end <= most).last().unwrap_or(0)]
 }
 
-fn u16_of(rest: &mut &[u8]) -> Result<u16, CalibrationError> {
-    take(rest).map(u16::from_le_bytes)
-}
-
-fn u32_of(rest: &mut &[u8]) -> Result<u32, CalibrationError> {
-    take(rest).map(u32::from_le_bytes)
-}
-
-fn u64_of(rest: &mut &[u8]) -> Result<u64, CalibrationError> {
-    take(rest).map(u64::from_le_bytes)
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], CalibrationError> {
-    let (first, after) = rest.split_first_chunk().ok_or(CalibrationError::Length)?;
-    *rest = after;
-    Ok(*first)
-}
-
-fn within(count: u16, most: usize, what: &'static str) -> Result<(), CalibrationError> {
-    if usize::from(count) > most {
-        return Err(CalibrationError::Impossible(what));
-    }
-    Ok(())
-}
-
-/// 584 years at most.
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+fn within(count: u16, most: usize, what: &'static str) -> Result<usize, CalibrationError> {
+    let count = usize::from(count);
+    if count > most { Err(CalibrationError::Impossible(what)) } else { Ok(count) }
 }
 
 const MAGIC: [u8; 8] = *b"TNTOcali";
-const VERSION: u16 = 4;
-const WITHOUT_FOLLOWING: u16 = 3;
-const WITHOUT_ARM: u16 = 2;
+const VERSION: u16 = 1;
 
 /// A record stays below 20 KB: it is kept with the store's books.
 const MOST_METHOD: usize = 1024;
@@ -245,7 +229,7 @@ mod tests {
         let cost = WriteCost { write_size: ByteCount::MIB, mean: ms(7), slowest: ms(19) };
         let writing = Calibration { writing: Some(cost), ..record.clone() };
         assert_eq!(Calibration::decode(&writing.encode()), Ok(writing));
-        let arm = Arm {
+        let arm = Actuator {
             capacity: ByteCount(1 << 45),
             revolution: Duration::from_micros(8333),
             seek: SeekTimes {
@@ -257,21 +241,14 @@ mod tests {
             },
             following: Some(Duration::ZERO),
         };
-        let with_arm = Calibration { arm: Some(arm), ..record.clone() };
+        let with_arm = Calibration { actuator: Some(arm), ..record.clone() };
         assert_eq!(Calibration::decode(&with_arm.encode()), Ok(with_arm.clone()));
-        let mut older = with_arm.encode();
-        older[8] = 3;
-        older.truncate(older.len() - 8);
-        let unknown = Calibration { arm: Some(Arm { following: None, ..arm }), ..record.clone() };
-        assert_eq!(Calibration::decode(&older), Ok(unknown.clone()), "before it was measured");
+        let unknown =
+            Calibration { actuator: Some(Actuator { following: None, ..arm }), ..record.clone() };
         assert_eq!(Calibration::decode(&unknown.encode()), Ok(unknown));
-        let nonsense = Arm { revolution: Duration::ZERO, ..arm };
-        let nonsense = Calibration { arm: Some(nonsense), ..record.clone() }.encode();
-        assert_eq!(Calibration::decode(&nonsense), Err(CalibrationError::Impossible("arm")));
-        let mut older = record.encode();
-        older[8] = 2;
-        older.truncate(older.len() - 64);
-        assert_eq!(Calibration::decode(&older), Ok(record.clone()), "written before arms were");
+        let nonsense = Actuator { revolution: Duration::ZERO, ..arm };
+        let nonsense = Calibration { actuator: Some(nonsense), ..record.clone() }.encode();
+        assert_eq!(Calibration::decode(&nonsense), Err(CalibrationError::Impossible("actuator")));
         let bare =
             Calibration { guarantees: vec![], zones: vec![], method: String::new(), ..record };
         assert_eq!(Calibration::decode(&bare.encode()), Ok(bare));
@@ -305,7 +282,7 @@ mod tests {
 
     #[test]
     fn no_bytes_whatever_are_more_than_refused() {
-        let arm = Arm {
+        let arm = Actuator {
             capacity: ByteCount(1 << 45),
             revolution: Duration::from_millis(8),
             seek: SeekTimes {
@@ -317,7 +294,7 @@ mod tests {
             },
             following: Some(Duration::from_micros(900)),
         };
-        let good = Calibration { arm: Some(arm), ..record() }.encode();
+        let good = Calibration { actuator: Some(arm), ..record() }.encode();
         for end in 0..good.len() {
             assert!(Calibration::decode(&good[..end]).is_err(), "cut at {end}");
         }

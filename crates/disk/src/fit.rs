@@ -1,9 +1,8 @@
 //! Fitting Lee and Srivastava's eq. 1 to read times.
 
 use crate::bounds::ReadCost;
-use crate::platters::{float, whole};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, float, rounded};
 
 impl ReadCost {
     /// The straight line t = b/r0 + t0 with the least squared error through (bytes, time of a
@@ -22,7 +21,10 @@ impl ReadCost {
         }
         // Measured times can put the line a little below zero at no bytes; no read costs less.
         let constant = (mean_nanos - slope * mean_bytes).max(0.0);
-        Some(Self { r0: BitRate(whole(8e9 / slope)), t0: Duration::from_nanos(whole(constant)) })
+        Some(Self {
+            r0: BitRate(rounded(8e9 / slope)),
+            t0: Duration::from_nanos(rounded(constant)),
+        })
     }
 }
 
@@ -45,7 +47,7 @@ mod tests {
         let (mib, time) = (ByteCount::MIB, Duration::from_millis(5));
         assert_eq!(ReadCost::fit(&[]), None);
         assert_eq!(ReadCost::fit(&[(mib, time), (mib, time * 2)]), None);
-        assert_eq!(ReadCost::fit(&[(mib, time), (ByteCount::KIB, time * 2)]), None);
+        assert_eq!(ReadCost::fit(&[(mib, time), (ByteCount::kib(1), time * 2)]), None);
         let through_zero = [(mib, time), (ByteCount::mib(3), time * 4)];
         assert_eq!(ReadCost::fit(&through_zero).unwrap().t0, Duration::ZERO);
     }

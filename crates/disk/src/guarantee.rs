@@ -1,18 +1,18 @@
 //! What can be promised of a modelled disk, whatever the places of the reads.
 //!
 //! The promise is of *sweeps*: a slot's reads are issued in the order of their places, from one end
-//! to the other. Then the arm crosses the disk once to come to the first of them and once more to
+//! to the other. Then the head crosses the disk once to come to the first of them and once more to
 //! do them all, in n - 1 movements, which take longest if equally long (the seek curve's concave
-//! bound). Each read may wait a whole revolution and lie in the slowest zone. Where reads overlap or
-//! the disk reads ahead, the arm may have to step back by as much; that is counted as well.
+//! bound). Each read may wait a whole revolution and lie in the slowest zone. Where reads overlap
+//! or the disk reads ahead, the head may have to step back by as much; that is counted as well.
 //!
 //! Nothing is said of writes, of a busy host, or of a disk that is not as modelled.
 
 use crate::DiskModel;
 use crate::model::{Chips, Kind};
-use crate::platters::{Platters, duration, float};
+use crate::platters::{Platters, duration};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, float};
 
 impl DiskModel {
     /// No single read of `size` bytes takes longer, from when the disk turns to it.
@@ -21,10 +21,10 @@ impl DiskModel {
     }
 
     /// How many reads of at most `read_size` bytes are complete within any `slot` that begins with
-    /// the first of them, wherever they lie and wherever the arm was (`minRead`). Issued in order
+    /// the first of them, wherever they lie and wherever the head was (`minRead`). Issued in order
     /// of place, [`DiskModel::queue_depth`] at once, without pause.
     pub fn guaranteed_reads(&self, read_size: ByteCount, slot: Duration) -> u32 {
-        let nanos = float(u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX));
+        let nanos = float(units::nanos(slot));
         most(|count| self.worst_sweep(read_size, count) <= nanos)
     }
 

@@ -5,10 +5,11 @@
 
 #![warn(missing_docs)]
 
-mod arm;
+mod actuator;
 pub mod bounds;
 mod calibration;
 mod calibration_bytes;
+mod characterization;
 mod checks;
 mod costs;
 mod fit;
@@ -21,15 +22,14 @@ mod parameters;
 pub mod plan;
 mod platters;
 mod seek;
-mod survey;
 mod write_cache;
 
-pub use arm::Arm;
+pub use actuator::Actuator;
 pub use bounds::ReadCost;
 pub use calibration::{Calibration, ReadGuarantee, WriteCost};
 pub use calibration_bytes::CalibrationError;
+pub use characterization::{Characterization, TimedRead};
 pub use costs::Costs;
 pub use head::{Head, Service};
 pub use model::DiskModel;
 pub use parameters::{Flash, Mechanics, ParameterError, Parameters, SeekTimes, Spinning, Zone};
-pub use survey::{Survey, TimedRead};

@@ -6,10 +6,10 @@
 use crate::Head;
 use crate::models;
 use crate::parameters::{Flash, Mechanics, ParameterError, Parameters};
-use crate::platters::{Platters, duration, float, whole};
+use crate::platters::{Platters, duration};
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, float, rounded};
 
 /// A modelled disk. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     Flash(Chips),
 }
 
-/// A disk without an arm, in nanoseconds.
+/// A disk without an actuator, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chips {
     pub(crate) latency: u64,
@@ -57,7 +57,7 @@ impl DiskModel {
         Ok(Self::of(Arc::new(parameters), capacity))
     }
 
-    /// The same disk with the places of `size` bytes stretched evenly over all of it: first to
+    /// This disk with the places of `size` bytes stretched evenly over all of it: first to
     /// last byte is a full stroke through all zones, while a transfer takes what it takes. So a
     /// small store meets the whole disk's seeks and zones. `size` is not zero.
     pub fn scaled_to(&self, size: ByteCount) -> Self {
@@ -95,12 +95,12 @@ impl DiskModel {
         ByteCount(self.capacity)
     }
 
-    /// Whether it has an arm.
+    /// Whether it has an actuator.
     pub fn rotational(&self) -> bool {
         matches!(self.kind, Kind::Spinning(_))
     }
 
-    /// One revolution; zero without an arm.
+    /// One revolution; zero without an actuator.
     pub fn revolution(&self) -> Duration {
         match &self.kind {
             Kind::Spinning(platters) => Duration::from_nanos(platters.revolution),
@@ -108,7 +108,7 @@ impl DiskModel {
         }
     }
 
-    /// How many cylinders it has, as capacity, rates and heads imply; none without an arm.
+    /// How many cylinders it has, as capacity, rates and heads imply; none without an actuator.
     pub fn cylinders(&self) -> u64 {
         match &self.kind {
             Kind::Spinning(platters) => platters.cylinders(),
@@ -116,8 +116,8 @@ impl DiskModel {
         }
     }
 
-    /// How long the arm takes over a part of the stroke (0 to 1): 0 is the shortest movement, to
-    /// the next cylinder. Zero without an arm.
+    /// The seek time over a part of the stroke (0 to 1): 0 is the shortest movement, to the next
+    /// cylinder. Zero without an actuator.
     pub fn seek_time(&self, part: f64) -> Duration {
         match &self.kind {
             Kind::Spinning(p) => duration(p.seek.time(part.clamp(1.0 / float(p.cylinders()), 1.0))),
@@ -171,7 +171,7 @@ impl DiskModel {
 impl Chips {
     fn new(flash: &Flash) -> Self {
         Self {
-            latency: whole(flash.latency_ms * 1e6),
+            latency: rounded(flash.latency_ms * 1e6),
             lanes: flash.lanes,
             read_per_byte: 1e3 / flash.read_mb_s,
             write_per_byte: 1e3 / flash.write_mb_s,
@@ -180,7 +180,7 @@ impl Chips {
 }
 
 fn rate(per_byte: f64) -> BitRate {
-    BitRate(whole(8e9 / per_byte))
+    BitRate(rounded(8e9 / per_byte))
 }
 
 #[cfg(test)]

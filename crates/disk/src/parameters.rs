@@ -24,30 +24,30 @@ pub struct Parameters {
     pub mechanics: Mechanics,
 }
 
-/// Arms and platters, or chips.
+/// Actuator and platters, or chips.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mechanics {
-    /// One arm over spinning platters.
+    /// One actuator over spinning platters.
     Spinning(Spinning),
     /// No moving parts.
     Flash(Flash),
 }
 
-/// A disk with an arm.
+/// A disk with an actuator.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spinning {
     /// Revolutions per minute.
     pub rpm: u32,
-    /// Surfaces: tracks that the arm reaches without moving.
+    /// Surfaces: tracks that the head reaches without moving.
     pub heads: u32,
     /// From the end of a track to the start of the next in the same cylinder, in ms.
     pub head_switch_ms: f64,
     /// From the end of a cylinder to the start of the next, in ms.
     pub cylinder_switch_ms: f64,
-    /// From the command's arrival until the arm starts, in ms.
+    /// From the command's arrival until the head starts, in ms.
     pub overhead_ms: f64,
-    /// How long the arm takes.
+    /// The seek time.
     pub seek: SeekTimes,
     /// What the disk reads on, unasked, after a read, and keeps of what it read: bytes.
     #[serde(deserialize_with = "size")]
@@ -55,13 +55,13 @@ pub struct Spinning {
     /// Writes that the disk calls done while they are only in its memory: bytes. Zero: none.
     #[serde(default, deserialize_with = "size")]
     pub write_back: u64,
-    /// Of the interface, in MB/s: what is in the disk's memory comes and goes at this rate.
+    /// Rate of the interface in MB/s: transfers between host and the disk's memory.
     pub bus_mb_s: f64,
     /// Outermost first.
     pub zones: Vec<Zone>,
 }
 
-/// The time of an arm movement over `x` of the full stroke (0 < x <= 1): settle +
+/// The time of a seek over `x` of the full stroke (0 < x <= 1): settle +
 /// track + root × √x up to the knee, from there a straight line to `full` at x = 1.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,7 +72,7 @@ pub struct SeekTimes {
     pub track_ms: f64,
     /// Coefficient of √x, in ms.
     pub root_ms: f64,
-    /// Where the arm reaches its full speed, as a part of the stroke.
+    /// Where the head reaches its full speed, as a part of the stroke.
     pub knee: f64,
     /// The longest movement, settle included, in ms.
     pub full_ms: f64,
@@ -88,7 +88,7 @@ pub struct Zone {
     pub mb_s: f64,
 }
 
-/// A disk without an arm.
+/// A disk without an actuator.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {

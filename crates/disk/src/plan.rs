@@ -19,14 +19,14 @@ use crate::bounds::{ReadCost, RoundCost, ratio};
 use crate::guarantee::most;
 use crate::model::Kind;
 use crate::parameters::Mechanics;
-use crate::platters::{Platters, float};
+use crate::platters::Platters;
 use crate::{Calibration, DiskModel};
 use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, float};
 
 /// What is known of the disk that is planned with.
 #[derive(Clone, Copy, Debug)]
-pub enum Known<'a> {
+pub enum DiskSource<'a> {
     /// Everything.
     Model(&'a DiskModel),
     /// What was measured.
@@ -35,7 +35,7 @@ pub enum Known<'a> {
 
 /// What does not depend on the size of a read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct CapacityPlan {
     /// Lee and Srivastava's r0 and t0 of this disk.
     pub cost: ReadCost,
     /// The disk's mean rate over the streams'.
@@ -68,11 +68,11 @@ pub struct PlanRow {
 /// Plans for streams of rate `stream` with reads of these sizes and, if bounded, `memory` for this
 /// disk's buffers. A measured disk is planned with at the sizes that a guarantee covers.
 pub fn plan(
-    disk: Known<'_>,
+    disk: DiskSource<'_>,
     stream: BitRate,
     sizes: &[ByteCount],
     memory: Option<ByteCount>,
-) -> Plan {
+) -> CapacityPlan {
     let cost = disk.cost(sizes);
     let row = |read: &ByteCount| PlanRow {
         read: *read,
@@ -85,7 +85,7 @@ pub fn plan(
         ozden: disk.model().map(|model| model.round_cost().streams(*read, stream)),
         in_memory: memory.map(|memory| memory.0 / double_buffer(*read).0.max(1)),
     };
-    Plan {
+    CapacityPlan {
         cost,
         ratio: ratio(disk.mean_rate(), stream),
         s_max: cost.streams(stream),
@@ -103,7 +103,7 @@ fn double_buffer(read: ByteCount) -> ByteCount {
     ByteCount(read.0.saturating_mul(2))
 }
 
-impl Known<'_> {
+impl DiskSource<'_> {
     fn model(&self) -> Option<&DiskModel> {
         match self {
             Self::Model(model) => Some(model),
@@ -179,7 +179,7 @@ impl DiskModel {
         match &self.kind {
             Kind::Flash(_) => u64::from(self.guaranteed_reads(read, round)),
             Kind::Spinning(platters) => {
-                let nanos = float(u64::try_from(round.as_nanos()).unwrap_or(u64::MAX));
+                let nanos = float(units::nanos(round));
                 let fits = |n: u32| n <= MOST_STREAMS && platters.even_sweep(read.0, n) <= nanos;
                 u64::from(most(fits))
             }
@@ -204,7 +204,7 @@ impl Platters {
 /// The slot that a model's mean times are taken for: more reads a sweep are closer together.
 const SLOT: Duration = Duration::from_millis(500);
 
-/// No arm serves as many; bounds a sum over all of them.
+/// No actuator serves as many; bounds a sum over all of them.
 const MOST_STREAMS: u32 = 1 << 17;
 
 #[cfg(test)]
@@ -218,7 +218,7 @@ mod tests {
     fn rows(name: &str, stream: BitRate, mib: &[u64]) -> Vec<PlanRow> {
         let sizes: Vec<ByteCount> = mib.iter().map(|mib| ByteCount::mib(*mib)).collect();
         let model = DiskModel::preset(name).unwrap();
-        plan(Known::Model(&model), stream, &sizes, Some(ByteCount::mib(4096))).rows
+        plan(DiskSource::Model(&model), stream, &sizes, Some(ByteCount::mib(4096))).rows
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
     fn the_papers_disk() {
         let model = DiskModel::preset("st39183w").unwrap();
         let (mb, mpeg1) = (ByteCount(1_000_000), BitRate(1_500_000));
-        let plan = plan(Known::Model(&model), mpeg1, &[mb], None);
+        let plan = plan(DiskSource::Model(&model), mpeg1, &[mb], None);
         assert_eq!((plan.ratio, plan.rows[0].ozden), (68, Some(44)));
         assert_eq!(memory_needed(mb, 60 * 10), ByteCount(1_200_000_000));
     }
@@ -278,7 +278,7 @@ mod tests {
         let sizes = [ByteCount::MIB, ByteCount::mib(4)];
         let record = Calibration::from_model(&model, SLOT, &sizes);
         let asked = [ByteCount::MIB, ByteCount::mib(4), ByteCount::mib(8)];
-        let plan = plan(Known::Measured(&record), VIDEO, &asked, None);
+        let plan = plan(DiskSource::Measured(&record), VIDEO, &asked, None);
         assert_eq!(plan.rows.len(), 2, "nothing is known of larger reads");
         let row = plan.rows[1];
         let of_model = rows("hdd-20tb", VIDEO, &[4])[0];

@@ -2,7 +2,7 @@
 //!
 //! One number says both: the *streamed* time of an offset, the nanoseconds in which a disk that
 //! reads from its first byte on, never interrupted, would come to it. Between tracks it switches
-//! heads, between cylinders it moves the arm by one; tracks are skewed by just that much, so that
+//! heads, between cylinders it moves the head by one; tracks are skewed by just that much, so that
 //! the next one's first byte comes along when the head is ready.
 //!
 //! ```text
@@ -21,7 +21,7 @@
 use crate::parameters::Spinning;
 use crate::seek::SeekCurve;
 use std::time::Duration;
-use units::BitRate;
+use units::{BitRate, float, rounded};
 
 /// The geometry of a spinning disk, ready for arithmetic. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,7 @@ impl Platters {
             .sum();
         let mut platters = Self {
             revolution,
-            overhead: whole(spinning.overhead_ms * 1e6),
+            overhead: rounded(spinning.overhead_ms * 1e6),
             seek: SeekCurve::new(&spinning.seek),
             read_ahead: spinning.read_ahead,
             write_back: spinning.write_back,
@@ -103,7 +103,8 @@ impl Platters {
         platters
     }
 
-    /// See the head of this file. `offset` <= capacity.
+    /// Nanoseconds that the platters stream from byte 0 to `offset`, which is not above the
+    /// capacity.
     pub(crate) fn streamed(&self, offset: u64) -> f64 {
         let zone = self.zone(offset);
         zone.streamed + self.within(zone, offset)
@@ -153,12 +154,12 @@ impl Platters {
 
     /// How many cylinders the disk has, whatever it is scaled to.
     pub(crate) fn cylinders(&self) -> u64 {
-        whole(self.cylinders)
+        rounded(self.cylinders)
     }
 
     /// (offset, rate) of each zone, outermost first.
     pub(crate) fn zone_rates(&self) -> Vec<(u64, BitRate)> {
-        self.zones.iter().map(|z| (z.offset, BitRate(whole(8e9 / z.per_byte)))).collect()
+        self.zones.iter().map(|z| (z.offset, BitRate(rounded(8e9 / z.per_byte)))).collect()
     }
 
     fn zone(&self, offset: u64) -> &ZoneStart {
@@ -170,24 +171,9 @@ impl Platters {
 
 /// Nanoseconds as a duration, rounded up: a model never promises a moment too early.
 pub(crate) fn duration(nanos: f64) -> Duration {
-    Duration::from_nanos(whole(nanos.ceil()))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "times and sizes stay below 2^53")]
-pub(crate) fn float(value: u64) -> f64 {
-    value as f64
-}
-
-/// To an integer, nearest; 0 for what is negative or no number.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "float to integer casts saturate"
-)]
-pub(crate) fn whole(value: f64) -> u64 {
-    value.round() as u64
+    Duration::from_nanos(rounded(nanos.ceil()))
 }
 
 fn part_of(capacity: u64, part: f64) -> u64 {
-    if part >= 1.0 { capacity } else { whole(float(capacity) * part).min(capacity) }
+    if part >= 1.0 { capacity } else { rounded(float(capacity) * part).min(capacity) }
 }

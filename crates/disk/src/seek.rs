@@ -1,12 +1,12 @@
-//! How long the arm takes, and a concave curve above it.
+//! The seek time, and a concave curve above it.
 //!
 //! ```text
-//!   ms                                   · full        The time of n movements that together cover
-//!    │                             ·  ´                a distance D is at most n × bound(D/n): true
-//!    │        knee          ·  ´                       of any concave curve (Jensen). A straight
-//!    │          ·   ·  ´                               tail steeper than the root at the knee
-//!    │     ·  ´                                        breaks concavity; the bound then takes the
-//!    │  ·                                              tangent from `full` to the root instead.
+//!   ms                                   · full       The time of n movements that together cover
+//!    │                             ·  ´               a distance D is at most n × bound(D/n): true
+//!    │        knee          ·  ´                      of any concave curve (Jensen). A straight
+//!    │          ·   ·  ´                              tail steeper than the root at the knee
+//!    │     ·  ´                                       breaks concavity; the bound then takes the
+//!    │  ·                                             tangent from `full` to the root instead.
 //!    └──────────┴─────────────────────────┴ x = 1
 //! ```
 

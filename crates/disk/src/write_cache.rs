@@ -2,7 +2,7 @@
 //!
 //! A set of areas, nothing more: when they are written is up to the [`Head`](crate::Head), which
 //! does it while nobody asks for anything, when the memory is full, and at a flush. Takes the areas
-//! in the order of place from the arm on, and from the front again (C-SCAN).
+//! in the order of place from the head on, and from the front again (C-SCAN).
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl WriteCache {
         }
     }
 
-    /// The next area to be written by an arm at `at`; it leaves the memory.
+    /// The next area to be written by a head at `at`; it leaves the memory.
     pub(crate) fn next(&mut self, at: u64) -> Option<(u64, u64)> {
         let ahead = self.dirty.range(at..).next();
         let (offset, end) = ahead.or_else(|| self.dirty.iter().next()).map(|(o, e)| (*o, *e))?;

@@ -22,12 +22,11 @@
 //! checksums:   data length u64, count u32, CRC-32C u32 per span of the data
 //! ```
 
-use crate::bytes::{Malformed, Reader, Writer};
-use crate::ldu_coding;
+use crate::ldu_coding::{self, IMPOSSIBLE};
 use crate::title::{
     CHECKSUM_SPAN, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
-use units::{MediaTime, Timescale};
+use units::{Decoder, Encoder, Malformed, MediaTime, Timescale};
 
 /// Why bytes are no index region.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,15 +87,15 @@ impl TitleIndex {
     /// The index region of this title. Panics if a track's checksums do not cover its data, or
     /// its LDUs are not its data: such an index was never sealed.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default();
-        out.0.extend_from_slice(&MAGIC);
+        let mut out = Encoder::default();
+        out.bytes(&MAGIC);
         out.u16(VERSION);
         out.u8(match self.kind {
             TitleKind::Media => KIND_MEDIA,
             TitleKind::File => KIND_FILE,
         });
-        out.0.extend_from_slice(&[0; 5]);
-        out.count(self.tracks.len());
+        out.bytes(&[0; 5]);
+        out.count32(self.tracks.len());
         out.u64(0); // the length, known at the end
         out.u32(0);
         for track in &self.tracks {
@@ -105,17 +104,17 @@ impl TitleIndex {
             section(&mut out, TAG_LDUS, |out| ldu_coding::encode(&track.ldus, out));
             section(&mut out, TAG_CHECKSUMS, |out| encode_checksums(track, out));
         }
-        let length = out.0.len() as u64;
-        out.0[20..28].copy_from_slice(&length.to_le_bytes());
-        let crc = checksum(&out.0[..28]);
-        out.0[28..32].copy_from_slice(&crc.to_le_bytes());
-        out.0
+        let length = out.len() as u64;
+        out.overwrite(20, &length.to_le_bytes());
+        let crc = checksum(&out.written()[..28]);
+        out.overwrite(28, &crc.to_le_bytes());
+        out.finish()
     }
 
     /// Reads an index region; bytes behind its end are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
         let (kind, tracks, bytes) = decode_header(bytes)?;
-        let mut rest = Reader(&bytes[HEADER_LEN..]);
+        let mut rest = Decoder::new(&bytes[HEADER_LEN..]);
         let mut index = Self { kind, tracks: Vec::new() };
         for number in 0..tracks {
             let track = decode_track(&mut rest, number)?;
@@ -139,16 +138,16 @@ fn is_consistent(kind: TitleKind, track: &TrackIndex) -> bool {
         && (kind == TitleKind::File || track.ldus.data_len() == track.data_len)
 }
 
-fn section(out: &mut Writer, tag: u32, payload: impl FnOnce(&mut Writer)) {
-    let start = out.0.len();
+fn section(out: &mut Encoder, tag: u32, payload: impl FnOnce(&mut Encoder)) {
+    let start = out.len();
     out.u32(tag);
     out.u64(0);
     out.u32(0);
     payload(out);
-    let length = (out.0.len() - start - SECTION_LEN) as u64;
-    out.0[start + 4..start + 12].copy_from_slice(&length.to_le_bytes());
-    let crc = section_checksum(&out.0[start..]);
-    out.0[start + 12..start + 16].copy_from_slice(&crc.to_le_bytes());
+    let length = (out.len() - start - SECTION_LEN) as u64;
+    out.overwrite(start + 4, &length.to_le_bytes());
+    let crc = section_checksum(&out.written()[start..]);
+    out.overwrite(start + 12, &crc.to_le_bytes());
 }
 
 /// Over the section without the checksum itself.
@@ -159,7 +158,7 @@ fn section_checksum(section: &[u8]) -> u32 {
     u32::try_from(digest.finalize()).expect("a 32-bit checksum")
 }
 
-fn encode_description(track: &TrackDescription, out: &mut Writer) {
+fn encode_description(track: &TrackDescription, out: &mut Encoder) {
     out.u8(match track.kind {
         TrackKind::Video => 0,
         TrackKind::Audio => 1,
@@ -172,10 +171,10 @@ fn encode_description(track: &TrackDescription, out: &mut Writer) {
     out.u32(track.sample_rate);
     out.u16(track.channels);
     track.matrix.iter().for_each(|cell| out.u32(cell.cast_unsigned()));
-    out.blob(track.language.as_bytes());
-    out.blob(track.codec.as_bytes());
-    out.blob(&track.sample_entry);
-    out.count(track.edits.len());
+    out.bytes32(track.language.as_bytes());
+    out.bytes32(track.codec.as_bytes());
+    out.bytes32(&track.sample_entry);
+    out.count32(track.edits.len());
     for edit in &track.edits {
         out.i64(edit.duration.map_or(-1, |d| d.0));
         out.u8(u8::from(edit.media_time.is_some()));
@@ -183,9 +182,9 @@ fn encode_description(track: &TrackDescription, out: &mut Writer) {
     }
 }
 
-fn encode_checksums(track: &TrackIndex, out: &mut Writer) {
+fn encode_checksums(track: &TrackIndex, out: &mut Encoder) {
     out.u64(track.data_len);
-    out.count(track.checksums.len());
+    out.count32(track.checksums.len());
     track.checksums.iter().for_each(|&crc| out.u32(crc));
 }
 
@@ -197,11 +196,11 @@ fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
     let given = bytes.len() as u64;
     let header =
         bytes.get(..HEADER_LEN).ok_or(IndexError::CutShort { wanted: HEADER_LEN as u64, given })?;
-    let malformed = |Malformed| IndexError::Malformed(Section::Header);
-    let mut reader = Reader(&header[MAGIC.len()..]);
+    let malformed = |_: Malformed| IndexError::Malformed(Section::Header);
+    let mut reader = Decoder::new(&header[MAGIC.len()..]);
     let version = reader.u16().map_err(malformed)?;
     let kind = reader.u8().map_err(malformed)?;
-    reader.take(5).map_err(malformed)?;
+    reader.bytes(5).map_err(malformed)?;
     let tracks = reader.u32().map_err(malformed)?;
     let length = reader.u64().map_err(malformed)?;
     if reader.u32().map_err(malformed)? != checksum(&header[..28]) {
@@ -221,7 +220,7 @@ fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
     Ok((kind, tracks, bytes))
 }
 
-fn decode_track(rest: &mut Reader<'_>, number: u32) -> Result<TrackIndex, IndexError> {
+fn decode_track(rest: &mut Decoder<'_>, number: u32) -> Result<TrackIndex, IndexError> {
     let description =
         decode_section(rest, TAG_DESCRIPTION, Section::Description(number), decode_description)?;
     let ldus: LduIndex = decode_section(rest, TAG_LDUS, Section::Ldus(number), ldu_coding::decode)?;
@@ -232,18 +231,18 @@ fn decode_track(rest: &mut Reader<'_>, number: u32) -> Result<TrackIndex, IndexE
 
 /// Verifies the next section and has its whole payload read by `payload`.
 fn decode_section<'a, T>(
-    rest: &mut Reader<'a>,
+    rest: &mut Decoder<'a>,
     tag: u32,
     name: Section,
-    payload: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
+    payload: impl FnOnce(&mut Decoder<'a>) -> Result<T, Malformed>,
 ) -> Result<T, IndexError> {
-    let malformed = |Malformed| IndexError::Malformed(name);
-    let whole = rest.0;
+    let malformed = |_: Malformed| IndexError::Malformed(name);
+    let whole = rest.rest();
     let given_tag = rest.u32().map_err(malformed)?;
     let length = rest.u64().map_err(malformed)?;
     let crc = rest.u32().map_err(malformed)?;
     let length = usize::try_from(length).map_err(|_| IndexError::Malformed(name))?;
-    let mut bytes = Reader(rest.take(length).map_err(malformed)?);
+    let mut bytes = Decoder::new(rest.bytes(length).map_err(malformed)?);
     if crc != section_checksum(&whole[..SECTION_LEN + length]) {
         return Err(IndexError::Checksum(name));
     }
@@ -254,12 +253,12 @@ fn decode_section<'a, T>(
     Ok(value)
 }
 
-fn decode_description(reader: &mut Reader<'_>) -> Result<TrackDescription, Malformed> {
+fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malformed> {
     let kind = match reader.u8()? {
         0 => TrackKind::Video,
         1 => TrackKind::Audio,
         2 => TrackKind::File,
-        _ => return Err(Malformed),
+        _ => return Err(IMPOSSIBLE),
     };
     let default = decode_bool(reader)?;
     let timescale = Timescale(reader.u32()?);
@@ -271,8 +270,9 @@ fn decode_description(reader: &mut Reader<'_>) -> Result<TrackDescription, Malfo
     }
     let language = decode_text(reader)?;
     let codec = decode_text(reader)?;
-    let sample_entry = reader.blob()?.to_vec();
-    let edits = (0..reader.count(EDIT_LEN)?).map(|_| decode_edit(reader)).collect::<Result<_, _>>();
+    let sample_entry = reader.bytes32()?.to_vec();
+    let edits =
+        (0..reader.count32(EDIT_LEN)?).map(|_| decode_edit(reader)).collect::<Result<_, _>>();
     Ok(TrackDescription {
         kind,
         timescale,
@@ -289,32 +289,32 @@ fn decode_description(reader: &mut Reader<'_>) -> Result<TrackDescription, Malfo
     })
 }
 
-fn decode_bool(reader: &mut Reader<'_>) -> Result<bool, Malformed> {
+fn decode_bool(reader: &mut Decoder<'_>) -> Result<bool, Malformed> {
     match reader.u8()? {
         0 => Ok(false),
         1 => Ok(true),
-        _ => Err(Malformed),
+        _ => Err(IMPOSSIBLE),
     }
 }
 
-fn decode_text(reader: &mut Reader<'_>) -> Result<String, Malformed> {
-    String::from_utf8(reader.blob()?.to_vec()).map_err(|_| Malformed)
+fn decode_text(reader: &mut Decoder<'_>) -> Result<String, Malformed> {
+    String::from_utf8(reader.bytes32()?.to_vec()).map_err(|_| IMPOSSIBLE)
 }
 
-fn decode_edit(reader: &mut Reader<'_>) -> Result<Edit, Malformed> {
+fn decode_edit(reader: &mut Decoder<'_>) -> Result<Edit, Malformed> {
     let duration = match reader.i64()? {
         -1 => None,
         nanos if nanos >= 0 => Some(MediaTime(nanos)),
-        _ => return Err(Malformed),
+        _ => return Err(IMPOSSIBLE),
     };
     let has_media_time = decode_bool(reader)?;
     let media_time = Some(reader.i64()?).filter(|_| has_media_time);
     Ok(Edit { duration, media_time })
 }
 
-fn decode_checksums(reader: &mut Reader<'_>) -> Result<(u64, Vec<u32>), Malformed> {
+fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Vec<u32>), Malformed> {
     let data_len = reader.u64()?;
-    let count = reader.count(4)?;
+    let count = reader.count32(4)?;
     let checksums = (0..count).map(|_| reader.u32()).collect::<Result<_, _>>()?;
     Ok((data_len, checksums))
 }

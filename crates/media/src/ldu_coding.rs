@@ -21,8 +21,11 @@
 //! A group starts at a sync LDU; "before" is zero at its start. Where every LDU is sync, or none
 //! for long, groups have a fixed length.
 
-use crate::bytes::{Malformed, Reader, Writer};
 use crate::title::{Ldu, LduIndex};
+use units::{Decoder, Encoder, Malformed};
+
+/// An index that contradicts itself.
+pub(crate) const IMPOSSIBLE: Malformed = Malformed("values that no writer makes");
 
 /// Where a group starts.
 struct Anchor {
@@ -41,47 +44,47 @@ struct Before {
 }
 
 /// Appends the coded index.
-pub(crate) fn encode(index: &LduIndex, out: &mut Writer) {
+pub(crate) fn encode(index: &LduIndex, out: &mut Encoder) {
     let mut anchors: Vec<Anchor> = Vec::new();
-    let mut codes = Writer::default();
+    let mut codes = Encoder::default();
     let mut before = Before::default();
     for (i, ldu) in index.iter().enumerate() {
         let run = anchors.last().map_or(usize::MAX, |a| i - a.first);
         if run >= GROUP_MAX || (ldu.sync && run >= GROUP_MIN) {
             let (offset, time) = (ldu.offset, ldu.decode_time);
-            anchors.push(Anchor { first: i, at: codes.0.len(), offset, time });
+            anchors.push(Anchor { first: i, at: codes.len(), offset, time });
             before = Before::default();
         }
         encode_ldu(&ldu, &mut before, &mut codes);
     }
-    out.count(index.len());
-    out.count(anchors.len());
+    out.count32(index.len());
+    out.count32(anchors.len());
     for anchor in &anchors {
-        out.count(anchor.first);
-        out.count(anchor.at);
+        out.count32(anchor.first);
+        out.count32(anchor.at);
         out.u64(anchor.offset);
         out.u64(anchor.time);
     }
-    out.0.extend_from_slice(&codes.0);
+    out.bytes(codes.written());
 }
 
 /// Reads all that `reader` holds as one coded index.
-pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<LduIndex, Malformed> {
-    let count = reader.count(1)?;
-    let groups = reader.count(ANCHOR_LEN)?;
+pub(crate) fn decode(reader: &mut Decoder<'_>) -> Result<LduIndex, Malformed> {
+    let count = reader.count32(1)?;
+    let groups = reader.count32(ANCHOR_LEN)?;
     let mut anchors = reader.clone();
-    reader.take(groups * ANCHOR_LEN)?;
-    let codes_len = reader.0.len();
+    reader.bytes(groups * ANCHOR_LEN)?;
+    let codes_len = reader.len();
     let mut index = LduIndex::default();
     let mut before = Before::default();
     let mut next = next_anchor(&mut anchors, groups > 0)?;
     let mut seen = 0;
     for i in 0..count {
         if let Some(anchor) = next.as_ref().filter(|a| a.first == i) {
-            let at = codes_len - reader.0.len();
+            let at = codes_len - reader.len();
             let truth = (at, index.data_len(), index.duration_ticks());
             if truth != (anchor.at, anchor.offset, anchor.time) {
-                return Err(Malformed);
+                return Err(IMPOSSIBLE);
             }
             before = Before::default();
             seen += 1;
@@ -90,21 +93,21 @@ pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<LduIndex, Malformed> {
         decode_ldu(reader, &mut before, &mut index)?;
     }
     if next.is_some() || !reader.is_empty() || (count > 0 && groups == 0) {
-        return Err(Malformed);
+        return Err(IMPOSSIBLE);
     }
     Ok(index)
 }
 
-fn next_anchor(reader: &mut Reader<'_>, more: bool) -> Result<Option<Anchor>, Malformed> {
+fn next_anchor(reader: &mut Decoder<'_>, more: bool) -> Result<Option<Anchor>, Malformed> {
     if !more {
         return Ok(None);
     }
-    let position = |n: u32| usize::try_from(n).map_err(|_| Malformed);
+    let position = |n: u32| usize::try_from(n).map_err(|_| IMPOSSIBLE);
     let (first, at) = (position(reader.u32()?)?, position(reader.u32()?)?);
     Ok(Some(Anchor { first, at, offset: reader.u64()?, time: reader.u64()? }))
 }
 
-fn encode_ldu(ldu: &Ldu, before: &mut Before, out: &mut Writer) {
+fn encode_ldu(ldu: &Ldu, before: &mut Before, out: &mut Encoder) {
     let composition = ldu.composition_offset;
     // Composition offsets are almost always whole durations, and then small.
     let steps = i32::try_from(ldu.duration)
@@ -139,7 +142,7 @@ fn encode_ldu(ldu: &Ldu, before: &mut Before, out: &mut Writer) {
 }
 
 fn decode_ldu(
-    reader: &mut Reader<'_>,
+    reader: &mut Decoder<'_>,
     before: &mut Before,
     index: &mut LduIndex,
 ) -> Result<(), Malformed> {
@@ -149,11 +152,11 @@ fn decode_ldu(
     let composition = match head >> COMPOSITION_SHIFT {
         AS_BEFORE => before.composition,
         IN_DURATIONS => {
-            let duration = i32::try_from(duration).map_err(|_| Malformed)?;
-            reader.zigzag()?.checked_mul(duration).ok_or(Malformed)?
+            let duration = i32::try_from(duration).map_err(|_| IMPOSSIBLE)?;
+            reader.zigzag()?.checked_mul(duration).ok_or(IMPOSSIBLE)?
         }
         IN_TICKS => reader.zigzag()?,
-        _ => return Err(Malformed),
+        _ => return Err(IMPOSSIBLE),
     };
     let (sync, droppable) = (head & SYNC != 0, head & DROPPABLE != 0);
     index.push(size, duration, composition, sync, droppable);

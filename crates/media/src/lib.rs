@@ -8,7 +8,6 @@
 #![warn(missing_docs)]
 
 mod boxes;
-mod bytes;
 mod codec;
 mod fragmented;
 mod index_region;
@@ -19,7 +18,9 @@ mod title;
 
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
 pub use index_region::{IndexError, Section, checksum};
-pub use packaging::{Body, Excerpt, NoExcerpt, NotPackaged, Packaging, PackagingOptions, Slice};
+pub use packaging::{
+    Body, Excerpt, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice,
+};
 pub use title::{
     CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,
     TrackKind,

@@ -1,30 +1,30 @@
 //! What the meter itself costs: operations a second on one core against a target that is nothing,
-//! with every operation in the log, the histograms of service and response time (and of the meter's own
-//! lateness), and a deadline check for each.
+//! with every operation in the log, the histograms of service and response time (and of the meter's
+//! own lateness), and a deadline check for each.
 //!
 //! `cargo bench -p meter --bench null` prints, for streams asked for faster than they can be:
 //!
 //! - `ring`: records into a ring in memory, as they are put before anything is written;
 //! - `parquet`: into the log as `meter run --out` has it, written behind by another thread into
 //!   memory (`/dev/shm`), with what it lost named;
-//! - `whole`: the same where the meter waits for the log, which then has every operation: what can be
-//!   logged for as long as one likes.
+//! - `whole`: the same where the meter waits for the log, which then has every operation: what can
+//!   be logged for as long as one likes.
 //!
 //! Operations a second by the clock on the wall, and for a second of processor time of the
 //! measuring thread: on a machine that others use the second is the meter, the first the
 //! neighbours. The best of several runs.
 //!
 //! `null --count N` makes N operations in virtual time: the same instructions every time.
-//! `benches/meter.sh` counts them. fio's own null engine, without a log, to compare with:
-//! `fio --name=n --thread --ioengine=null --size=8g --bs=4k --rw=randread --norandommap --time_based
+//! `benches/meter.sh` counts them. fio's own null engine, without a log, to compare with: `fio
+//! --name=n --thread --ioengine=null --size=8g --bs=4k --rw=randread --norandommap --time_based
 //! --runtime=5`.
 
 #![allow(clippy::print_stdout, reason = "it prints figures")]
 
-use meter::log::{Keep, Record, Room, behind};
+use meter::log::{Record, RecordSink, WhenFull, background_writer};
 use meter::profiles::Profile;
-use meter::streams::{Outcome, Plan, run};
-use meter::target::{NullPort, Shape, TickingPort};
+use meter::streams::{StreamsOutcome, StreamsPlan, run};
+use meter::target::{FileSet, NullPort, TickingPort};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use units::ByteCount;
@@ -35,7 +35,7 @@ struct Ring {
     next: usize,
 }
 
-impl Keep for Ring {
+impl RecordSink for Ring {
     fn keep(&mut self, record: &Record) {
         self.records[self.next] = *record;
         self.next = (self.next + 1) % self.records.len();
@@ -50,7 +50,7 @@ impl Ring {
 
 /// A run, by both clocks.
 struct Ran {
-    outcome: Outcome,
+    outcome: StreamsOutcome,
     /// Zero where the run was over before anybody looked.
     on_processor: Duration,
 }
@@ -82,17 +82,18 @@ fn fastest() {
     best("ring", (0..RUNS).map(ring).collect());
     let logged = |number, blocks, room| {
         let path = format!("/dev/shm/tenuto-null-{}-{number}.parquet", std::process::id());
-        let (mut sink, behind) = behind(path.as_ref(), blocks, room).expect("a new file");
+        let (mut sink, writer) =
+            background_writer(path.as_ref(), blocks, room).expect("a new file");
         let ran = ran(&plan, &mut sink);
-        let written = behind.finish(sink, &[]).expect("room in memory");
+        let written = writer.finish(sink, &[]).expect("room in memory");
         std::fs::remove_file(path).expect("it is there");
         (ran, format!("; the last run: {} written, {} lost", written.records, written.lost))
     };
-    best("parquet", (0..RUNS).map(|number| logged(number, BLOCKS, Room::Count)).collect());
-    best("whole", (0..RUNS).map(|number| logged(number, FEW_BLOCKS, Room::Wait)).collect());
+    best("parquet", (0..RUNS).map(|number| logged(number, BLOCKS, WhenFull::Count)).collect());
+    best("whole", (0..RUNS).map(|number| logged(number, FEW_BLOCKS, WhenFull::Wait)).collect());
 }
 
-/// So many operations, in a time that only asking for it moves on.
+/// Runs a number of operations with a clock that advances only when it is read.
 fn count_of(operations: u32) {
     let mut ring = Ring::new();
     let mut port = TickingPort::new(TICK);
@@ -104,14 +105,14 @@ fn count_of(operations: u32) {
 }
 
 /// A thousand streams that ask for more than any machine does.
-fn plan(duration: Duration) -> Plan {
+fn plan(duration: Duration) -> StreamsPlan {
     let profile: Profile = PROFILE.parse().expect("a profile");
-    let shape = Shape::one(ByteCount(4096 * 64 * u64::from(STREAMS)));
-    Plan::new(&profile, STREAMS, 64, duration, shape).expect("it can be run")
+    let shape = FileSet::one(ByteCount(4096 * 64 * u64::from(STREAMS)));
+    StreamsPlan::new(&profile, STREAMS, 64, duration, shape).expect("it can be run")
 }
 
 /// Stops at the end of its time: what never came is not worth the waiting.
-fn ran(plan: &Plan, log: &mut dyn Keep) -> Ran {
+fn ran(plan: &StreamsPlan, log: &mut dyn RecordSink) -> Ran {
     let mut port = NullPort::new(Instant::now());
     let began = processor_time();
     let mut on_processor = Duration::ZERO;
@@ -126,7 +127,7 @@ fn ran(plan: &Plan, log: &mut dyn Keep) -> Ran {
     Ran { outcome: outcome.expect("nothing can fail"), on_processor }
 }
 
-/// That this thread has had, to a few milliseconds.
+/// The processor time of this thread, accurate to a few milliseconds.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts it");
     let nanos = text.split_whitespace().next().and_then(|field| field.parse().ok());
@@ -134,7 +135,7 @@ fn processor_time() -> Duration {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate")]
-fn rate(outcome: &Outcome, took: Duration) -> f64 {
+fn rate(outcome: &StreamsOutcome, took: Duration) -> f64 {
     outcome.reads.operations as f64 / took.as_secs_f64()
 }
 
@@ -154,7 +155,7 @@ const FEW_BLOCKS: usize = 4;
 
 const RUNS: u32 = 7;
 
-/// Of [`PROFILE`].
+/// The frame rate of [`PROFILE`].
 const FPS: u64 = 40_000;
 
 /// A bit longer than a look at a real clock takes: the streams then ask for as much as there is.

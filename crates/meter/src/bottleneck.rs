@@ -1,23 +1,24 @@
-//! The ladder: the same streams on more and more of the way, to see which part of it ends first.
+//! The bottleneck on the path to a storage: the same streams on more and more of the path, to see
+//! which part of it ends first.
 //!
 //! ```text
 //!   client    the meter alone, with nothing behind it            this program, this processor
-//!   cached    what this machine has in its memory                + kernel, file system, copying
-//!   network   what the server has in its memory                  + the way there, and the server
-//!   cold      what nobody has in memory                          + the storage
+//!   cached    the memory of this machine                         + kernel, file system, copying
+//!   network   the memory of the server                           + the network, and the server
+//!   cold      data that is in no memory                          + the storage
 //! ```
 //!
-//! Each rung is a search for the largest number of streams ([`capacity`](crate::capacity)). The limit
-//! is the first rung that holds no more than the last does. It says where, and [`First`] says what was
-//! full there. It runs nothing, and knows nothing of how a rung is made.
+//! Each stage is a search for the largest number of streams ([`capacity`](crate::capacity)). The
+//! bottleneck is the first stage that holds no more than the last does; [`First`] says what was
+//! full there. This module makes no run and does not know how a stage is set up.
 
 use crate::blame::First;
 use serde::Serialize;
 
-/// A part of the way, with all those above it.
+/// A stage of the path to a storage; each includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rung {
+pub(crate) enum PathStage {
     /// The meter alone.
     Client,
     /// This machine's memory answers.
@@ -28,33 +29,33 @@ pub enum Rung {
     Cold,
 }
 
-/// What a rung holds.
+/// The number of streams that a stage of the path holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Held {
-    /// Which.
-    pub rung: Rung,
-    /// So many streams.
-    pub streams: u32,
-    /// Whether that was asked again and held.
-    pub confirmed: bool,
+pub(crate) struct StageCapacity {
+    /// The stage.
+    pub(crate) stage: PathStage,
+    /// The largest number of streams.
+    pub(crate) streams: u32,
+    /// Whether that number held again for longer.
+    pub(crate) confirmed: bool,
     /// It may hold more: there was no room for more, or the meter itself could do no more.
-    pub at_least: bool,
-    /// What was full in the run that was too much.
-    pub first: Option<First>,
+    pub(crate) at_least: bool,
+    /// The resource that was full in the run that was too much.
+    pub(crate) first: Option<First>,
 }
 
-/// See the head of this file.
+/// The result of the search at each stage of the path, and which stage limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Bottleneck {
-    /// The part of the way that ends first; `None` where no rung was at its end.
-    pub rung: Option<Rung>,
-    /// In words.
-    pub sentence: String,
+pub(crate) struct Bottleneck {
+    /// The stage that ends first; `None` where no stage was at its end.
+    pub(crate) stage: Option<PathStage>,
+    /// The finding in words.
+    pub(crate) sentence: String,
 }
 
-impl Rung {
-    /// For tables.
-    pub fn word(self) -> &'static str {
+impl PathStage {
+    /// The stage in one word.
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Client => "client",
             Self::Cached => "cached",
@@ -63,8 +64,8 @@ impl Rung {
         }
     }
 
-    /// What it has that the rungs before have not.
-    pub fn adds(self) -> &'static str {
+    /// The part of the path that this stage adds to the one before.
+    pub(crate) fn adds(self) -> &'static str {
         match self {
             Self::Client => "the meter alone, with nothing behind it",
             Self::Cached => "this machine's kernel and memory",
@@ -74,13 +75,13 @@ impl Rung {
     }
 }
 
-/// Which part of the way ends first. `held` is in the order of the ladder.
-pub fn bottleneck(held: &[Held]) -> Bottleneck {
+/// Which part of the way ends first. `held` is in the order of the path.
+pub(crate) fn bottleneck(held: &[StageCapacity]) -> Bottleneck {
     let Some(last) = held.last() else {
-        return Bottleneck { rung: None, sentence: "nothing was measured".to_owned() };
+        return Bottleneck { stage: None, sentence: "nothing was measured".to_owned() };
     };
     let enough = f64::from(last.streams) * NO_MORE;
-    let ends = |held: &&Held| !held.at_least && f64::from(held.streams) <= enough;
+    let ends = |held: &&StageCapacity| !held.at_least && f64::from(held.streams) <= enough;
     let Some(end) = held.iter().find(ends) else {
         let sentence = match last.at_least {
             true => format!(
@@ -88,12 +89,12 @@ pub fn bottleneck(held: &[Held]) -> Bottleneck {
                  meter could not",
                 last.streams
             ),
-            false => format!("{} holds {} streams", last.rung.adds(), last.streams),
+            false => format!("{} holds {} streams", last.stage.adds(), last.streams),
         };
-        return Bottleneck { rung: None, sentence };
+        return Bottleneck { stage: None, sentence };
     };
-    let more = held.iter().take_while(|held| held.rung != end.rung).last();
-    let mut sentence = format!("{} ends first, at {} streams", end.rung.adds(), end.streams);
+    let more = held.iter().take_while(|held| held.stage != end.stage).last();
+    let mut sentence = format!("{} ends first, at {} streams", end.stage.adds(), end.streams);
     if let Some(before) = more {
         let least = if before.at_least { "at least " } else { "" };
         sentence += &format!("; without it there would be {least}{}", before.streams);
@@ -101,10 +102,10 @@ pub fn bottleneck(held: &[Held]) -> Bottleneck {
     if let Some(first) = &end.first {
         sentence += &format!(". When it was too much, {}", first.sentence);
     }
-    Bottleneck { rung: Some(end.rung), sentence }
+    Bottleneck { stage: Some(end.stage), sentence }
 }
 
-/// Two rungs that differ by less are alike: a search is no finer on a busy machine.
+/// Two stages whose numbers differ by less count as equal: on a busy machine a search is no finer.
 const NO_MORE: f64 = 1.1;
 
 #[cfg(test)]
@@ -112,11 +113,11 @@ mod tests {
     use super::*;
 
     /// Which, how many, and whether it may hold more.
-    type Counts<'a> = &'a [(Rung, u32, bool)];
+    type Counts<'a> = &'a [(PathStage, u32, bool)];
 
     fn ladder(counts: Counts<'_>) -> Bottleneck {
-        let held = |(rung, streams, at_least): &(Rung, u32, bool)| Held {
-            rung: *rung,
+        let held = |(stage, streams, at_least): &(PathStage, u32, bool)| StageCapacity {
+            stage: *stage,
             streams: *streams,
             confirmed: true,
             at_least: *at_least,
@@ -126,9 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rung_that_holds_no_more_than_the_last_is_the_limit() {
-        use Rung::{Cached, Client, Cold, Network};
-        let cases: [(Counts<'_>, Option<Rung>); 7] = [
+    fn the_first_stage_that_holds_no_more_than_the_last_is_the_limit() {
+        use PathStage::{Cached, Client, Cold, Network};
+        let cases: [(Counts<'_>, Option<PathStage>); 7] = [
             (&[(Client, 4096, true), (Cached, 900, false), (Cold, 30, false)], Some(Cold)),
             (&[(Client, 4096, true), (Cached, 32, false), (Cold, 30, false)], Some(Cached)),
             (&[(Client, 31, false), (Cached, 31, false), (Cold, 30, false)], Some(Client)),
@@ -141,14 +142,14 @@ mod tests {
                 ],
                 Some(Network),
             ),
-            // A rung that may hold more is no limit, however few it was asked for.
+            // A stage that may hold more is no limit, however few it was asked for.
             (&[(Client, 4096, true), (Cached, 7, true), (Cold, 7, false)], Some(Cold)),
             (&[(Client, 4096, true), (Cached, 7, true), (Cold, 7, true)], None),
             (&[], None),
         ];
         for (counts, limit) in cases {
             let found = ladder(counts);
-            assert_eq!(found.rung, limit, "{counts:?}: {}", found.sentence);
+            assert_eq!(found.stage, limit, "{counts:?}: {}", found.sentence);
         }
         let found = ladder(&[(Client, 4096, true), (Cached, 900, false), (Cold, 30, false)]);
         let wanted = "the storage itself ends first, at 30 streams; without it there would be 900";

@@ -1,34 +1,56 @@
-//! The storage meter: what a server's viewers (and one day a disk's, a file system's or a
-//! bucket's clients) get, counted from the outside.
+//! The storage meter: how much a storage delivers to its clients, counted from outside.
 //!
-//! [`viewer`] plays titles from an HTTP server as so many players would and says what each of them
-//! saw; [`rounds`] reads a disk in rounds as a media server would and says how many streams it
-//! holds; [`emulated`] does so on a disk that is emulated, and on file systems on it; [`streams`] move
-//! frames by the clock, [`transfers`] as fast as they go; [`log`] keeps every operation; [`profiles`]
-//! are what streams of known formats ask for; [`report`] turns numbers into one HTML page with plots.
+//! ```text
+//!   XConfig ──▶ run_x(&config, &observer) ──▶ ExperimentReport     experiment/
+//!                   │
+//!                   ├─ streams, transfers, rounds, viewer          how reads and players are timed
+//!                   ├─ target, s3, emulated                        what is measured
+//!                   ├─ capacity, compare, study, bottleneck        what is inferred
+//!                   ├─ blame, log, live                            what is recorded beside
+//!                   └─ report                                      text, JSON, HTML with plots
+//! ```
 //!
-//! The meter knows nothing of the store's format and shares no code with the server: what it says
-//! of the server is what anybody else's measurement would say.
+//! The functions and types at this root are what a program needs to run experiments and to show
+//! their reports. [`fleet`] runs one on many machines; [`profiles`] describe the streams of known
+//! formats.
+//!
+//! The meter knows nothing of the store's format and shares no code with the server: its figures of
+//! the server are those that any other client would measure. It prints nothing.
 
-pub mod blame;
-pub mod bottleneck;
+mod blame;
+mod bottleneck;
 pub mod capacity;
 pub mod compare;
 pub mod emulated;
+mod error;
+mod experiment;
 pub mod fleet;
-pub mod live;
+mod live;
 pub mod log;
-pub mod network;
+mod network;
+mod observer;
 pub mod profiles;
-pub mod ramp;
+mod ramp;
 pub mod report;
 pub mod rounds;
 pub mod s3;
 pub mod streams;
 pub mod study;
 pub mod target;
-pub mod threshold;
+mod threshold;
 pub mod tls;
 pub mod trace;
 pub mod transfers;
 pub mod viewer;
+
+pub use error::{MeterError, MeterErrorKind};
+pub use experiment::{
+    AgentConfig, ComparisonConfig, ExperimentReport, FleetConfig, NetworkConfig, PlayersConfig,
+    RampConfig, RateAlarmConfig, RoundsConfig, SearchConfig, StreamRunConfig, StreamsConfig,
+    StudyConfig, TargetSpec, TransfersConfig, Variants, builtin_script, compare_runs,
+    compare_variants, load_profile, load_profile_text, load_script, read_token, recount_runs,
+    run_fleet, run_players, run_ramp, run_rounds, run_streams, run_study, run_transfers,
+    search_players, search_streams, serve_agent, serve_agent_stdio, study_network,
+};
+pub use observer::Observer;
+pub use ramp::Script;

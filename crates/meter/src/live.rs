@@ -1,4 +1,4 @@
-//! What a run comes to while it is on: counts as OpenMetrics text, over HTTP.
+//! The counters of a run while it is running, as OpenMetrics text over HTTP.
 //!
 //! ```text
 //!   streams, transfers ── Record ──▶ Metered ──▶ log
@@ -6,13 +6,14 @@
 //!   GET /metrics ──▶ Endpoint ───────▶ Live
 //! ```
 //!
-//! Counters go up over all runs of a program (a search makes many); what is of the run that is on is a
-//! gauge. What viewers and agents tell is a sum so far: counters take what is new of it. One scrape at a time. It has no TLS and asks for no password: it says nothing but counts, at
-//! the address that the user names.
+//! Counters go up over all runs of a program (a search makes many); what is of the run that is on
+//! is a gauge. What viewers and agents tell is a sum so far: counters take what is new of it. One
+//! scrape at a time. It has no TLS and asks for no password: it says nothing but counts, at the
+//! address that the user names.
 
 use crate::fleet::Seen;
-use crate::log::{Keep, Kind, NONE, Record};
-use crate::viewer::Sample;
+use crate::log::{NONE, OperationKind, Record, RecordSink};
+use crate::viewer::ViewerSample;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -29,7 +30,7 @@ use std::time::Duration;
 
 /// The counts.
 #[derive(Debug)]
-pub struct Live {
+pub(crate) struct Live {
     registry: Registry,
     runs: Counter,
     clients: Gauge,
@@ -46,11 +47,11 @@ pub struct Live {
     stalls: Counter,
     /// By state.
     agents: Family<Labels, Gauge>,
-    /// Of the run that is on, as far as it was told.
+    /// The counters of the current run, as reported so far.
     told: Mutex<Told>,
 }
 
-/// What somebody who tells sums has told.
+/// The last sums reported by a source that reports sums.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     bytes: u64,
@@ -91,15 +92,18 @@ impl Default for Live {
         registry.register("stalls", "Times that a viewer's picture began to stand", stalls.clone());
         let agents = Family::<Labels, Gauge>::default();
         registry.register("agents", "Agents of a fleet, by what they are at", agents.clone());
-        let of = |family: &Family<Labels, Counter>, kind: Kind| {
+        let of = |family: &Family<Labels, Counter>, kind: OperationKind| {
             family.get_or_create(&[("kind", kind.word())]).clone()
         };
         let by = |whose| late.get_or_create(&[("by", whose)]).clone();
         Self {
             runs,
             clients,
-            operations: [of(&operations, Kind::Read), of(&operations, Kind::Write)],
-            bytes: [of(&bytes, Kind::Read), of(&bytes, Kind::Write)],
+            operations: [
+                of(&operations, OperationKind::Read),
+                of(&operations, OperationKind::Write),
+            ],
+            bytes: [of(&bytes, OperationKind::Read), of(&bytes, OperationKind::Write)],
             failed,
             frames,
             late_by_storage: by("storage"),
@@ -115,8 +119,8 @@ impl Default for Live {
 }
 
 impl Live {
-    /// One more run begins, of so many streams or clients.
-    pub fn begin(&self, clients: u32) {
+    /// Begins another run with a number of streams or clients.
+    pub(crate) fn begin(&self, clients: u32) {
         self.runs.inc();
         self.clients.set(clients.into());
         *self.told() = Told::default();
@@ -127,8 +131,8 @@ impl Live {
     }
 
     /// What the viewers of the run that is on are at.
-    pub fn viewers(&self, sample: &Sample) {
-        let Sample { waiting, playing, stalled, refused, failed, gone, .. } = *sample;
+    pub(crate) fn viewers(&self, sample: &ViewerSample) {
+        let ViewerSample { waiting, playing, stalled, refused, failed, gone, .. } = *sample;
         let states = [
             ("waiting", waiting),
             ("playing", playing),
@@ -147,7 +151,7 @@ impl Live {
     }
 
     /// What the agents of the run that is on are at, and have counted.
-    pub fn agents(&self, seen: &[Seen]) {
+    pub(crate) fn agents(&self, seen: &[Seen]) {
         let mut counts = [("preparing", 0), ("running", 0), ("done", 0), ("lost", 0)];
         for agent in seen {
             let state = match agent {
@@ -170,8 +174,8 @@ impl Live {
     }
 
     /// One more operation is over, or never will be.
-    pub fn count(&self, record: &Record) {
-        let kind = usize::from(record.kind == Kind::Write);
+    pub(crate) fn count(&self, record: &Record) {
+        let kind = usize::from(record.kind == OperationKind::Write);
         let came = record.end != NONE && record.errno == 0;
         self.operations[kind].inc();
         self.failed.inc_by(u64::from(record.errno != 0));
@@ -191,23 +195,23 @@ impl Live {
         }
     }
 
-    /// All of it, as it is now.
-    pub fn text(&self) -> Result<String, fmt::Error> {
+    /// All metrics at this time.
+    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
     }
 }
 
-/// A log whose records are counted, if anybody wants to know.
-pub struct Metered<'a> {
+/// A log whose records are counted, if there is one.
+pub(crate) struct Metered<'a> {
     /// Where they go.
-    pub log: &'a mut dyn Keep,
+    pub(crate) log: &'a mut dyn RecordSink,
     /// Who counts.
-    pub live: Option<&'a Live>,
+    pub(crate) live: Option<&'a Live>,
 }
 
-impl Keep for Metered<'_> {
+impl RecordSink for Metered<'_> {
     fn keep(&mut self, record: &Record) {
         if let Some(live) = self.live {
             live.count(record);
@@ -218,7 +222,7 @@ impl Keep for Metered<'_> {
 
 /// Answers until it is dropped.
 #[derive(Debug)]
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     address: SocketAddr,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -226,7 +230,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Listens at `listen`; port 0 is any that is free.
-    pub fn open(listen: SocketAddr, live: Arc<Live>) -> io::Result<Self> {
+    pub(crate) fn open(listen: SocketAddr, live: Arc<Live>) -> io::Result<Self> {
         let listener = TcpListener::bind(listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -238,7 +242,7 @@ impl Endpoint {
     }
 
     /// Where.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 }
@@ -253,7 +257,7 @@ impl Drop for Endpoint {
 fn serve(listener: &TcpListener, live: &Live, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         match listener.accept() {
-            // Whoever is gone before the answer is not to be told.
+            // A client that closed the connection needs no answer.
             Ok((stream, _)) => drop(answer(stream, live)),
             Err(_) => std::thread::sleep(NAP),
         }
@@ -290,7 +294,7 @@ fn answer(mut stream: TcpStream, live: &Live) -> io::Result<()> {
     )
 }
 
-/// Until somebody looks for whoever connects: the scrape is late by this, the run by nothing.
+/// The interval at which new connections are looked for: it delays a scrape, and never the run.
 const NAP: Duration = Duration::from_millis(50);
 
 /// A scraper that is slower holds up the next one.
@@ -318,7 +322,7 @@ mod tests {
         let (mut log, ms) = (Vec::new(), 1_000_000);
         let good = Record { bytes: 500, end: 40 * ms, deadline: 50 * ms, ..Record::default() };
         let late = Record { end: 60 * ms, ..good };
-        let by_meter = Record { meter: 20 * ms, kind: Kind::Write, ..late };
+        let by_meter = Record { meter: 20 * ms, kind: OperationKind::Write, ..late };
         let failed = Record { errno: 5, ..good };
         let never = Record { end: NONE, ..good };
         let transfer = Record { deadline: NONE, ..good };
@@ -358,8 +362,14 @@ mod tests {
     fn what_viewers_are_at_is_a_gauge_and_what_is_new_of_it_is_counted() {
         let live = Live::default();
         live.begin(3);
-        let sample = Sample { playing: 2, stalled: 1, stalls: 4, bytes: 700, ..Sample::default() };
-        live.viewers(&Sample { stalls: 1, bytes: 200, ..sample });
+        let sample = ViewerSample {
+            playing: 2,
+            stalled: 1,
+            stalls: 4,
+            bytes: 700,
+            ..ViewerSample::default()
+        };
+        live.viewers(&ViewerSample { stalls: 1, bytes: 200, ..sample });
         live.viewers(&sample);
         let state = "tenuto_meter_viewers{state=\"playing\"} 2";
         let (stalls, bytes) = ("tenuto_meter_stalls_total", "tenuto_meter_moved_bytes_total");
@@ -367,7 +377,7 @@ mod tests {
         shows(&live, &[state, &format!("{stalls} 4"), &format!("{bytes} 700")]);
         // The next run of a search begins at nothing again.
         live.begin(4);
-        live.viewers(&Sample { gone: 4, stalls: 1, bytes: 50, ..Sample::default() });
+        live.viewers(&ViewerSample { gone: 4, stalls: 1, bytes: 50, ..ViewerSample::default() });
         let state = "tenuto_meter_viewers{state=\"playing\"} 0";
         shows(&live, &[state, &format!("{stalls} 5"), &format!("{bytes} 750")]);
     }

@@ -1,5 +1,5 @@
-//! A threshold for the mean rate within a buffer's time, told the moment it is crossed (EBU TECH 3362,
-//! section 9.2).
+//! A threshold for the mean rate within a buffer's time, told the moment it is crossed (EBU TECH
+//! 3362, section 9.2).
 //!
 //! ```text
 //!   bytes over  ▁▃▅▅▅▅▁▁▁▁▅▅▅▅      mean of the last `window` against `rate`
@@ -15,27 +15,27 @@ use units::{BitRate, ByteCount};
 
 /// What is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threshold {
+pub(crate) struct Threshold {
     /// Less than this is too little.
-    pub rate: BitRate,
+    pub(crate) rate: BitRate,
     /// In the mean of so long: what a player's buffer bridges. More than zero.
-    pub window: Duration,
+    pub(crate) window: Duration,
 }
 
 /// The mean went below the threshold, or came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crossing {
+pub(crate) struct Crossing {
     /// Since the start of the run.
-    pub at: Duration,
+    pub(crate) at: Duration,
     /// Whether it is below now.
-    pub below: bool,
+    pub(crate) below: bool,
     /// The mean at that moment.
-    pub mean: BitRate,
+    pub(crate) mean: BitRate,
 }
 
 /// Watches one run.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub(crate) struct ThresholdWatch {
     threshold: Threshold,
     /// What is over within the window, in order of time.
     recent: VecDeque<(Duration, u64)>,
@@ -45,9 +45,9 @@ pub struct Watch {
     least: Option<BitRate>,
 }
 
-impl Watch {
+impl ThresholdWatch {
     /// From moment zero on.
-    pub fn new(threshold: Threshold) -> Self {
+    pub(crate) fn new(threshold: Threshold) -> Self {
         Self {
             threshold,
             recent: VecDeque::new(),
@@ -58,15 +58,15 @@ impl Watch {
         }
     }
 
-    /// So many bytes were over at that time. Times may be a little out of order.
-    pub fn moved(&mut self, at: Duration, bytes: ByteCount) {
+    /// Adds bytes that were transferred at a time. Times may be slightly out of order.
+    pub(crate) fn moved(&mut self, at: Duration, bytes: ByteCount) {
         let place = self.recent.iter().rev().take_while(|(later, _)| *later > at).count();
         self.recent.insert(self.recent.len() - place, (at, bytes.0));
         self.sum += bytes.0;
     }
 
     /// It is `now`; a crossing, if there is one.
-    pub fn look(&mut self, now: Duration) -> Option<Crossing> {
+    pub(crate) fn look(&mut self, now: Duration) -> Option<Crossing> {
         let from = now.checked_sub(self.threshold.window)?;
         while let Some((at, bytes)) = self.recent.front().copied()
             && at < from
@@ -87,12 +87,12 @@ impl Watch {
     }
 
     /// All there were.
-    pub fn crossings(&self) -> &[Crossing] {
+    pub(crate) fn crossings(&self) -> &[Crossing] {
         &self.crossings
     }
 
     /// The least mean of any window; `None` before the first.
-    pub fn least(&self) -> Option<BitRate> {
+    pub(crate) fn least(&self) -> Option<BitRate> {
         self.least
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_pause_is_told_when_the_buffer_is_half_empty_and_its_end_when_it_is_half_full() {
         let (rate, window) = (BitRate(40_000_000), Duration::from_secs(1));
-        let mut watch = Watch::new(Threshold { rate, window });
+        let mut watch = ThresholdWatch::new(Threshold { rate, window });
         let mut told = Vec::new();
         for tick in 0..100u32 {
             let now = Duration::from_millis(100) * tick;
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn nothing_is_told_before_the_first_window_is_over() {
         let (rate, window) = (BitRate(1), Duration::from_secs(10));
-        let mut watch = Watch::new(Threshold { rate, window });
+        let mut watch = ThresholdWatch::new(Threshold { rate, window });
         assert_eq!(watch.look(Duration::from_millis(9_999)), None);
         assert!(watch.look(Duration::from_secs(10)).unwrap().below);
         watch.moved(Duration::from_millis(9_000), ByteCount(2));

@@ -40,7 +40,7 @@ pub enum Trust {
     Anybody,
 }
 
-/// There is nobody to trust.
+/// There is no trusted certificate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
     /// A machine without authorities.
@@ -49,7 +49,7 @@ pub enum TrustError {
          certificate with --ca-file"
     )]
     Nobody(String),
-    /// The file is not what it was taken for.
+    /// The file has the wrong contents.
     #[error("{}: {reason}; --ca-file is a file of certificates in PEM", path.display())]
     File {
         /// As given.
@@ -85,7 +85,7 @@ impl Trust {
             .with_safe_default_protocol_versions()
             .expect("the provider knows TLS 1.2 and 1.3");
         let builder = if *self == Self::Anybody {
-            let anybody = Arc::new(Anybody(provider));
+            let anybody = Arc::new(AcceptAnyCert(provider));
             builder.dangerous().with_custom_certificate_verifier(anybody)
         } else {
             let mut roots = RootCertStore::empty();
@@ -105,7 +105,7 @@ impl Trust {
     }
 }
 
-/// Those in a file; at least one.
+/// The certificates in a file; at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
@@ -207,7 +207,7 @@ fn names(presented: &[String]) -> String {
     }
 }
 
-/// The same of what a stream over TLS failed with; `None`: it is not about TLS.
+/// The explanation of a TLS failure behind an I/O error; `None` if it is not about TLS.
 pub(crate) fn explain_io(error: &std::io::Error) -> Option<String> {
     error.get_ref()?.downcast_ref::<rustls::Error>().map(explain)
 }
@@ -216,9 +216,9 @@ const DAY: u64 = 24 * 3600;
 
 /// Believes everybody to be who it says; that it holds the key of its certificate it must show.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCert(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCert {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

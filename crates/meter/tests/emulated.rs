@@ -5,8 +5,9 @@
 //! Needs root, /dev/fuse and e2fsprogs, and says so where it does not have them.
 
 use device::DiskStop;
-use meter::emulated::{EmulatedError, EmulatedOptions, FileSystem, Progress, Reproduction, System};
-use rustix::thread::CapabilitySet;
+use meter::emulated::{
+    EmulatedError, EmulatedOptions, EmulatedProgress, FileSystem, Reproduction, System,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,20 +15,6 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use units::ByteCount;
-
-/// Whether disks can be emulated here; if not, says that `test` was skipped.
-fn can_emulate(test: &str) -> bool {
-    let rights = rustix::thread::capabilities(None).map(|rights| rights.effective);
-    let root = rights.is_ok_and(|rights| rights.contains(CapabilitySet::SYS_ADMIN));
-    let devices = ["/dev/fuse", "/dev/loop-control"].iter().all(|path| Path::new(path).exists());
-    let can = root && devices && FileSystem::Ext2.available().is_ok();
-    if !can {
-        // Not through the macros: the harness hides what they print of a test that passes.
-        let needs = "root, /dev/fuse, /dev/loop-control and mkfs.ext2";
-        let _ = writeln!(std::io::stderr(), "note: {test} skipped: it needs {needs}");
-    }
-    can
-}
 
 /// One at a time: what is left is looked for in the whole list of mounts.
 fn alone() -> MutexGuard<'static, ()> {
@@ -60,14 +47,12 @@ fn nothing_is_left(backing: &Path) {
 
 #[test]
 fn tables_are_made_from_end_to_end_and_nothing_is_left() {
-    if !can_emulate("published results on an emulated disk") {
-        return;
-    }
+    testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     for (name, rows) in [("alderman-table1", [12, 12, 2].as_slice()), ("alderman-rounds", &[2])] {
         let options = options(name);
         let mut found = Vec::new();
-        let mut hear = |progress: Progress<'_>| {
+        let mut hear = |progress: EmulatedProgress<'_>| {
             assert!((0.0..=1.0).contains(&progress.done), "{progress:?}");
             if progress.found {
                 found.push(progress.what.to_owned());
@@ -90,9 +75,7 @@ fn tables_are_made_from_end_to_end_and_nothing_is_left() {
 /// As Ctrl-C does: at once, and when something was found on a file system that is mounted.
 #[test]
 fn an_interrupted_one_tells_what_it_found_and_leaves_nothing() {
-    if !can_emulate("an interrupted result on an emulated disk") {
-        return;
-    }
+    testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     let one = Reproduction::named("alderman-table1").unwrap();
     let options =
@@ -104,7 +87,7 @@ fn an_interrupted_one_tells_what_it_found_and_leaves_nothing() {
     nothing_is_left(&options.backing);
 
     let stop = DiskStop::default();
-    let mut at_the_first = |progress: Progress<'_>| {
+    let mut at_the_first = |progress: EmulatedProgress<'_>| {
         if progress.found {
             stop.ask();
         }
@@ -119,9 +102,7 @@ fn an_interrupted_one_tells_what_it_found_and_leaves_nothing() {
 /// As a first, a second and a third Ctrl-C do, 50 ms apart, whatever it is at.
 #[test]
 fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
-    if !can_emulate("a hurried result on an emulated disk") {
-        return;
-    }
+    testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     let one = Reproduction::named("alderman-table1").unwrap();
     for (system, at) in [
@@ -149,7 +130,7 @@ fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
                     stop.pull().unwrap();
                 }
             });
-            let mut there = move |progress: Progress<'_>| {
+            let mut there = move |progress: EmulatedProgress<'_>| {
                 if progress.what.contains(at) {
                     // Nobody hears it twice.
                     let _ = told.send(());
@@ -169,9 +150,7 @@ fn a_hurried_one_ends_wherever_it_is_and_leaves_nothing() {
 /// Killed while its own threads wait for its own disk, and a file system is mounted from it.
 #[test]
 fn a_killed_one_ends_and_the_next_takes_down_what_it_left() {
-    if !can_emulate("a killed result on an emulated disk") {
-        return;
-    }
+    testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let _alone = alone();
     for systems in ["raw", "ext2"] {
         let mut child = killed_later(systems);
@@ -216,7 +195,7 @@ fn is_killed() {
     // At the disk's own speed, so that whoever reads it waits.
     let options = EmulatedOptions { systems, speed: 1, ..options("killed") };
     let one = Reproduction::named("alderman-table1").unwrap();
-    let mut tell = |progress: Progress<'_>| {
+    let mut tell = |progress: EmulatedProgress<'_>| {
         let _ = writeln!(std::io::stdout(), "{}", progress.what);
     };
     let _ = one.run(&options, &mut tell, &DiskStop::default());

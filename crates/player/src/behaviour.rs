@@ -7,21 +7,21 @@ use units::parse_duration;
 /// A viewer's acts in order of time. Empty: watches to the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    steps: Vec<Step>,
+    steps: Vec<TimedAction>,
 }
 
 /// One act at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct TimedAction {
     /// Time since the player was started, by the clock on the wall.
     pub at: Duration,
     /// What is done.
-    pub act: Act,
+    pub act: ViewerAction,
 }
 
 /// What a viewer can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum ViewerAction {
     /// Hold the picture. Fetching goes on until the buffer is full.
     Pause,
     /// Go on after a pause; nothing when not paused.
@@ -34,26 +34,14 @@ pub enum Act {
 
 impl Behaviour {
     /// Acts in any order; those at the same time keep theirs.
-    pub fn new(mut steps: Vec<Step>) -> Self {
+    pub fn new(mut steps: Vec<TimedAction>) -> Self {
         steps.sort_by_key(|step| step.at);
         Self { steps }
     }
 
-    /// Leaves after `time`.
-    pub fn stop_after(time: Duration) -> Self {
-        Self::new(vec![Step { at: time, act: Act::Stop }])
-    }
-
     /// The acts in order of time.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[TimedAction] {
         &self.steps
-    }
-
-    /// The same, but leaving after `time` at the latest.
-    #[must_use]
-    pub fn and_stop_after(mut self, time: Duration) -> Self {
-        self.steps.push(Step { at: time, act: Act::Stop });
-        Self::new(self.steps)
     }
 }
 
@@ -83,16 +71,16 @@ impl FromStr for Behaviour {
     }
 }
 
-fn step(text: &str) -> Option<Step> {
+fn step(text: &str) -> Option<TimedAction> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let (at, act) = match words[..] {
-        [at, "pause"] => (at, Act::Pause),
-        [at, "resume"] => (at, Act::Resume),
-        [at, "stop"] => (at, Act::Stop),
-        [at, "seek", to] => (at, Act::Seek(parse_duration(to).ok()?)),
+        [at, "pause"] => (at, ViewerAction::Pause),
+        [at, "resume"] => (at, ViewerAction::Resume),
+        [at, "stop"] => (at, ViewerAction::Stop),
+        [at, "seek", to] => (at, ViewerAction::Seek(parse_duration(to).ok()?)),
         _ => return None,
     };
-    Some(Step { at: parse_duration(at).ok()?, act })
+    Some(TimedAction { at: parse_duration(at).ok()?, act })
 }
 
 #[cfg(test)]
@@ -102,15 +90,15 @@ mod tests {
     #[test]
     fn acts_are_read_as_written_and_put_in_order() {
         let behaviour: Behaviour =
-            "20s seek 2min # to the chase\n\n 5s pause; 7500ms resume\n".parse().unwrap();
+            "20s seek 2min # to the chase\n\n 5s pause; 7500ms resume\n10s stop".parse().unwrap();
         let secs = Duration::from_secs;
         assert_eq!(
-            behaviour.and_stop_after(secs(10)).steps(),
+            behaviour.steps(),
             [
-                Step { at: secs(5), act: Act::Pause },
-                Step { at: Duration::from_millis(7500), act: Act::Resume },
-                Step { at: secs(10), act: Act::Stop },
-                Step { at: secs(20), act: Act::Seek(secs(120)) },
+                TimedAction { at: secs(5), act: ViewerAction::Pause },
+                TimedAction { at: Duration::from_millis(7500), act: ViewerAction::Resume },
+                TimedAction { at: secs(10), act: ViewerAction::Stop },
+                TimedAction { at: secs(20), act: ViewerAction::Seek(secs(120)) },
             ]
         );
     }

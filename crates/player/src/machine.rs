@@ -20,9 +20,9 @@
 
 mod transitions;
 
-use crate::behaviour::{Act, Behaviour, Step};
+use crate::behaviour::{Behaviour, TimedAction, ViewerAction};
 use crate::drift::Drift;
-use crate::report::{Glitches, PlayerReport, Stage};
+use crate::report::{PlaybackState, PlayerReport, Stalls};
 use crate::timeline::Timeline;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -74,13 +74,14 @@ pub enum Action {
     Over,
 }
 
-/// See the module's text.
+/// A pull player as a state machine: buffering, play-out clock, stalls and seeks. The driver tells
+/// it the time and what arrived, and carries out its [`Action`]s.
 #[derive(Clone, Debug)]
 pub struct Player {
     timeline: Arc<Timeline>,
     options: PlayerOptions,
     /// Acts to come.
-    steps: VecDeque<Step>,
+    steps: VecDeque<TimedAction>,
     started: Moment,
     /// The latest time heard of; time never goes back.
     now: Moment,
@@ -91,7 +92,7 @@ pub struct Player {
     news: VecDeque<Action>,
     startup: Option<Duration>,
     seeks: Vec<Duration>,
-    glitches: Glitches,
+    glitches: Stalls,
     played: Duration,
     pieces: u64,
     drift: Drift,
@@ -162,7 +163,7 @@ impl Player {
             news: VecDeque::new(),
             startup: None,
             seeks: Vec::new(),
-            glitches: Glitches::default(),
+            glitches: Stalls::default(),
             played: Duration::ZERO,
             pieces: 0,
             drift: Drift::new(options.dead_band),
@@ -195,7 +196,7 @@ impl Player {
     /// The viewer leaves now.
     pub fn stop(&mut self, now: Moment) {
         self.advance(now);
-        self.act(Act::Stop);
+        self.act(ViewerAction::Stop);
     }
 
     /// What to do now; `None` when there is nothing (more).
@@ -231,7 +232,8 @@ impl Player {
             return None;
         }
         let step = self.steps.front().map(|step| self.started + step.at);
-        // A piece that comes at the very moment it is due is on time, so a stall is seen just after.
+        // A piece that comes at the very moment it is due is on time, so a stall is seen just
+        // after.
         let runs_out = self.runs_out().map(|at| at + Duration::from_nanos(1));
         [step, runs_out, self.room_at()].into_iter().flatten().min()
     }
@@ -248,14 +250,14 @@ impl Player {
     }
 
     /// Where the player is, as of the last call that told the time.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> PlaybackState {
         match self.state {
-            State::Waiting { .. } => Stage::Waiting,
-            State::Playing { .. } => Stage::Playing,
-            State::Stalled { .. } => Stage::Stalled,
-            State::Paused { .. } => Stage::Paused,
-            State::Finished => Stage::Finished,
-            State::Stopped => Stage::Stopped,
+            State::Waiting { .. } => PlaybackState::Waiting,
+            State::Playing { .. } => PlaybackState::Playing,
+            State::Stalled { .. } => PlaybackState::Stalled,
+            State::Paused { .. } => PlaybackState::Paused,
+            State::Finished => PlaybackState::Finished,
+            State::Stopped => PlaybackState::Stopped,
         }
     }
 

@@ -14,11 +14,11 @@
 //! `getNextABRAutoLevel` and `findBestLevel`). Until something has come, the way is taken to be as
 //! wide as the rendition that is named first, but no less than 500 kb/s and no more than 5 Mb/s.
 //!
-//! Left out of hls.js: it does not break off a piece that comes too slowly to ask for a smaller one,
-//! and so stands longer where a rate collapses within a piece; it does not look at the size of a
-//! screen, at pictures dropped, or at errors.
+//! Left out of hls.js: it does not break off a piece that comes too slowly to ask for a smaller
+//! one, and so stands longer where a rate collapses within a piece; it does not look at the size of
+//! a screen, at pictures dropped, or at errors.
 
-use crate::throughput::{Throughput, Transfer};
+use crate::throughput::{Download, Throughput};
 use std::time::Duration;
 use units::BitRate;
 
@@ -35,15 +35,15 @@ pub struct Rendition {
 
 /// Whether, and how, a player changes between renditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Switching {
+pub enum AbrRule {
     /// It stays with what it was offered first.
     #[default]
     Never,
-    /// As hls.js does; see the head of this file.
+    /// The rule of hls.js 1.7 with its defaults.
     HlsJs,
 }
 
-impl Switching {
+impl AbrRule {
     /// As people type them.
     pub const NAMES: [(&str, Self); 2] = [("never", Self::Never), ("hls.js", Self::HlsJs)];
 
@@ -56,20 +56,20 @@ impl Switching {
     }
 }
 
-/// What the rule looks at.
+/// Input of the adaptation rule.
 #[derive(Clone, Copy, Debug)]
 struct Situation<'a> {
     /// In ascending order of their peaks; at least one.
     offers: &'a [Rendition],
-    /// Which of them the piece before was of.
+    /// Index of the rendition of the piece before.
     before: usize,
-    /// Of the way, as it is believed to be.
+    /// Estimated throughput of the network path.
     rate: BitRate,
-    /// Until the first byte of an answer.
+    /// Time to the first byte of a response.
     wait: Duration,
-    /// What the last list of pieces took.
+    /// Time that fetching the last media playlist took.
     list: Duration,
-    /// Media that is here and not yet rendered.
+    /// Media buffered and not yet rendered.
     ahead: Duration,
     /// The mean length of a piece.
     piece: Duration,
@@ -109,8 +109,8 @@ fn first(offers: &[Rendition], named: usize) -> usize {
 
 /// One player's renditions: what is on offer, what it knows of the way, and what it does about it.
 #[derive(Clone, Debug)]
-pub struct Renditions {
-    switching: Switching,
+pub struct RenditionSelector {
+    switching: AbrRule,
     offers: Vec<Rendition>,
     begin: usize,
     before: Option<usize>,
@@ -118,14 +118,14 @@ pub struct Renditions {
     list: Duration,
 }
 
-impl Renditions {
-    /// `offers` in ascending order of their peaks, at least one, of which `named` is the first in the
-    /// server's list.
-    pub fn new(switching: Switching, offers: Vec<Rendition>, named: usize) -> Self {
+impl RenditionSelector {
+    /// `offers` in ascending order of their peaks, at least one, of which `named` is the first in
+    /// the server's list.
+    pub fn new(switching: AbrRule, offers: Vec<Rendition>, named: usize) -> Self {
         assert!(offers.is_sorted_by_key(|offer| offer.peak), "in ascending order");
         let begin = match switching {
-            Switching::Never => named,
-            Switching::HlsJs => first(&offers, named),
+            AbrRule::Never => named,
+            AbrRule::HlsJs => first(&offers, named),
         };
         let throughput = Throughput::new();
         Self { switching, offers, begin, before: None, throughput, list: Duration::ZERO }
@@ -139,16 +139,16 @@ impl Renditions {
     /// The best that this player would show if nothing were short.
     pub fn best(&self) -> usize {
         match self.switching {
-            Switching::Never => self.begin,
-            Switching::HlsJs => self.offers.len() - 1,
+            AbrRule::Never => self.begin,
+            AbrRule::HlsJs => self.offers.len() - 1,
         }
     }
 
-    /// Of which the next piece is to be. `ahead`: media that is here and not yet rendered; `piece`:
-    /// the mean length of one.
+    /// Index of the rendition of which to fetch the next piece. `ahead`: media buffered and not yet
+    /// rendered; `piece`: mean duration of a piece.
     pub fn next(&self, ahead: Duration, piece: Duration) -> usize {
         match (self.switching, self.before, self.throughput.rate()) {
-            (Switching::HlsJs, Some(before), Some(rate)) if self.offers.len() > 1 => {
+            (AbrRule::HlsJs, Some(before), Some(rate)) if self.offers.len() > 1 => {
                 let (offers, wait, list) = (&self.offers, self.throughput.wait(), self.list);
                 next(&Situation { offers, before, rate, wait, list, ahead, piece })
             }
@@ -163,7 +163,7 @@ impl Renditions {
     }
 
     /// A piece of this one is here.
-    pub fn came(&mut self, number: usize, transfer: &Transfer) {
+    pub fn came(&mut self, number: usize, transfer: &Download) {
         self.before = Some(number);
         self.throughput.came(transfer);
     }

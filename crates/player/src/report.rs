@@ -1,11 +1,11 @@
-//! What a player has to say about how it went.
+//! What a player measured: start-up, stalls, drift.
 
 use crate::Drift;
 use std::time::Duration;
 
-/// Where a player is.
+/// State of play-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum PlaybackState {
     /// Buffering before the first picture, or after a seek.
     Waiting,
     /// The play-out clock runs.
@@ -20,17 +20,17 @@ pub enum Stage {
     Stopped,
 }
 
-/// One viewer's account, up to the moment it was asked for.
+/// Measurements of one viewer, up to the moment of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerReport {
-    /// Where the player is now.
-    pub stage: Stage,
+    /// State of play-out now.
+    pub stage: PlaybackState,
     /// From start to first picture; `None` if there was none yet.
     pub startup: Option<Duration>,
     /// From each seek to the picture after it; a seek that was not over is not in it.
     pub seeks: Vec<Duration>,
     /// Stalls, also one that still goes on.
-    pub glitches: Glitches,
+    pub glitches: Stalls,
     /// Media time rendered.
     pub played: Duration,
     /// Pieces arrived.
@@ -47,7 +47,7 @@ pub struct PlayerReport {
 
 /// Stalls of play-out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Glitches {
+pub struct Stalls {
     /// Stalls longer than the dead-band.
     pub count: u64,
     /// All of them together.
@@ -56,7 +56,7 @@ pub struct Glitches {
     pub longest: Duration,
 }
 
-impl Glitches {
+impl Stalls {
     /// With one more stall, unless it was within `dead_band`.
     pub(crate) fn add(&mut self, stall: Duration, dead_band: Duration) {
         if stall > dead_band {

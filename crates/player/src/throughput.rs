@@ -9,24 +9,25 @@
 //!
 //! As hls.js 1.7 estimates (`src/utils/ewma.ts` and `ewma-bandwidth-estimator.ts`): exponentially
 //! weighted moving averages that begin without a bias to zero. A piece weighs as many seconds as it
-//! took, so that half-lives are in seconds of fetching, not of life. It forgets nothing while nothing
-//! is fetched.
+//! took, so that half-lives are in seconds of fetching, not of life. It forgets nothing while
+//! nothing is fetched.
 
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// How a piece came.
+/// Size and timing of one completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
-    /// How much of it.
+pub struct Download {
+    /// Bytes received.
     pub bytes: ByteCount,
-    /// From when it was asked for to its last byte.
+    /// From the request to the last byte.
     pub took: Duration,
-    /// Of that, until its first byte.
+    /// From the request to the first byte.
     pub waited: Duration,
 }
 
-/// See the head of this file.
+/// Estimate of throughput and time to first byte: exponentially weighted moving averages as in
+/// hls.js 1.7.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Throughput {
     fast: Average,
@@ -41,7 +42,7 @@ impl Throughput {
     }
 
     /// A piece has come.
-    pub(crate) fn came(&mut self, transfer: &Transfer) {
+    pub(crate) fn came(&mut self, transfer: &Download) {
         let waited = transfer.waited.as_secs_f64();
         // Long waits are the exception, and weigh less.
         let weight = std::f64::consts::SQRT_2 * (-waited * waited / 2.0).exp();
@@ -102,10 +103,10 @@ const FAST: f64 = 3.0;
 /// `abrEwmaSlowVoD`: is not taken in by a short rise.
 const SLOW: f64 = 9.0;
 
-/// Of a piece that came at once the rate is anybody's guess.
+/// Least time that a piece is taken to have needed: quicker ones say nothing about the rate.
 const LEAST_TIME: Duration = Duration::from_millis(50);
 
-/// In seconds; no way is shorter.
+/// Least time to first byte, in seconds.
 const LEAST_WAIT: f64 = 0.005;
 
 /// Until there is one.
@@ -115,8 +116,8 @@ const UNKNOWN_WAIT: Duration = Duration::from_millis(100);
 mod tests {
     use super::*;
 
-    fn transfer(kilobytes: u64, took_ms: u64, waited_ms: u64) -> Transfer {
-        Transfer {
+    fn transfer(kilobytes: u64, took_ms: u64, waited_ms: u64) -> Download {
+        Download {
             bytes: ByteCount(kilobytes * 1000),
             took: Duration::from_millis(took_ms),
             waited: Duration::from_millis(waited_ms),
@@ -124,9 +125,9 @@ mod tests {
     }
 
     /// The rate in kb/s after each.
-    fn rates(transfers: &[Transfer]) -> Vec<u64> {
+    fn rates(transfers: &[Download]) -> Vec<u64> {
         let mut throughput = Throughput::new();
-        let rate = |transfer: &Transfer| {
+        let rate = |transfer: &Download| {
             throughput.came(transfer);
             (throughput.rate().unwrap().0 + 500) / 1000
         };

@@ -37,7 +37,8 @@ impl TrackTimeline {
         Self { bounds }
     }
 
-    /// The same shown at `speed` times its pace; a speed that is none changes nothing.
+    /// This track played at `speed` times its pace; a speed that is not positive and finite changes
+    /// nothing.
     pub fn at_speed(&self, speed: f64) -> Self {
         if !speed.is_finite() || speed <= 0.0 {
             return self.clone();
@@ -73,8 +74,8 @@ impl TrackTimeline {
         self.duration() / u32::try_from(self.len().max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Whether it has the same pieces as the other, each beginning and ending no further than `within`
-    /// from where the other's does.
+    /// Whether it has the same pieces as the other, each beginning and ending no further than
+    /// `within` from where the other's does.
     pub fn is_cut_as(&self, other: &Self, within: Duration) -> bool {
         let mut bounds = self.bounds.iter().zip(&other.bounds);
         self.len() == other.len() && bounds.all(|(one, two)| one.abs_diff(*two) <= within)

@@ -5,35 +5,35 @@
 
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
-mod house;
+mod fixture;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use house::{ENOUGH, House, PLENTY};
-use scheduler::{Demand, Plan, PolicyKind};
+use fixture::{ENOUGH, Fixture, PLENTY};
+use scheduler::{Demand, PolicyKind, WindowPlan};
 use std::hint::black_box;
 
 fn decisions(criterion: &mut Criterion) {
-    let (mut demand, mut plan) = (Demand::default(), Plan::default());
-    let houses = [
-        ("with time to spare", House::new(PLENTY)),
-        ("with time to spare, memory short", House::new(ENOUGH)),
-        ("the last to come in", House::new(PLENTY).tight(true)),
-        ("the last to come in, memory short", House::new(ENOUGH).tight(true)),
-        ("the first to be refused", House::new(PLENTY).tight(false)),
+    let (mut demand, mut plan) = (Demand::default(), WindowPlan::default());
+    let fixtures = [
+        ("with time to spare", Fixture::new(PLENTY)),
+        ("with time to spare, memory short", Fixture::new(ENOUGH)),
+        ("the last to come in", Fixture::new(PLENTY).tight(true)),
+        ("the last to come in, memory short", Fixture::new(ENOUGH).tight(true)),
+        ("the first to be refused", Fixture::new(PLENTY).tight(false)),
     ];
-    for (what, house) in &houses {
-        house.ask(&house.candidate, 0, &mut demand);
+    for (what, fixture) in &fixtures {
+        fixture.ask(&fixture.candidate, 0, &mut demand);
         for kind in [PolicyKind::TimeDomain, PolicyKind::VbrSim] {
             criterion.bench_function(&format!("{}, {what}", kind.name()), |bench| {
-                bench.iter(|| house.decide(kind, black_box(&demand), &mut plan));
+                bench.iter(|| fixture.decide(kind, black_box(&demand), &mut plan));
             });
         }
     }
-    let house = House::new(PLENTY);
+    let fixture = Fixture::new(PLENTY);
     criterion.bench_function("a title's demand", |bench| {
-        bench.iter(|| house.ask(&house.candidate, 0, black_box(&mut demand)));
+        bench.iter(|| fixture.ask(&fixture.candidate, 0, black_box(&mut demand)));
     });
-    let (_, refused) = &houses[4];
+    let (_, refused) = &fixtures[4];
     refused.ask(&refused.candidate, 0, &mut demand);
     criterion.bench_function("120 later starts of 3 renditions", |bench| {
         bench.iter(|| black_box(refused.later(&mut demand, &mut plan)));

@@ -1,5 +1,5 @@
-//! How many instructions a decision takes: the same every time, however busy the machine is; and how
-//! long it takes.
+//! How many instructions a decision takes: the same every time, however busy the machine is; and
+//! how long it takes.
 //!
 //! ```sh
 //! benches/instructions.sh                 # each case under valgrind's callgrind, and by itself
@@ -11,10 +11,10 @@
 #![allow(clippy::print_stdout, reason = "it reports")]
 #![expect(clippy::cast_precision_loss, reason = "microseconds")]
 
-mod house;
+mod fixture;
 
-use house::{ENOUGH, House, PLENTY};
-use scheduler::{Demand, Plan, PolicyKind, ServiceCurve};
+use fixture::{ENOUGH, Fixture, PLENTY};
+use scheduler::{Demand, PolicyKind, ServiceCurve, WindowPlan};
 use std::hint::black_box;
 
 const CASES: [&str; 16] = [
@@ -47,42 +47,43 @@ fn main() {
         return;
     };
     let memory = if case.ends_with("-memory") { ENOUGH } else { PLENTY };
-    let house = if case.ends_with("-arm") { House::with_arm(memory) } else { House::new(memory) };
-    let mut house = match case.split('-').next() {
-        Some("last") => house.tight(true),
-        Some("refused" | "later") => house.tight(false),
-        _ => house,
+    let fixture =
+        if case.ends_with("-arm") { Fixture::with_actuator(memory) } else { Fixture::new(memory) };
+    let mut fixture = match case.split('-').next() {
+        Some("last") => fixture.tight(true),
+        Some("refused" | "later") => fixture.tight(false),
+        _ => fixture,
     };
     if case.starts_with("curve") {
-        house.facts.curve = ServiceCurve::of_slots([&[600, 640, 630, 650][..]]);
+        fixture.timings.curve = ServiceCurve::of_slots([&[600, 640, 630, 650][..]]);
     }
-    let (mut demand, mut plan) = (Demand::default(), Plan::default());
-    house.ask(&house.candidate, 0, &mut demand);
+    let (mut demand, mut plan) = (Demand::default(), WindowPlan::default());
+    fixture.ask(&fixture.candidate, 0, &mut demand);
     let kind = match case.split('-').next() {
         Some("vbrsim") => PolicyKind::VbrSim,
         Some("curve") => PolicyKind::ServiceCurve,
         _ => PolicyKind::TimeDomain,
     };
     // Once before, so that nothing has to grow.
-    house.decide(kind, &demand, &mut plan);
-    let mut standby = (case == "survive").then(|| house.standby());
+    fixture.decide(kind, &demand, &mut plan);
+    let mut standby = (case == "survive").then(|| fixture.standby());
     if let Some(standby) = &mut standby {
-        house.survives(standby, &demand, &mut plan);
+        fixture.survives(standby, &demand, &mut plan);
     }
     let turns = if std::env::args().any(|word| word == "--time") { TURNS } else { 1 };
     let began = processor_nanos();
     for _ in 0..turns {
         match case.split('-').next().unwrap_or_default() {
-            "demand" => counted(|| house.ask(&house.candidate, 0, &mut demand)),
+            "demand" => counted(|| fixture.ask(&fixture.candidate, 0, &mut demand)),
             "later" => counted(|| {
-                black_box(house.later(&mut demand, &mut plan));
+                black_box(fixture.later(&mut demand, &mut plan));
             }),
             "survive" => counted(|| {
                 let standby = standby.as_mut().expect("made for it");
-                black_box(house.survives(standby, &demand, &mut plan));
+                black_box(fixture.survives(standby, &demand, &mut plan));
             }),
             _ => counted(|| {
-                black_box(house.decide(kind, &demand, &mut plan));
+                black_box(fixture.decide(kind, &demand, &mut plan));
             }),
         }
     }

@@ -1,13 +1,13 @@
-//! Reads and transfer of several slots, kept beside the slots' own sums, so that who only wants to see
-//! that there is time enough need not add them up.
+//! Reads and transfer of several slots, kept beside the slots' own sums, so that who only wants to
+//! see that there is time enough need not add them up.
 //!
 //! ```text
-//!   slots     ... 14 15 │16 17 18 19 20 21 22 23│24 25 26 ...      blocks begin at multiples of their
-//!   blocks         1    │          2            │     3            length, whatever slot it is now
+//!   slots     ... 14 15 │16 17 18 19 20 21 22 23│24 25 26 ...  blocks begin at multiples of their
+//!   blocks         1    │          2            │     3        length, whatever slot it is now
 //! ```
 
-use crate::demand::PieceDue;
-use crate::ledger::Load;
+use crate::ledger::SlotLoad;
+use crate::piece::PieceDue;
 use std::ops::{AddAssign, SubAssign};
 use units::SlotIndex;
 
@@ -33,7 +33,7 @@ impl Block {
     /// The blocks of slots one after another, and their numbers.
     pub(crate) fn all(
         first: SlotIndex,
-        mut loads: &[Load],
+        mut loads: &[SlotLoad],
     ) -> impl Iterator<Item = (SlotIndex, Self)> {
         let (mut number, begun) = (Self::number(first), first.0 % BLOCK as u64);
         let mut slots = BLOCK - usize::try_from(begun).expect("of a block");
@@ -49,7 +49,7 @@ impl Block {
     }
 
     #[inline]
-    pub(crate) fn of(load: &Load) -> Self {
+    pub(crate) fn of(load: &SlotLoad) -> Self {
         Self { reads: load.reads.into(), transfer: load.transfer }
     }
 }
@@ -62,7 +62,7 @@ impl AddAssign for Block {
     }
 }
 
-/// Panics as [`Load`]'s does.
+/// Panics as [`SlotLoad`]'s does.
 impl SubAssign for Block {
     fn sub_assign(&mut self, other: Self) {
         let take = |from: u64, n: u64| from.checked_sub(n).expect("the books balance");
@@ -71,6 +71,6 @@ impl SubAssign for Block {
     }
 }
 
-/// Slots in one: few enough that a disk that reads some seconds ahead has time for all of them before
-/// the first is due.
+/// Slots in one: few enough that a disk that reads some seconds ahead has time for all of them
+/// before the first is due.
 pub(crate) const BLOCK: usize = 8;

@@ -1,27 +1,28 @@
 //! What is booked on one disk and on the network, slot by slot.
 //!
-//! A read is on the books from the admission of its stream until it is issued (or found in
-//! memory); its buffer from the issue until it is let go. Streams book and cancel with numbers
-//! computed the same way ([`Timing::pieces`](crate::Timing::pieces)), so when all have left every
-//! sum is zero: [`DiskBooks::is_empty`] is checked by tests and the simulator.
+//! A read is on the books from the admission of its stream until it is issued (or found in memory);
+//! its buffer from the issue until it is let go. Streams book and cancel with numbers computed the
+//! same way ([`PlayoutClock::pieces`](crate::Timing::pieces)), so when all have left every sum is
+//! zero: [`DiskBooks::is_empty`] is checked by tests and the simulator.
 
 use crate::blocks::Block;
-use crate::demand::{Demand, PieceDue, Summary};
-use crate::ledger::{Ledger, Load, Planned};
+use crate::demand::{Demand, RateSummary};
+use crate::ledger::{BookedLoad, Ledger, SlotLoad};
+use crate::piece::PieceDue;
 use units::SlotIndex;
 
 /// One disk's books.
 #[derive(Clone, Debug, Default)]
 pub struct DiskBooks {
-    ledger: Ledger<Load>,
-    planned: Ledger<Planned>,
+    ledger: Ledger<SlotLoad>,
+    planned: Ledger<BookedLoad>,
     // The ledger's unread pieces, by blocks of slots.
     blocks: Ledger<Block>,
     // Bytes of the ledger's unread pieces, kept so that no decision has to add them up.
     unread: u64,
     held: u64,
     reserved: u64,
-    summary: Summary,
+    summary: RateSummary,
 }
 
 impl DiskBooks {
@@ -40,7 +41,8 @@ impl DiskBooks {
     /// Books a demand that was just decided on, whole. The same as booking each of its pieces.
     pub fn book_demand(&mut self, demand: &Demand) {
         self.ledger.add_all(demand.first(), demand.slots().iter().copied());
-        self.planned.add_all(demand.first(), demand.slots().iter().map(Planned::of));
+        self.planned.add_all(demand.first(), demand.slots().iter().map(BookedLoad::of));
+        // Blocks are summed anew: the demand's own may be shifted against the books'.
         for (number, block) in Block::all(demand.first(), demand.slots()) {
             self.blocks.add(number, block);
         }
@@ -68,7 +70,7 @@ impl DiskBooks {
     }
 
     /// The piece is being read, or was found in memory: it now holds a buffer.
-    pub fn take_up(&mut self, piece: PieceDue) {
+    pub fn start_read(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.due, unread(piece));
         self.blocks.sub(Block::number(piece.due), Block::of_piece(&piece));
         self.unfollow(piece);
@@ -76,8 +78,8 @@ impl DiskBooks {
         self.held += u64::from(piece.len);
     }
 
-    /// The reverse of [`DiskBooks::take_up`]: the buffer may go, the piece is to be read again.
-    pub fn put_back(&mut self, piece: PieceDue) {
+    /// The reverse of [`DiskBooks::start_read`]: the buffer may go, the piece is to be read again.
+    pub fn undo_read(&mut self, piece: PieceDue) {
         self.ledger.add(piece.due, unread(piece));
         self.blocks.add(Block::number(piece.due), Block::of_piece(&piece));
         self.follow(piece);
@@ -88,25 +90,25 @@ impl DiskBooks {
     // The piece that goes on where this one ends is unread, too: pieces are taken up in order.
     fn follow(&mut self, piece: PieceDue) {
         if let Some((due, follows)) = piece.follower() {
-            self.ledger.add(due, Load { follows, ..Load::default() });
+            self.ledger.add(due, SlotLoad { follows, ..SlotLoad::default() });
         }
     }
 
     fn unfollow(&mut self, piece: PieceDue) {
         if let Some((due, follows)) = piece.follower() {
-            self.ledger.sub(due, Load { follows, ..Load::default() });
+            self.ledger.sub(due, SlotLoad { follows, ..SlotLoad::default() });
         }
     }
 
     /// The stream no longer needs the buffer of a piece that was taken up.
-    pub fn let_go(&mut self, piece: PieceDue) {
+    pub fn release(&mut self, piece: PieceDue) {
         self.ledger.sub(piece.release, freed(piece.len));
         self.planned.sub(piece.due, planned(piece));
         self.held -= u64::from(piece.len);
     }
 
     /// A piece that was taken up is let go at the end of `slot` instead.
-    pub fn keep_until(&mut self, piece: PieceDue, slot: SlotIndex) {
+    pub fn hold_until(&mut self, piece: PieceDue, slot: SlotIndex) {
         self.ledger.sub(piece.release, freed(piece.len));
         self.ledger.add(slot, freed(piece.len));
     }
@@ -123,17 +125,17 @@ impl DiskBooks {
     }
 
     /// A stream's peak and mean, for the policies that look at nothing else.
-    pub fn book_summary(&mut self, summary: Summary) {
+    pub fn book_summary(&mut self, summary: RateSummary) {
         self.summary += summary;
     }
 
     /// Takes the same numbers off.
-    pub fn unbook_summary(&mut self, summary: Summary) {
+    pub fn unbook_summary(&mut self, summary: RateSummary) {
         self.summary -= summary;
     }
 
     /// Sums from the current slot on.
-    pub fn ahead_of_now(&self) -> &[Load] {
+    pub fn ahead_of_now(&self) -> &[SlotLoad] {
         self.ledger.ahead_of_now()
     }
 
@@ -143,12 +145,12 @@ impl DiskBooks {
     }
 
     /// What was booked for the slots from the current one on, read already or not.
-    pub fn planned_ahead(&self) -> &[Planned] {
+    pub fn booked_ahead(&self) -> &[BookedLoad] {
         self.planned.ahead_of_now()
     }
 
     /// Reads and bytes whose slot is past; zero while the disk keeps its guarantee.
-    pub fn overdue(&self) -> Load {
+    pub fn overdue(&self) -> SlotLoad {
         self.ledger.past()
     }
 
@@ -168,22 +170,22 @@ impl DiskBooks {
     }
 
     /// The streams' peaks and means added up.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> RateSummary {
         self.summary
     }
 
     /// Everything that is booked.
-    pub fn total(&self) -> Load {
+    pub fn total(&self) -> SlotLoad {
         self.ledger.total()
     }
 
     /// Whether nothing at all is booked.
     pub fn is_empty(&self) -> bool {
-        self.total() == Load::default()
-            && self.planned.total() == Planned::default()
+        self.total() == SlotLoad::default()
+            && self.planned.total() == BookedLoad::default()
             && self.blocks.total() == Block::default()
             && (self.unread, self.held, self.reserved) == (0, 0, 0)
-            && self.summary == Summary::default()
+            && self.summary == RateSummary::default()
     }
 }
 
@@ -256,21 +258,21 @@ impl NetworkBooks {
     }
 }
 
-fn unread(piece: PieceDue) -> Load {
-    Load {
+fn unread(piece: PieceDue) -> SlotLoad {
+    SlotLoad {
         reads: 1,
         bytes: u64::from(piece.len),
         transfer: u64::from(piece.transfer),
-        ..Load::default()
+        ..SlotLoad::default()
     }
 }
 
-fn freed(len: u32) -> Load {
-    Load { freed: u64::from(len), ..Load::default() }
+fn freed(len: u32) -> SlotLoad {
+    SlotLoad { freed: u64::from(len), ..SlotLoad::default() }
 }
 
-fn planned(piece: PieceDue) -> Planned {
-    Planned::of(&unread(piece))
+fn planned(piece: PieceDue) -> BookedLoad {
+    BookedLoad::of(&unread(piece))
 }
 
 /// Slots' worth of the network that may be used ahead of need: 10 s of 500 ms slots, what the
@@ -280,7 +282,7 @@ const AHEAD_SLOTS: u64 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demand::{Curve, Timing};
+    use crate::playout::{PlayoutClock, TrackPieces};
     use std::time::Duration;
     use units::Moment;
 
@@ -292,9 +294,14 @@ mod tests {
             let transfer: Vec<u32> = due.iter().map(|_| random.u32(..100)).collect();
             let followed: Vec<bool> = due.iter().map(|_| random.bool()).collect();
             let bytes = 10 * due.len() as u64 - 3;
-            let curve =
-                Curve { due: &due, piece: 10, bytes, transfer: &transfer, followed: &followed };
-            let timing = Timing {
+            let curve = TrackPieces {
+                due: &due,
+                piece: 10,
+                bytes,
+                transfer: &transfer,
+                followed: &followed,
+            };
+            let timing = PlayoutClock {
                 origin: Moment::from_millis(random.u64(0..5000)),
                 startup: Duration::from_secs(2),
                 from_ms: 0,
@@ -311,13 +318,13 @@ mod tests {
                 match random.u8(0..4) {
                     0 if !unread.is_empty() => {
                         let piece = unread.remove(0);
-                        books.take_up(piece);
+                        books.start_read(piece);
                         held.push(piece);
                     }
-                    1 if !held.is_empty() => books.let_go(held.remove(0)),
+                    1 if !held.is_empty() => books.release(held.remove(0)),
                     2 => {
                         if let Some(piece) = held.pop() {
-                            books.put_back(piece);
+                            books.undo_read(piece);
                             unread.insert(0, piece);
                         }
                     }
@@ -327,7 +334,7 @@ mod tests {
                 assert_eq!(u64::from(books.total().reads), unread.len() as u64, "seed {seed}");
                 assert_eq!(books.total().bytes, books.unread(), "seed {seed}");
             }
-            held.into_iter().for_each(|piece| books.let_go(piece));
+            held.into_iter().for_each(|piece| books.release(piece));
             unread.into_iter().for_each(|piece| books.unbook(piece));
             assert!(books.is_empty(), "seed {seed}: {:?}", books.total());
         }

@@ -1,5 +1,5 @@
-//! The fewest reads that a disk completed in slots in which it always had some to make: the observed
-//! minRead.
+//! The fewest reads that a disk completed in slots in which it always had some to make: the
+//! observed minRead.
 //!
 //! ```text
 //!   slots that were busy whole     67 71 69 70 68 ...  in blocks of BLOCK
@@ -8,12 +8,14 @@
 //! ```
 //!
 //! Source: D. Makaroff, J. Coutu, F. Liu, "Disk performance and VBR admission control for media
-//! servers". It proves nothing, because nobody tried to make the disk slow; only the policy of that name
-//! counts with it. What was slower than guaranteed is [`Seen`](crate::Seen)'s, which all are held to.
+//! servers". It proves nothing, because nobody tried to make the disk slow; only the policy of that
+//! name counts with it. What was slower than guaranteed is
+//! [`ObservedCurve`](crate::ObservedCurve)'s, which all are held to.
 
 use std::collections::VecDeque;
 
-/// See the head of this file.
+/// The fewest reads that a disk completed in any slot in which it was never idle, during the last
+/// half hour of such slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BusySlots {
     // Each block's fewest, oldest first; the last is being filled.
@@ -23,7 +25,7 @@ pub struct BusySlots {
 }
 
 impl BusySlots {
-    /// A slot has ended with so many reads, in which the disk was never without any to make.
+    /// Records the reads of a slot in which the disk was never idle.
     pub fn slot_ended(&mut self, reads: u32) {
         if self.filled == 0 {
             if self.blocks.len() == BLOCKS {
@@ -36,13 +38,13 @@ impl BusySlots {
         *fewest = reads.min(*fewest);
     }
 
-    /// The fewest reads of such a slot; `None` until half a minute of them was seen.
+    /// The fewest reads of a busy slot; `None` until half a minute of busy slots is recorded.
     pub fn fewest(&self) -> Option<u32> {
         let whole = self.blocks.len() - usize::from(self.filled > 0);
         (whole > 0).then(|| self.blocks.iter().copied().min()).flatten()
     }
 
-    /// Whether it can have been seen.
+    /// Whether the state is one that recording slots can lead to.
     pub(crate) fn is_sound(&self) -> bool {
         self.filled == 0 || !self.blocks.is_empty()
     }

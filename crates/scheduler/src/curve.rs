@@ -14,7 +14,8 @@
 //! Calculus", section 1.3). It is as good as what was watched: a promise only while the disk does
 //! not do worse than it ever did.
 
-/// See the head of this file.
+/// The fewest reads that a disk completes in any number of consecutive slots in which it is never
+/// idle: a strict service curve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceCurve {
     // least[h - 1]: of h slots. Not empty.

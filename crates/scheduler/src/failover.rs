@@ -2,7 +2,7 @@
 //! any one disk makes nobody late.
 //!
 //! ```text
-//!   a stream is read from its home, 0, and has a copy at its spare, 2
+//!   a stream is read from its home, 0, and has a copy at its replica, 2
 //!
 //!   books of 0          its reads, as disk 0 makes them
 //!   standby 0 ▶ 2       the same reads, as disk 2 would make them if 0 were lost
@@ -16,27 +16,27 @@
 //! disks. The loss is taken to come now. If it comes later, at t, what is due by x is on time, too:
 //!
 //! ```text
-//!   the spare has not done all of its own that is due by x    it was busy with that from the decision
-//!                                                             on, and the decision was for all
-//!   it has                                                    left is what the lost disk had not read
-//!                                                             by t, and would have by x: so will a
-//!                                                             spare that is as fast
+//!   the replica has not done all of    it was busy with that from the decision on, and the
+//!   its own that is due by x           decision was for all
+//!   it has                             left is what the lost disk had not read by t, and would
+//!                                      have by x: so will a replica that is as fast
 //! ```
 //!
-//! A spare that is slower must be able to read its standby in each slot what is due in that slot.
-//! What is booked for a loss is charged a visit for each read: what a spare lacks of a stream need not lie
-//! one behind the other. The disks' own reads are charged by visits, where two copies lie alike.
-//! Both assume memory to work ahead in. Where that is short, a loss may come at a bad moment; the
-//! simulator looks for those. A disk that is lost leaves its share of the memory to the others.
+//! A replica that is slower must be able to read its standby in each slot what is due in that slot.
+//! What is booked for a loss is charged a visit for each read: what a replica lacks of a stream
+//! need not lie one behind the other. The disks' own reads are charged by visits, where two copies
+//! lie alike. Both assume memory to work ahead in. Where that is short, a loss may come at a bad
+//! moment; the simulator looks for those. A disk that is lost leaves its share of the memory to the
+//! others.
 //!
-//! It moves nothing: whoever notices the loss books the standby with the spares. Two losses at a time
-//! are beyond it. Sources: W. J. Bolosky et al., "Distributed schedule management in the Tiger video
-//! fileserver" (ACM SOSP, 1997), whose declustered mirrors keep room in the same way.
+//! It moves nothing: whoever notices the loss books the standby with the spares. Two losses at a
+//! time are beyond it. Sources: W. J. Bolosky et al., "Distributed schedule management in the Tiger
+//! video fileserver" (ACM SOSP, 1997), whose declustered mirrors keep room in the same way.
 
 use crate::admission::{Policy, PolicyKind, Shortage, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
-use crate::windows::Plan;
+use crate::windows::WindowPlan;
 use disk::Costs;
 use units::SlotIndex;
 
@@ -47,12 +47,12 @@ pub struct Failover {
     // From `lost` to `to`: lost * disks + to.
     standby: Vec<DiskBooks>,
     scratch: Demand,
-    scratch_plan: Plan,
+    scratch_plan: WindowPlan,
 }
 
 /// A disk as it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct DiskState<'a> {
     /// What is booked on it.
     pub books: &'a DiskBooks,
     /// What it can give.
@@ -63,19 +63,20 @@ pub struct Standing<'a> {
 
 /// Who wants to come in, and from which disks it could be read.
 #[derive(Clone, Copy, Debug)]
-pub struct Placed<'a> {
+pub struct FailoverRequest<'a> {
     /// The disk it is read from.
     pub home: usize,
     /// Its demand there.
     pub at_home: &'a Demand,
-    /// The disk with its other copy, not its home; and its demand there: the same pieces, as they lie
-    /// on that disk. `None`: there is no other copy, and whoever loses its home is lost with it.
-    pub spare: Option<(usize, &'a Demand)>,
+    /// The disk with its other copy, not its home; and its demand there: the same pieces, as they
+    /// lie on that disk. `None`: there is no other copy, and whoever loses its home is lost with
+    /// it.
+    pub replica: Option<(usize, &'a Demand)>,
 }
 
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survival {
+pub enum FailoverVerdict {
     /// Come in.
     Admit {
         /// By how much the home keeps its own books, as long as no disk is lost.
@@ -87,7 +88,7 @@ pub enum Survival {
         lost: Option<usize>,
         /// The disk that would be short.
         at: usize,
-        /// Of what.
+        /// The resource that is short, when, and by how much.
         shortage: Shortage,
     },
 }
@@ -96,7 +97,7 @@ impl Failover {
     /// For so many disks; nothing is booked.
     pub fn new(disks: usize) -> Self {
         let standby = vec![DiskBooks::default(); disks * disks];
-        Self { disks, standby, scratch: Demand::default(), scratch_plan: Plan::default() }
+        Self { disks, standby, scratch: Demand::default(), scratch_plan: WindowPlan::default() }
     }
 
     /// Time has come to `current`.
@@ -104,30 +105,32 @@ impl Failover {
         self.standby.iter_mut().for_each(|books| books.advance(current));
     }
 
-    /// What `spare` would have to do if `lost` were lost. A stream's pieces are booked when it comes
-    /// in, as they lie on the spare, and taken off as they have been read (not before: what is in
-    /// a disk that is lost is to be read again), or when it leaves.
-    pub fn standby(&mut self, lost: usize, spare: usize) -> &mut DiskBooks {
-        &mut self.standby[lost * self.disks + spare]
+    /// What `replica` would have to do if `lost` were lost. A stream's pieces are booked when it
+    /// comes in, as they lie on the replica, and taken off as they have been read (not before: what
+    /// is in a disk that is lost is to be read again), or when it leaves.
+    pub fn standby(&mut self, lost: usize, replica: usize) -> &mut DiskBooks {
+        &mut self.standby[lost * self.disks + replica]
     }
 
-    /// Whether the newcomer comes in. A yes leaves in `plan` what its home must follow.
+    /// Whether the candidate fits on its home disk, without a loss and after the loss of any one
+    /// disk. If it does, `plan` is the plan that its home must follow.
     pub fn verdict(
         &mut self,
         policy: &dyn Policy,
-        disks: &[Standing<'_>],
-        newcomer: Placed<'_>,
-        plan: &mut Plan,
-    ) -> Survival {
-        let Placed { home, at_home, spare } = newcomer;
-        let apart = spare.is_none_or(|(spare, _)| spare != home);
-        assert!(apart && disks.len() == self.disks, "a spare is another disk");
-        let refused = |lost, at, shortage| Survival::Refuse { lost, at, shortage };
-        let Standing { books, supply, .. } = &disks[home];
+        disks: &[DiskState<'_>],
+        newcomer: FailoverRequest<'_>,
+        plan: &mut WindowPlan,
+    ) -> FailoverVerdict {
+        let FailoverRequest { home, at_home, replica } = newcomer;
+        let apart = replica.is_none_or(|(replica, _)| replica != home);
+        assert!(apart && disks.len() == self.disks, "a replica is another disk");
+        let refused = |lost, at, shortage| FailoverVerdict::Refuse { lost, at, shortage };
+        let DiskState { books, supply, .. } = &disks[home];
         let slack = match policy.verdict(books, supply, at_home, plan) {
             Verdict::Admit { slack } => slack,
             Verdict::Refuse(shortage) => return refused(None, home, shortage),
         };
+        // The candidate's home must do its work beside the standby work for each other disk.
         for lost in (0..self.disks).filter(|lost| *lost != home && !disks[*lost].lost) {
             if self.standby[lost * self.disks + home].is_empty() {
                 continue;
@@ -136,11 +139,13 @@ impl Failover {
                 return refused(Some(lost), home, shortage);
             }
         }
-        let Some((spare, at_spare)) = spare else { return Survival::Admit { slack } };
-        let short = self.short(policy, disks, home, spare, at_spare);
-        match short.or_else(|| self.too_slow(disks, home, spare, at_spare)) {
-            Some(shortage) => refused(Some(home), spare, shortage),
-            None => Survival::Admit { slack },
+        let Some((replica, at_replica)) = replica else { return FailoverVerdict::Admit { slack } };
+        // The copy's disk must do the candidate's reads if its home is lost, and nothing else of
+        // it.
+        let short = self.short(policy, disks, home, replica, at_replica);
+        match short.or_else(|| self.too_slow(disks, home, replica, at_replica)) {
+            Some(shortage) => refused(Some(home), replica, shortage),
+            None => FailoverVerdict::Admit { slack },
         }
     }
 
@@ -153,12 +158,13 @@ impl Failover {
     fn short(
         &mut self,
         policy: &dyn Policy,
-        disks: &[Standing<'_>],
+        disks: &[DiskState<'_>],
         lost: usize,
         to: usize,
         newcomer: &Demand,
     ) -> Option<Shortage> {
-        let Standing { books, supply, .. } = &disks[to];
+        let DiskState { books, supply, .. } = &disks[to];
+        // A lost disk's share of memory goes to the others.
         let memory = supply.memory.saturating_add(inheritance(disks, lost));
         let supply = Supply { memory, ..*supply };
         self.scratch.sum(books.current(), newcomer, &self.standby[lost * self.disks + to]);
@@ -168,10 +174,10 @@ impl Failover {
         }
     }
 
-    // What a spare that is slower than the disk that is lost cannot read in its own slot.
+    // What a replica that is slower than the disk that is lost cannot read in its own slot.
     fn too_slow(
         &mut self,
-        disks: &[Standing<'_>],
+        disks: &[DiskState<'_>],
         lost: usize,
         to: usize,
         newcomer: &Demand,
@@ -182,6 +188,7 @@ impl Failover {
         }
         let mut nothing = DiskBooks::default();
         nothing.advance(disks[to].books.current());
+        // Only the disk's time is asked about here; memory was tested with the policy.
         let supply = Supply { memory: u64::MAX >> 1, ..supply };
         self.scratch.sum(nothing.current(), newcomer, &self.standby[lost * self.disks + to]);
         let policy = PolicyKind::InstantaneousMaximum.policy();
@@ -193,15 +200,15 @@ impl Failover {
 }
 
 /// The part of a lost disk's memory that each of the others gets.
-fn inheritance(disks: &[Standing<'_>], lost: usize) -> u64 {
+fn inheritance(disks: &[DiskState<'_>], lost: usize) -> u64 {
     let others = (0..disks.len()).filter(|disk| *disk != lost && !disks[*disk].lost).count();
     disks[lost].supply.memory / (others as u64).max(1)
 }
 
-/// Whether one disk takes longer than another for pieces that are booked as if they lay equally well
-/// on both.
+/// Whether one disk takes longer than another for pieces that are booked as if they lay equally
+/// well on both.
 fn is_slower(one: &Supply<'_>, other: &Supply<'_>) -> bool {
-    match (&one.facts.costs, &other.facts.costs) {
+    match (&one.timings.costs, &other.timings.costs) {
         (Some(one), Some(other)) => {
             let sweeps = [1, 8, 64].into_iter().flat_map(|n| [(n, 0), (n, n / 2), (n, n - 1)]);
             let cost = |costs: &Costs, (reads, follow)| costs.sweep(reads, follow, 0);
@@ -215,7 +222,7 @@ fn is_slower(one: &Supply<'_>, other: &Supply<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Facts, PieceDue, PolicyKind};
+    use crate::{DiskTimings, PieceDue, PolicyKind};
     use std::time::Duration;
     use units::Moment;
 
@@ -223,7 +230,7 @@ mod tests {
 
     struct Stream {
         home: usize,
-        spare: usize,
+        replica: usize,
         due: Vec<u64>,
     }
 
@@ -234,18 +241,18 @@ mod tests {
         })
     }
 
-    /// Each disk reads the earliest due first, `rates` in a slot; at the beginning of slot `when` the
-    /// disk `lost` is no more, and what it has not read is its spares'.
+    /// Each disk reads the earliest due first, `rates` in a slot; at the beginning of slot `when`
+    /// the disk `lost` is no more, and what it has not read is its spares'.
     fn all_on_time(streams: &[Stream], rates: [u64; DISKS], lost: usize, when: u64) -> bool {
         let mut queues: [Vec<(u64, usize)>; DISKS] = Default::default();
         for stream in streams {
-            queues[stream.home].extend(stream.due.iter().map(|due| (*due, stream.spare)));
+            queues[stream.home].extend(stream.due.iter().map(|due| (*due, stream.replica)));
         }
         queues.iter_mut().for_each(|queue| queue.sort_unstable());
         for slot in 1..40 {
             if slot == when {
-                for (due, spare) in std::mem::take(&mut queues[lost]) {
-                    queues[spare].push((due, spare));
+                for (due, replica) in std::mem::take(&mut queues[lost]) {
+                    queues[replica].push((due, replica));
                 }
                 queues.iter_mut().for_each(|queue| queue.sort_unstable());
             }
@@ -261,7 +268,7 @@ mod tests {
 
     #[test]
     fn whoever_is_let_in_survives_any_loss_at_any_time_and_nobody_is_refused_in_vain() {
-        let facts = Facts::default();
+        let timings = DiskTimings::default();
         let (mut came, mut for_a_loss, mut anyway) = (0, 0, 0);
         for seed in 0..3000 {
             let mut random = fastrand::Rng::with_seed(seed);
@@ -274,16 +281,16 @@ mod tests {
             let mut streams: Vec<Stream> = Vec::new();
             for _ in 0..9 {
                 let home = random.usize(..DISKS);
-                let spare = (home + random.usize(1..DISKS)) % DISKS;
+                let replica = (home + random.usize(1..DISKS)) % DISKS;
                 let mut due: Vec<u64> =
                     (0..random.usize(1..6)).map(|_| random.u64(1..last)).collect();
                 due.sort_unstable();
                 let mut demand = Demand::default();
                 demand.add_track(pieces(&due));
-                let disks: Vec<Standing<'_>> = books
+                let disks: Vec<DiskState<'_>> = books
                     .iter()
                     .zip(rates)
-                    .map(|(books, rate)| Standing {
+                    .map(|(books, rate)| DiskState {
                         books,
                         supply: Supply {
                             min_read: u32::try_from(rate).unwrap(),
@@ -291,20 +298,21 @@ mod tests {
                             memory: 1 << 30,
                             slot: Duration::from_millis(500),
                             free_at: Moment::ZERO,
-                            facts: &facts,
+                            timings: &timings,
                         },
                         lost: false,
                     })
                     .collect();
-                let placed = Placed { home, at_home: &demand, spare: Some((spare, &demand)) };
+                let placed =
+                    FailoverRequest { home, at_home: &demand, replica: Some((replica, &demand)) };
                 let policy = PolicyKind::VbrSim.policy();
-                let answer = failover.verdict(policy, &disks, placed, &mut Plan::default());
-                streams.push(Stream { home, spare, due });
+                let answer = failover.verdict(policy, &disks, placed, &mut WindowPlan::default());
+                streams.push(Stream { home, replica, due });
                 match answer {
-                    Survival::Admit { .. } => {
+                    FailoverVerdict::Admit { .. } => {
                         came += 1;
                         books[home].book_demand(&demand);
-                        failover.standby(home, spare).book_demand(&demand);
+                        failover.standby(home, replica).book_demand(&demand);
                         for (lost, when) in (0..DISKS).flat_map(|d| (1..14).map(move |w| (d, w))) {
                             assert!(
                                 all_on_time(&streams, rates, lost, when),
@@ -312,13 +320,13 @@ mod tests {
                             );
                         }
                     }
-                    Survival::Refuse { lost, .. } => {
+                    FailoverVerdict::Refuse { lost, .. } => {
                         match lost {
                             Some(_) => for_a_loss += 1,
                             None => anyway += 1,
                         }
                         let (lost, when) = lost.map_or((0, 99), |lost| (lost, 1));
-                        let slower = rates[spare] < rates[home];
+                        let slower = rates[replica] < rates[home];
                         let late = !all_on_time(&streams, rates, lost, when);
                         assert!(slower || late, "seed {seed}: in vain");
                         streams.pop();
@@ -326,7 +334,7 @@ mod tests {
                 }
             }
             for stream in &streams {
-                let standby = failover.standby(stream.home, stream.spare);
+                let standby = failover.standby(stream.home, stream.replica);
                 pieces(&stream.due).for_each(|piece| standby.unbook(piece));
             }
             assert!(failover.is_empty(), "seed {seed}");

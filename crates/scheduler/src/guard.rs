@@ -31,10 +31,11 @@ impl Guard {
         self.effective
     }
 
-    /// How much less that is than calibrated, as [`Facts::behind`](crate::Facts::behind) counts it:
-    /// for policies that have another number of reads than `min_read`. What is left of their number
-    /// is the same part as of the calibration, or less.
-    pub fn behind(&self) -> u64 {
+    /// How much less that is than calibrated, as
+    /// [`DiskTimings::slowdown`](crate::DiskTimings::slowdown) counts it: for policies that have
+    /// another number of reads than `min_read`. What is left of their number is the same part as of
+    /// the calibration, or less.
+    pub fn slowdown(&self) -> u64 {
         let calibrated = u64::from(self.calibrated) * 1024;
         calibrated.div_ceil(u64::from(self.effective.max(1))).saturating_sub(1024)
     }
@@ -65,7 +66,7 @@ impl Guard {
         [self.effective.into(), self.good_slots.into()]
     }
 
-    /// The same read back; `None` for what it cannot have been.
+    /// The state from its words; `None` if no sequence of slots leads to it.
     pub(crate) fn of_words(calibrated: u32, [effective, good_slots]: [u64; 2]) -> Option<Self> {
         let sound = effective <= u64::from(calibrated) && good_slots < GOOD_SLOTS_TO_GROW.into();
         let short = |word: u64| u32::try_from(word).ok().filter(|_| sound);
@@ -78,17 +79,19 @@ impl Guard {
     }
 }
 
-/// The same for a disk whose time is counted: by how much it lately exceeds what it is charged.
+/// The slowdown of a disk whose time is counted: by how much its sweeps lately exceeded their
+/// charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeGuard {
-    behind: u64,
+    slowdown: u64,
     good_sweeps: u32,
 }
 
 impl TimeGuard {
-    /// In 1,024ths of the charge: what [`Facts::behind`](crate::Facts::behind) wants to know.
-    pub fn behind(&self) -> u64 {
-        self.behind
+    /// In 1,024ths of the charge: what [`DiskTimings::slowdown`](crate::DiskTimings::slowdown)
+    /// wants to know.
+    pub fn slowdown(&self) -> u64 {
+        self.slowdown
     }
 
     /// A sweep that was charged `charged` nanoseconds (by the disk's model) took `took`.
@@ -96,11 +99,11 @@ impl TimeGuard {
         if self.tightened(charged, took) {
             return;
         }
-        if self.behind > 0 {
+        if self.slowdown > 0 {
             self.good_sweeps += 1;
             if self.good_sweeps >= GOOD_SLOTS_TO_GROW {
                 self.good_sweeps = 0;
-                self.behind -= self.behind.div_ceil(16);
+                self.slowdown -= self.slowdown.div_ceil(16);
             }
         }
     }
@@ -113,37 +116,37 @@ impl TimeGuard {
 
     /// As [`Guard::words`].
     pub(crate) fn words(&self) -> [u64; 2] {
-        [self.behind, self.good_sweeps.into()]
+        [self.slowdown, self.good_sweeps.into()]
     }
 
     /// As [`Guard::of_words`].
-    pub(crate) fn of_words([behind, good_sweeps]: [u64; 2]) -> Option<Self> {
-        let sound = behind <= MOST_BEHIND && good_sweeps < GOOD_SLOTS_TO_GROW.into();
+    pub(crate) fn of_words([slowdown, good_sweeps]: [u64; 2]) -> Option<Self> {
+        let sound = slowdown <= MAX_SLOWDOWN && good_sweeps < GOOD_SLOTS_TO_GROW.into();
         let good_sweeps = u32::try_from(good_sweeps).ok().filter(|_| sound)?;
-        Some(Self { behind, good_sweeps })
+        Some(Self { slowdown, good_sweeps })
     }
 
     // Whether that was longer than believed.
     fn tightened(&mut self, charged: u64, took: u64) -> bool {
         let over = u128::from(took.saturating_sub(charged)) * 1024 / u128::from(charged.max(1));
         let over = u64::try_from(over).unwrap_or(u64::MAX);
-        if over <= self.behind {
+        if over <= self.slowdown {
             return false;
         }
         self.good_sweeps = 0;
         // Like a late slot: at once, but a single hiccup takes no more than a quarter.
-        self.behind = over.min(self.behind + (1024 + self.behind) / 4).min(MOST_BEHIND);
+        self.slowdown = over.min(self.slowdown + (1024 + self.slowdown) / 4).min(MAX_SLOWDOWN);
         true
     }
 }
 
 /// How far a disk is behind, as a part of what it is counted with, from 1,024ths.
-pub fn behind_part(behind: u64) -> f64 {
-    behind as f64 / 1024.0
+pub fn slowdown_part(slowdown: u64) -> f64 {
+    slowdown as f64 / 1024.0
 }
 
 /// Eight times as slow, it is broken: see [`FLOOR_PART`].
-const MOST_BEHIND: u64 = 7 * 1024;
+const MAX_SLOWDOWN: u64 = 7 * 1024;
 
 /// One late slot takes at most a quarter: a single hiccup of a busy disk must not close the door
 /// for minutes, a slow disk is found out within a few slots all the same.
@@ -176,12 +179,13 @@ mod tests {
             assert!(after(1, 1) <= 40);
         }
         assert_eq!(guard.min_read(), 40, "never above the calibration");
-        assert_eq!(guard.behind(), 0);
+        assert_eq!(guard.slowdown(), 0);
         guard.slot_ended(40, 30);
         // Of any other number, three quarters are left.
-        let facts = crate::Facts { behind: guard.behind(), ..crate::Facts::default() };
+        let timings =
+            crate::DiskTimings { slowdown: guard.slowdown(), ..crate::DiskTimings::default() };
         assert_eq!(
-            [40, 80, 1000].map(|reads| facts.shrink(reads)),
+            [40, 80, 1000].map(|reads| timings.shrink(reads)),
             [29, 59, 749],
             "or a little less"
         );
@@ -199,7 +203,7 @@ mod tests {
         let mut guard = TimeGuard::default();
         let mut after = |took| {
             guard.swept(1000, took);
-            guard.behind()
+            guard.slowdown()
         };
         assert_eq!([after(900), after(1000)], [0, 0]);
         assert_eq!(after(1100), 102, "a tenth");
@@ -208,14 +212,14 @@ mod tests {
         for _ in 0..400 {
             after(500);
         }
-        assert_eq!(guard.behind(), 0);
+        assert_eq!(guard.slowdown(), 0);
         let mut during = |so_far| {
             guard.under_way(1000, so_far);
-            guard.behind()
+            guard.slowdown()
         };
         assert_eq!([during(999), during(1500), during(2000)], [0, 256, 576], "before it ends");
         assert_eq!([during(10), during(10), during(10), during(10), during(10)], [576; 5]);
         (0..40).for_each(|_| guard.swept(0, u64::MAX));
-        assert_eq!(guard.behind(), MOST_BEHIND);
+        assert_eq!(guard.slowdown(), MAX_SLOWDOWN);
     }
 }

@@ -1,13 +1,13 @@
 //! A sum per slot: what is booked, exactly. What is added is later taken off with the very same
-//! numbers, so that an empty house has empty books.
+//! numbers, so that the books of an idle disk are empty.
 
-use crate::visits::Follows;
+use crate::visits::SequentialReads;
 use std::ops::{AddAssign, SubAssign};
 use units::SlotIndex;
 
 /// What one slot carries on one disk. A cache line: a decision walks thousands of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
+pub struct SlotLoad {
     /// Bytes of the reads that must be complete by the end of the slot and have not been issued.
     pub bytes: u64,
     /// Nanoseconds that the disk transfers for those reads: see [`disk::Costs::transfer`].
@@ -18,13 +18,13 @@ pub struct Load {
     /// How many those reads are.
     pub reads: u32,
     /// How many of them go on where another ends.
-    pub follows: Follows,
+    pub follows: SequentialReads,
 }
 
 /// What was booked for one slot, issued or not: the streams' demand as it was decided on, for the
 /// policies that give no credit for reading ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Planned {
+pub struct BookedLoad {
     /// Bytes of the reads that are due by the end of the slot.
     pub bytes: u64,
     /// Nanoseconds that the disk transfers for them.
@@ -33,15 +33,15 @@ pub struct Planned {
     pub reads: u32,
 }
 
-impl Planned {
-    /// Of a demand that is decided on: nothing of it has been read.
+impl BookedLoad {
+    /// The booked part of a slot of a demand of which nothing has been read.
     #[inline]
-    pub(crate) fn of(load: &Load) -> Self {
+    pub(crate) fn of(load: &SlotLoad) -> Self {
         Self { bytes: load.bytes, transfer: load.transfer, reads: load.reads }
     }
 }
 
-impl AddAssign for Planned {
+impl AddAssign for BookedLoad {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         self.bytes += other.bytes;
@@ -50,8 +50,8 @@ impl AddAssign for Planned {
     }
 }
 
-/// Panics as [`Load`]'s does.
-impl SubAssign for Planned {
+/// Panics as [`SlotLoad`]'s does.
+impl SubAssign for BookedLoad {
     fn sub_assign(&mut self, other: Self) {
         self.bytes = take(self.bytes, other.bytes);
         self.transfer = take(self.transfer, other.transfer);
@@ -59,9 +59,9 @@ impl SubAssign for Planned {
     }
 }
 
-impl Load {
+impl SlotLoad {
     pub(crate) const NOTHING: Self =
-        Self { bytes: 0, transfer: 0, freed: 0, reads: 0, follows: Follows::NONE };
+        Self { bytes: 0, transfer: 0, freed: 0, reads: 0, follows: SequentialReads::NONE };
 }
 
 fn take(from: u64, n: u64) -> u64 {
@@ -72,7 +72,7 @@ fn count(from: u32, n: u32) -> u32 {
     from.checked_sub(n).expect("the books balance")
 }
 
-impl AddAssign for Load {
+impl AddAssign for SlotLoad {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         self.bytes += other.bytes;
@@ -85,7 +85,7 @@ impl AddAssign for Load {
 }
 
 /// Panics when more is taken off than was put on: books that do not balance are a broken belief.
-impl SubAssign for Load {
+impl SubAssign for SlotLoad {
     fn sub_assign(&mut self, other: Self) {
         self.bytes = take(self.bytes, other.bytes);
         self.transfer = take(self.transfer, other.transfer);
@@ -277,8 +277,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "the books balance")]
     fn taking_off_what_was_never_put_on_is_a_broken_belief() {
-        let mut ledger = Ledger::<Load>::default();
-        ledger.add(SlotIndex(3), Load { reads: 1, ..Load::default() });
-        ledger.sub(SlotIndex(3), Load { reads: 2, ..Load::default() });
+        let mut ledger = Ledger::<SlotLoad>::default();
+        ledger.add(SlotIndex(3), SlotLoad { reads: 1, ..SlotLoad::default() });
+        ledger.sub(SlotIndex(3), SlotLoad { reads: 2, ..SlotLoad::default() });
     }
 }

@@ -13,17 +13,16 @@
 //! each size alone cannot show.
 
 use disk::{Calibration, Costs};
-use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, nanos};
 
-/// See the head of this file. Times are nanoseconds.
+/// What a solid-state disk's reads and bytes cost by themselves. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// Of a read beside its bytes: the inverse of reads a second.
+    /// Time of a read beside its bytes: the inverse of reads a second.
     pub each: u64,
-    /// Of 2^20 bytes: the inverse of the bandwidth.
+    /// Time of 2^20 bytes: the inverse of the bandwidth.
     pub per_mib: u64,
-    /// Of the first reads after a pause, beyond that.
+    /// Time that the first reads after a pause take beyond that.
     pub once: u64,
     /// Part of the device kept for writes, in 1,024ths.
     pub writing: u64,
@@ -55,7 +54,7 @@ impl Rates {
         Some(Self { each, per_mib, once, writing: 0 })
     }
 
-    /// Of a disk whose costs are known, wherever its reads lie.
+    /// Rates of a disk whose costs are known, wherever its reads lie.
     pub fn of_costs(costs: &Costs, largest: ByteCount) -> Self {
         let size = largest.0.max(1);
         let per_mib = (u128::from(costs.slowest_transfer(size)) << 20).div_ceil(u128::from(size));
@@ -65,9 +64,9 @@ impl Rates {
         Self { each, per_mib: u64::try_from(per_mib).unwrap_or(u64::MAX), once, writing: 0 }
     }
 
-    /// The same device with so much writing kept room for: what is written in a second, and what
-    /// the device could write in one if it did nothing else. A device that cannot write at all has
-    /// no room left.
+    /// These rates with a part of the device reserved for writes: each pair is what is written in a
+    /// second, and what the device could write in one if it did nothing else. A device that cannot
+    /// write at all has no room left.
     #[must_use]
     pub fn beside(self, bytes: (u64, u64), writes: (u64, u64)) -> Self {
         let part = |(wanted, most): (u64, u64)| match wanted {
@@ -97,10 +96,6 @@ impl Rates {
     }
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Reads by which what each costs in a long row is known: [`Costs`] goes on in such sweeps.
 const MANY: u64 = 1024;
 
@@ -111,6 +106,7 @@ const ROUNDING: u64 = 3;
 mod tests {
     use super::*;
     use disk::{DiskModel, ReadGuarantee};
+    use std::time::Duration;
     use units::BitRate;
 
     fn record(reads: &[(u64, u32)]) -> Calibration {
@@ -127,7 +123,7 @@ mod tests {
             r0: BitRate(0),
             t0: Duration::ZERO,
             zones: Vec::new(),
-            arm: None,
+            actuator: None,
             writing: None,
             method: String::new(),
             measured_at: 0,

@@ -2,31 +2,31 @@
 //! disk is charged one positioning, however many reads it is made in.
 //!
 //! ```text
-//!   due slot       10   11   12   13   14   15        one stream, its reads one behind the other
+//!   due slot       10   11   12   13   14   15       one stream, its reads sequential
 //!   reads           a         b              c
-//!   go on                     2              3        so many slots after the read that they follow
+//!   sequential                2              3       slots after the read that each one follows
 //!
 //!   window 10 - 15  a b c: one visit         window 11 - 15  b c: one visit; a is read before
 //!   window 12 - 14  b: one visit
 //! ```
 //!
-//! A read is counted in the slot it is due in, by how many slots before the other is due: in a window
-//! that begins `n` slots before, those follow that are at most so far from theirs. Far ones are
-//! rounded up to a few classes, and beyond the last not counted: a visit more is charged than is
-//! made, never less.
+//! A read is counted in the slot it is due in, by how many slots before the other is due: in a
+//! window that begins `n` slots before, those follow that are at most so far from theirs. Far ones
+//! are rounded up to a few classes, and beyond the last not counted: a visit more is charged than
+//! is made, never less.
 //!
-//! On the books is only what is unread, so a read whose forerunner was taken up, or found in memory,
-//! begins a visit again.
+//! On the books is only what is unread, so a read whose forerunner was taken up, or found in
+//! memory, begins a visit again.
 
-use crate::ledger::Load;
+use crate::ledger::SlotLoad;
 use std::ops::{AddAssign, SubAssign};
 
-/// Of the reads due in one slot: how many go on where one ends that is due at most as many slots
-/// before as each class says.
+/// How many of the reads due in one slot are sequential to a read that is due shortly before,
+/// counted by classes of that distance in slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Follows([u32; CLASSES.len()]);
+pub struct SequentialReads([u32; CLASSES.len()]);
 
-impl Follows {
+impl SequentialReads {
     pub(crate) const NONE: Self = Self([0; CLASSES.len()]);
 
     /// One that follows a read due `slots` before.
@@ -58,15 +58,15 @@ impl Since {
     }
 }
 
-impl AddAssign for Follows {
+impl AddAssign for SequentialReads {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
     }
 }
 
-/// Panics when more is taken off than was put on, as [`Load`](crate::Load) does.
-impl SubAssign for Follows {
+/// Panics when more is taken off than was put on, as [`SlotLoad`](crate::SlotLoad) does.
+impl SubAssign for SequentialReads {
     #[inline]
     fn sub_assign(&mut self, other: Self) {
         for (sum, n) in self.0.iter_mut().zip(other.0) {
@@ -86,10 +86,10 @@ pub(crate) struct Swept {
 }
 
 impl Swept {
-    /// Of all of a load, in a window that begins so long before.
+    /// All reads of one slot, in a window that begins `since` before it.
     #[inline(always)]
-    pub(crate) fn of(load: &Load, since: Since) -> Self {
-        let Load { transfer, bytes, .. } = *load;
+    pub(crate) fn of(load: &SlotLoad, since: Since) -> Self {
+        let SlotLoad { transfer, bytes, .. } = *load;
         Self { reads: load.reads.into(), follows: load.follows.since(since), transfer, bytes }
     }
 
@@ -120,7 +120,8 @@ impl Swept {
     }
 }
 
-/// So many slots, of 500 ms if not configured otherwise: 6 s are a mebibyte at 1.4 Mb/s.
+/// Distances in slots by which sequential reads are counted, up to 6 s of 500 ms slots: a mebibyte
+/// at 1.4 Mb/s.
 const CLASSES: [u8; 8] = [0, 1, 2, 3, 4, 6, 8, 12];
 
 /// The widest class that fits into so many slots.
@@ -133,8 +134,8 @@ mod tests {
     #[test]
     fn those_follow_whose_forerunner_is_in_the_window_or_a_little_fewer() {
         let distances = [0, 0, 1, 3, 5, 6, 8, 9, 12, 13, 200];
-        let mut sum = Follows::default();
-        distances.iter().for_each(|slots| sum += Follows::one(*slots));
+        let mut sum = SequentialReads::default();
+        distances.iter().for_each(|slots| sum += SequentialReads::one(*slots));
         for since in 0..40 {
             let exact = distances.iter().filter(|slots| usize::from(**slots) <= since).count();
             let exact = exact as u64;
@@ -144,7 +145,7 @@ mod tests {
             assert!(!class || follow == exact, "{since}");
         }
         assert_eq!((sum.since(Since::NOW), sum.since(Since::EVER)), (2, 9));
-        distances.iter().for_each(|slots| sum -= Follows::one(*slots));
-        assert_eq!(sum, Follows::default());
+        distances.iter().for_each(|slots| sum -= SequentialReads::one(*slots));
+        assert_eq!(sum, SequentialReads::default());
     }
 }

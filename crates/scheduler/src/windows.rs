@@ -2,9 +2,9 @@
 //! and the rule by which the run keeps it.
 //!
 //! ```text
-//!   due slot     3  4  5 │ 6  7 │ 8 │ 9 10 11 12 │ ...      windows: consecutive due slots, read in
-//!   plan         ──w1─── │ ─w2─ │ w3│ ───w4───── │          one sweep, all done by the first's end
-//!   run, early   ─────w1 ∪ w2────── │ ──w3 ∪ w4─────         whole windows joined, never cut
+//!   due slot     3  4  5 │ 6  7 │ 8 │ 9 10 11 12 │ ...     windows: consecutive due slots, read in
+//!   plan         ──w1─── │ ─w2─ │ w3│ ───w4───── │         one sweep, all done by the first's end
+//!   run, early   ─────w1 ∪ w2────── │ ──w3 ∪ w4─────        whole windows joined, never cut
 //! ```
 //!
 //! # Why being early never costs later
@@ -22,37 +22,37 @@
 //! - buffers: what is held after window `i` at a given moment is the same however early it was
 //!   read, so a window that the plan could begin at `s(i)` can begin then in the run, or sooner.
 //!
-//! `W` counts visits: reads of one stream that lie one behind the other are given to the disk in that
-//! order, at once, and are charged one positioning (`visits`). That keeps all of this. Joined
+//! `W` counts visits: reads of one stream that lie one behind the other are given to the disk in
+//! that order, at once, and are charged one positioning (`visits`). That keeps all of this. Joined
 //! windows have no more visits than they had apart. A visit is cut where a plan is, and there both
-//! parts were charged. What is counted is what is unread: of a visit that is broken off, the rest is
-//! charged anew in the plan for which it was.
+//! parts were charged. What is counted is what is unread: of a visit that is broken off, the rest
+//! is charged anew in the plan for which it was.
 //!
 //! A window cut in two could cost a sweep more than the plan knew of; so none ever is. A stream
 //! that leaves, or a piece found in memory, only makes windows cheaper: `W` never falls with reads,
-//! visits or transfer, and a read whose absence makes two visits of one has a transfer that is at least
-//! what a visit costs ([`disk::Costs::shortest_following`]). Whoever comes in makes a new plan, from
-//! what is unread then: a new proof.
+//! visits or transfer, and a read whose absence makes two visits of one has a transfer that is at
+//! least what a visit costs ([`disk::Costs::shortest_following`]). Whoever comes in makes a new
+//! plan, from what is unread then: a new proof.
 
-use crate::admission::Supply;
 use crate::books::DiskBooks;
+use crate::supply::Supply;
 use crate::visits::{Since, Swept};
 use units::{Moment, SlotIndex};
 
 /// The windows of one disk. Each slot that is in none is a window by itself.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub struct WindowPlan {
     // First and last slot of each window that has more than one; all others are one slot.
     windows: Vec<(SlotIndex, SlotIndex)>,
     // Nanoseconds that every window is done before its deadline.
     slack: u64,
-    // Whether a window is begun though it could end too late: see `Plan::trust`.
+    // Whether a window is begun though it could end too late: see `WindowPlan::trust`.
     trusted: bool,
 }
 
-/// What to read now.
+/// The next sweep of a disk that follows its [`WindowPlan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextSweep {
     /// Everything unread that is due by the end of this slot, in one sweep.
     Batch {
         /// The last slot of the windows that are taken together.
@@ -68,7 +68,7 @@ pub enum Next {
     Nothing,
 }
 
-impl Plan {
+impl WindowPlan {
     /// No windows.
     pub fn clear(&mut self) {
         self.windows.clear();
@@ -111,34 +111,39 @@ impl Plan {
     /// What the disk reads next: the first window with anything unread, and as many whole ones
     /// with it as are done by its deadline and fit into memory.
     ///
-    /// Asked when the device has room for a read and no batch is being issued; `supply.free_at`
-    /// says when what is in the device is certainly done. Whoever takes the reads up stops at the
-    /// first that does not fit into memory: on a disk that is behind its model that can happen.
-    pub fn next(&self, books: &DiskBooks, supply: &Supply<'_>) -> Next {
+    /// To be called when the device has room for a read and no batch is being issued;
+    /// `supply.free_at` is when all that is in the device is certainly done. The caller stops at
+    /// the first read that does not fit into memory: that can happen on a disk slower than its
+    /// model.
+    pub fn next(&self, books: &DiskBooks, supply: &Supply<'_>) -> NextSweep {
         let room = supply.memory.saturating_sub(books.held() + books.reserved());
         let overdue = books.overdue();
         if overdue.reads > 0 {
-            // Broken promises first, by themselves: there is nothing left to keep together.
-            return Next::Batch { through: SlotIndex(books.current().0.saturating_sub(1)) };
+            // Late reads first, by themselves: their windows are over.
+            return NextSweep::Batch { through: SlotIndex(books.current().0.saturating_sub(1)) };
         }
-        let Some(first) = first_unread(books, books.current()) else { return Next::Nothing };
+        let Some(first) = first_unread(books, books.current()) else { return NextSweep::Nothing };
         let deadline = (first + 1).start(supply.slot);
         let mut through = self.end_of(first);
         let mut taken = due(books, first, first, through);
         if taken.bytes > room {
             let missing = taken.bytes - room;
+            // A window begins only when all of it fits: a part of it would fill the buffers that an
+            // urgent read needs. Buffers that the clock releases in time are waited for.
             return match freed_by(books, missing, first) {
-                Some(until) => Next::Wait { until },
+                Some(until) => NextSweep::Wait { until },
                 // Waiting does not help: whatever fits, most urgent first.
-                None => Next::Batch { through: first },
+                None => NextSweep::Batch { through: first },
             };
         }
+        // The disk is behind its plan: save what is due first, without the rest of its window.
         if !self.trusted && !on_time(taken, supply, deadline) {
-            return Next::Batch { through: first };
+            return NextSweep::Batch { through: first };
         }
-        // Working ahead leaves as much to spare as was promised.
+        // Working ahead must leave the slack that the plan has everywhere.
         let deadline = Moment(deadline.0.saturating_sub(self.slack));
         while let Some(next) = first_unread(books, through.next()) {
+            // Whole windows only: a window cut in two could cost a sweep that was not counted.
             let end = self.end_of(next);
             let with = taken.and(due(books, first, next, end));
             if with.reads > MOST_READS || with.bytes > room || !on_time(with, supply, deadline) {
@@ -146,12 +151,12 @@ impl Plan {
             }
             (taken, through) = (with, end);
         }
-        Next::Batch { through }
+        NextSweep::Batch { through }
     }
 }
 
 fn on_time(sweep: Swept, supply: &Supply<'_>, deadline: Moment) -> bool {
-    let Some(costs) = &supply.facts.costs else { return false };
+    let Some(costs) = &supply.timings.costs else { return false };
     let takes = costs.sweep(sweep.reads, sweep.follows, sweep.transfer);
     supply.free_at.0.saturating_add(takes) <= deadline.0
 }
@@ -193,6 +198,6 @@ fn freed_by(books: &DiskBooks, missing: u64, before: SlotIndex) -> Option<SlotIn
     None
 }
 
-/// Reads in one sweep, at most: beyond, the arm's part is too small for more to matter, and
+/// Reads in one sweep, at most: beyond, the seek part is too small for more to matter, and
 /// whoever has no deadline would wait long for its end.
 pub(crate) const MOST_READS: u64 = 256;

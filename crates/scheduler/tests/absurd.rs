@@ -1,20 +1,21 @@
-//! Absurd disks, absurd supplies and absurd demands, every one with every other, by every policy: each
-//! gets a defined answer, and the books are empty when all have left.
+//! Absurd disks, absurd supplies and absurd demands, every one with every other, by every policy:
+//! each gets a defined answer, and the books are empty when all have left.
 
 use disk::bounds::RoundCost;
 use disk::{Calibration, DiskModel, ReadCost, ReadGuarantee};
 use scheduler::{
-    Curve, Demand, DiskBooks, Facts, Next, PieceDue, Plan, PolicyKind, Rates, ServiceCurve, Supply,
-    Timing, Verdict,
+    Demand, DiskBooks, DiskTimings, NextSweep, PieceDue, PlayoutClock, PolicyKind, Rates,
+    ServiceCurve, Supply, TrackPieces, Verdict, WindowPlan,
 };
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment, SlotIndex};
 
 const SLOT: Duration = Duration::from_millis(500);
 
-fn disks() -> Vec<(&'static str, Facts)> {
-    let model =
-        |name| Facts::of_model(&DiskModel::preset(name).expect("comes along"), ByteCount::MIB, 4);
+fn disks() -> Vec<(&'static str, DiskTimings)> {
+    let model = |name| {
+        DiskTimings::of_model(&DiskModel::preset(name).expect("comes along"), ByteCount::MIB, 4)
+    };
     let measured = |rate: u64, min_read, mean_read| {
         let guarantee = |read_size| ReadGuarantee {
             read_size,
@@ -29,12 +30,12 @@ fn disks() -> Vec<(&'static str, Facts)> {
             r0: BitRate(rate),
             t0: Duration::MAX,
             zones: vec![(ByteCount(9), BitRate(rate)), (ByteCount(9), BitRate(rate))],
-            arm: None,
+            actuator: None,
             writing: None,
             method: String::new(),
             measured_at: 0,
         };
-        Facts::of_calibration(&record, ByteCount::MIB)
+        DiskTimings::of_calibration(&record, ByteCount::MIB)
     };
     let nothing = RoundCost {
         rate: BitRate(0),
@@ -43,18 +44,18 @@ fn disks() -> Vec<(&'static str, Facts)> {
         full_seek: Duration::MAX / 2,
     };
     vec![
-        ("nothing known", Facts::default()),
+        ("nothing known", DiskTimings::default()),
         ("a hard disk", model("st39183w")),
         ("a solid-state disk", model("ssd-nvme")),
-        ("one that is behind for ever", Facts { behind: u64::MAX, ..model("hdd-20tb") }),
-        ("mechanics of nothing", Facts { round: Some(nothing), ..model("atlas-iv") }),
+        ("one that is slowdown for ever", DiskTimings { slowdown: u64::MAX, ..model("hdd-20tb") }),
+        ("mechanics of nothing", DiskTimings { round: Some(nothing), ..model("atlas-iv") }),
         (
             "no rates and no curve to speak of",
-            Facts {
+            DiskTimings {
                 rates: Some(Rates::default().beside((u64::MAX, 0), (u64::MAX, 1))),
                 line: Some(ReadCost { r0: BitRate(0), t0: Duration::MAX }),
                 curve: ServiceCurve::of_slots([&[0, u32::MAX][..]]),
-                observed: Some(0),
+                observed_min_read: Some(0),
                 ..model("ssd-sata")
             },
         ),
@@ -76,7 +77,7 @@ const SUPPLIES: [(u32, u64, u64, Duration, u64); 7] = [
 
 fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
     let of = |due: &[u32], piece: u32, bytes: u64, origin: u64| {
-        let timing = Timing {
+        let timing = PlayoutClock {
             origin: Moment(origin),
             startup: Duration::from_secs(1),
             from_ms: 0,
@@ -84,7 +85,7 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
             slot: SLOT,
             early: 0,
         };
-        let curve = Curve { due, piece, bytes, transfer: &[u32::MAX], followed: &[true] };
+        let curve = TrackPieces { due, piece, bytes, transfer: &[u32::MAX], followed: &[true] };
         timing.pieces(curve, 0).collect()
     };
     vec![
@@ -107,10 +108,10 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
 fn every_policy_answers_and_the_books_are_empty_in_the_end() {
     let (disks, demands) = (disks(), demands());
     let (mut admitted, mut refused) = (0, 0);
-    for (disk, facts) in &disks {
+    for (disk, timings) in &disks {
         for (min_read, read_size, memory, slot, free) in SUPPLIES {
             let free_at = Moment(free);
-            let supply = Supply { min_read, read_size, memory, slot, free_at, facts };
+            let supply = Supply { min_read, read_size, memory, slot, free_at, timings };
             for policy in PolicyKind::all() {
                 let mut books = DiskBooks::default();
                 books.advance(SlotIndex(1));
@@ -122,7 +123,7 @@ fn every_policy_answers_and_the_books_are_empty_in_the_end() {
                     let due =
                         |piece: &PieceDue| PieceDue { due: piece.due.max(SlotIndex(1)), ..*piece };
                     let summary = demand.add_track(pieces.iter().map(due));
-                    let mut plan = Plan::default();
+                    let mut plan = WindowPlan::default();
                     match policy.policy().verdict(&books, &supply, &demand, &mut plan) {
                         Verdict::Admit { .. } => {
                             admitted += 1;
@@ -138,7 +139,7 @@ fn every_policy_answers_and_the_books_are_empty_in_the_end() {
                         }
                     }
                     // What the run would do by that plan is defined, too.
-                    if let Next::Batch { through } = plan.next(&books, &supply) {
+                    if let NextSweep::Batch { through } = plan.next(&books, &supply) {
                         assert!(books.total().reads > 0, "{told}: {through:?}");
                     }
                 }

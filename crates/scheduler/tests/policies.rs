@@ -1,11 +1,13 @@
-//! Every policy on the same disk and the same equal streams, beside the closed form of its source: how
-//! many come in.
+//! Every policy on the same disk and the same equal streams, beside the closed form of its source:
+//! how many come in.
 //!
-//! The streams are those of Alderman and Diallo: 1.5 Mb/s in reads of a million bytes, one each in a
-//! slot of 5.333 s, all due in every slot.
+//! The streams are those of Alderman and Diallo: 1.5 Mb/s in reads of a million bytes, one each in
+//! a slot of 5.333 s, all due in every slot.
 
 use disk::DiskModel;
-use scheduler::{Demand, DiskBooks, Facts, PieceDue, Plan, PolicyKind, ServiceCurve, Supply};
+use scheduler::{
+    Demand, DiskBooks, DiskTimings, PieceDue, PolicyKind, ServiceCurve, Supply, WindowPlan,
+};
 use std::time::Duration;
 use units::{ByteCount, Moment, SlotIndex};
 
@@ -13,27 +15,27 @@ const SLOT: Duration = Duration::from_nanos(5_333_333_333);
 const READ: u64 = 1_000_000;
 const MIN_READ: u32 = 40;
 
-fn facts() -> Facts {
+fn timings() -> DiskTimings {
     let model = DiskModel::preset("st39183w").expect("comes along");
-    Facts {
-        observed: Some(55),
+    DiskTimings {
+        observed_min_read: Some(55),
         // 48 in a slot, 106 in two: a slow slot is made good.
         curve: ServiceCurve::of_slots([&[48, 58, 50, 58][..]]),
-        ..Facts::of_model(&model, ByteCount(READ), 1)
+        ..DiskTimings::of_model(&model, ByteCount(READ), 1)
     }
 }
 
 /// Streams of twelve slots come until one is refused.
-fn admitted(policy: PolicyKind, facts: &Facts) -> u64 {
+fn admitted(policy: PolicyKind, timings: &DiskTimings) -> u64 {
     let supply = Supply {
         min_read: MIN_READ,
         read_size: READ,
         memory: 1 << 50,
         slot: SLOT,
         free_at: Moment::ZERO,
-        facts,
+        timings,
     };
-    let transfer = facts.costs.as_ref().map_or(0, |costs| costs.slowest_transfer(READ));
+    let transfer = timings.costs.as_ref().map_or(0, |costs| costs.slowest_transfer(READ));
     let (mut books, mut demand) = (DiskBooks::default(), Demand::default());
     for stream in 0..1000 {
         demand.begin(SlotIndex(0));
@@ -45,7 +47,8 @@ fn admitted(policy: PolicyKind, facts: &Facts) -> u64 {
             transfer: u32::try_from(transfer).unwrap(),
             followed_after: None,
         }));
-        if !policy.policy().verdict(&books, &supply, &demand, &mut Plan::default()).is_admit() {
+        if !policy.policy().verdict(&books, &supply, &demand, &mut WindowPlan::default()).is_admit()
+        {
             return stream;
         }
         books.book_demand(&demand);
@@ -62,8 +65,8 @@ fn most(fits: impl Fn(u64) -> bool) -> u64 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn equal_streams_come_in_as_the_closed_forms_say() {
-    let facts = facts();
-    let costs = facts.costs.as_ref().unwrap();
+    let timings = timings();
+    let costs = timings.costs.as_ref().unwrap();
     let slot = 5_333_333_333;
     let inner = costs.slowest_transfer(READ);
     let batch = |n: u64| costs.batch(n, n * inner);
@@ -78,8 +81,8 @@ fn equal_streams_come_in_as_the_closed_forms_say() {
         most(|n| (1..=12).all(|due: u64| due * charge(n) <= (due + 1) * slot))
     };
     let quarter = |n: u64| (0..4).map(|i| costs.positioning((n + i) / 4)).sum::<u64>() + n * inner;
-    let rates = |n: u64| facts.rates.unwrap().nanos(n, n * READ);
-    let line = facts.line.unwrap();
+    let rates = |n: u64| timings.rates.unwrap().nanos(n, n * READ);
+    let line = timings.line.unwrap();
     let expected = [
         (PolicyKind::SimpleMaximum, u64::from(MIN_READ)),
         (PolicyKind::InstantaneousMaximum, u64::from(MIN_READ)),
@@ -93,7 +96,8 @@ fn equal_streams_come_in_as_the_closed_forms_say() {
         (PolicyKind::GroupedSweeps, in_slot(&quarter)),
         (PolicyKind::FullStroke, 44),
         (PolicyKind::Normal, in_slot(&|n| waiting(n, normal(4.753)(n)))),
-        // More than is sure, less than half a revolution each: in the worst zone the rest is transfer.
+        // More than is sure, less than half a revolution each: in the worst zone the rest is
+        // transfer.
         (PolicyKind::Chernoff, in_slot(&|n| waiting(n, normal(4.753)(n)))),
         (PolicyKind::Overflow, in_slot(&|n| waiting(n, n as f64 / 2.0))),
         (
@@ -107,6 +111,6 @@ fn equal_streams_come_in_as_the_closed_forms_say() {
         (PolicyKind::None, 1000),
     ];
     for (policy, streams) in expected {
-        assert_eq!(admitted(policy, &facts), streams, "{}", policy.name());
+        assert_eq!(admitted(policy, &timings), streams, "{}", policy.name());
     }
 }

@@ -1,42 +1,42 @@
-//! Admission by disk time, by all policies that guarantee, beside runs on disks that take any time up
-//! to what they are charged, and beside an oracle that tries every way of cutting a schedule into
-//! windows.
+//! Admission by disk time, by all policies that guarantee, beside runs on disks that take any time
+//! up to what they are charged, and beside an oracle that tries every way of cutting a schedule
+//! into windows.
 
 use disk::{Costs, DiskModel};
 use scheduler::admission::{EXACT_TESTS, earliest_shift};
 use scheduler::{
-    Demand, DiskBooks, Facts, Load, Next, PieceDue, Plan, PolicyKind, Resource, Shortage, Slack,
-    Supply, Verdict,
+    Demand, DiskBooks, DiskTimings, NextSweep, PieceDue, PolicyKind, Resource, Shortage, Slack,
+    SlotLoad, Supply, Verdict, WindowPlan,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::{ByteCount, Moment, SlotIndex};
+use units::{ByteCount, Moment, SlotIndex, nanos};
 
 const SLOT: Duration = Duration::from_millis(500);
 
-fn facts() -> Facts {
+fn timings() -> DiskTimings {
     let model = DiskModel::preset("st39183w").expect("comes along");
-    Facts::of_model(&model, ByteCount::MIB, 1)
+    DiskTimings::of_model(&model, ByteCount::MIB, 1)
 }
 
-fn costs(facts: &Facts) -> &Costs {
-    facts.costs.as_ref().expect("made above")
+fn costs(timings: &DiskTimings) -> &Costs {
+    timings.costs.as_ref().expect("made above")
 }
 
 type Key = (u32, u32);
 
-/// A house with a disk that keeps its model, and nothing else of a server.
-struct House<'a> {
+/// A server with a disk that keeps its model, and nothing else.
+struct Fixture<'a> {
     policy: PolicyKind,
-    facts: &'a Facts,
+    timings: &'a DiskTimings,
     memory: u64,
     now: u64,
     books: DiskBooks,
-    plan: Plan,
-    proposal: Plan,
+    plan: WindowPlan,
+    proposal: WindowPlan,
     unread: BTreeMap<Key, PieceDue>,
     held: BTreeMap<Key, PieceDue>,
-    /// Of the batch that is being read: what is not in the device yet, and the time left to it.
+    /// The batch that is being read: what is not in the device yet, and the time left to it.
     batch: Vec<Key>,
     budget: u64,
     /// Every read takes all that it may.
@@ -46,20 +46,20 @@ struct House<'a> {
     /// The least slack of the decisions since each stream is in.
     promised: BTreeMap<u32, u64>,
     reads: u64,
-    /// Of them, those that went on where the one before ended.
+    /// Reads of these that were sequential to the one before.
     follows: u64,
 }
 
-impl<'a> House<'a> {
-    fn new(policy: PolicyKind, facts: &'a Facts, memory: u64) -> Self {
+impl<'a> Fixture<'a> {
+    fn new(policy: PolicyKind, timings: &'a DiskTimings, memory: u64) -> Self {
         Self {
             policy,
-            facts,
+            timings,
             memory,
             now: 0,
             books: DiskBooks::default(),
-            plan: Plan::default(),
-            proposal: Plan::default(),
+            plan: WindowPlan::default(),
+            proposal: WindowPlan::default(),
             unread: BTreeMap::new(),
             held: BTreeMap::new(),
             batch: Vec::new(),
@@ -79,7 +79,7 @@ impl<'a> House<'a> {
             memory: self.memory,
             slot: SLOT,
             free_at: Moment(self.reading.map_or(self.now, |(_, bound)| bound)),
-            facts: self.facts,
+            timings: self.timings,
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> House<'a> {
         let verdict = policy.verdict(&self.books, &self.supply(), &demand, &mut self.proposal);
         if let Verdict::Admit { slack } = verdict {
             if let Slack::Time(slack) = slack {
-                let slack = u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX);
+                let slack = nanos(slack);
                 self.promised.values_mut().for_each(|promised| *promised = slack.min(*promised));
                 self.promised.insert(stream, slack);
             }
@@ -112,7 +112,7 @@ impl<'a> House<'a> {
             self.unread.remove(key);
         }
         for (key, piece) in self.held.clone().range(mine) {
-            self.books.let_go(*piece);
+            self.books.release(*piece);
             self.held.remove(key);
         }
         self.batch.retain(|key| key.0 != stream);
@@ -136,7 +136,7 @@ impl<'a> House<'a> {
             self.books.advance(slot);
             for (key, piece) in self.held.clone() {
                 if piece.release < slot {
-                    self.books.let_go(piece);
+                    self.books.release(piece);
                     self.held.remove(&key);
                 }
             }
@@ -145,12 +145,12 @@ impl<'a> House<'a> {
 
     fn begin(&mut self, random: &mut fastrand::Rng) {
         if self.batch.is_empty() {
-            let Next::Batch { through } = self.plan.next(&self.books, &self.supply()) else {
+            let NextSweep::Batch { through } = self.plan.next(&self.books, &self.supply()) else {
                 return;
             };
             let chosen = self.unread.iter().filter(|(_, piece)| piece.due <= through);
             let chosen: Vec<(Key, PieceDue)> = chosen.map(|(key, piece)| (*key, *piece)).collect();
-            self.budget = takes(self.facts, &chosen);
+            self.budget = takes(self.timings, &chosen);
             self.follows += follows(&chosen);
             // Streams in any order, each stream's reads in theirs.
             let mut order: Vec<u32> = chosen.iter().map(|(key, _)| key.0).collect();
@@ -162,10 +162,10 @@ impl<'a> House<'a> {
         let Some(key) = self.batch.pop() else { return };
         let piece = self.unread.remove(&key).expect("chosen from it");
         assert!(self.books.held() + u64::from(piece.len) <= self.memory, "no room");
-        self.books.take_up(piece);
+        self.books.start_read(piece);
         self.held.insert(key, piece);
         self.reads += 1;
-        let single = costs(self.facts).batch(1, u64::from(piece.transfer));
+        let single = costs(self.timings).batch(1, u64::from(piece.transfer));
         let most = single.min(self.budget);
         let took = match random.u8(..3) {
             _ if self.worst => most,
@@ -192,9 +192,9 @@ fn follows(chosen: &[(Key, PieceDue)]) -> u64 {
 }
 
 /// What one sweep of all of them takes at most.
-fn takes(facts: &Facts, chosen: &[(Key, PieceDue)]) -> u64 {
+fn takes(timings: &DiskTimings, chosen: &[(Key, PieceDue)]) -> u64 {
     let transfer = chosen.iter().map(|(_, piece)| u64::from(piece.transfer)).sum();
-    costs(facts).sweep(chosen.len() as u64, follows(chosen), transfer)
+    costs(timings).sweep(chosen.len() as u64, follows(chosen), transfer)
 }
 
 fn piece(number: u32, due: u64, hold: u64, random: &mut fastrand::Rng) -> PieceDue {
@@ -209,10 +209,10 @@ fn piece(number: u32, due: u64, hold: u64, random: &mut fastrand::Rng) -> PieceD
     }
 }
 
-/// Those that are long enough lie one behind the other, but for some.
+/// Most pieces that are long enough lie one behind the other.
 fn lie_together(pieces: &mut [PieceDue], random: &mut fastrand::Rng) {
-    let facts = facts();
-    let shortest = costs(&facts).shortest_following().expect("it reads ahead");
+    let timings = timings();
+    let shortest = costs(&timings).shortest_following().expect("it reads ahead");
     for at in 1..pieces.len() {
         let (piece, next) = (pieces[at - 1], pieces[at]);
         let long = u64::from(piece.transfer.min(next.transfer)) >= shortest;
@@ -237,35 +237,35 @@ fn pieces(current: u64, most: usize, random: &mut fastrand::Rng) -> Vec<PieceDue
 
 /// Come and go, at any moment; disks that take any time up to what they are charged.
 fn crowd(policy: PolicyKind, seeds: u64) -> (u32, BTreeMap<Resource, u32>, u64) {
-    let facts = facts();
+    let timings = timings();
     let (mut admitted, mut refused, mut follows) = (0, BTreeMap::new(), 0);
     for seed in 0..seeds {
         let mut random = fastrand::Rng::with_seed(seed);
         let memory = [3 << 20, 8 << 20, 24 << 20, 1 << 40, 1 << 40][random.usize(..5)];
-        let mut house = House::new(policy, &facts, memory);
-        house.worst = random.u8(..3) == 0;
+        let mut fixture = Fixture::new(policy, &timings, memory);
+        fixture.worst = random.u8(..3) == 0;
         for stream in 0..40 {
-            let pieces = pieces(house.books.current().0, 40, &mut random);
-            match house.admit(stream, &pieces) {
+            let pieces = pieces(fixture.books.current().0, 40, &mut random);
+            match fixture.admit(stream, &pieces) {
                 Verdict::Admit { .. } => admitted += 1,
                 Verdict::Refuse(Shortage { resource, .. }) => {
                     *refused.entry(resource).or_insert(0) += 1;
                 }
             }
             if random.u8(..4) == 0 {
-                house.leave(random.u32(0..=stream));
+                fixture.leave(random.u32(0..=stream));
             }
-            let until = house.now + random.u64(0..1_500_000_000);
-            while house.now < until {
-                house.pass(until, &mut random);
+            let until = fixture.now + random.u64(0..1_500_000_000);
+            while fixture.now < until {
+                fixture.pass(until, &mut random);
             }
         }
-        while !house.unread.is_empty() || !house.held.is_empty() {
-            house.pass(u64::MAX, &mut random);
+        while !fixture.unread.is_empty() || !fixture.held.is_empty() {
+            fixture.pass(u64::MAX, &mut random);
         }
-        assert_eq!(house.books.total(), Load::default(), "{policy:?}, seed {seed}");
-        assert!(house.books.is_empty(), "{policy:?}, seed {seed}");
-        follows += house.follows;
+        assert_eq!(fixture.books.total(), SlotLoad::default(), "{policy:?}, seed {seed}");
+        assert!(fixture.books.is_empty(), "{policy:?}, seed {seed}");
+        follows += fixture.follows;
     }
     (admitted, refused, follows)
 }
@@ -278,7 +278,7 @@ fn nobody_who_was_let_in_is_late_whatever_happens() {
         (PolicyKind::Scan, 200),
         (PolicyKind::GroupedSweeps, 200),
     ] {
-        assert!(policy.guarantees() && policy.plans(&facts()));
+        assert!(policy.guarantees() && policy.plans(&timings()));
         let (admitted, refused, follows) = crowd(policy, seeds);
         assert!(follows > seeds, "{policy:?}: {follows}");
         let (disk, memory) = (refused[&Resource::Disk], refused[&Resource::Memory]);
@@ -289,7 +289,7 @@ fn nobody_who_was_let_in_is_late_whatever_happens() {
 }
 
 /// Whether some way of cutting what is due into windows is on time, if each takes all it may.
-fn any_cut_does(facts: &Facts, memory: u64, pieces: &[PieceDue]) -> bool {
+fn any_cut_does(timings: &DiskTimings, memory: u64, pieces: &[PieceDue]) -> bool {
     let mut slots = BTreeMap::<u64, Vec<PieceDue>>::new();
     pieces.iter().for_each(|p| slots.entry(p.due.0).or_default().push(*p));
     let slots: Vec<(u64, Vec<PieceDue>)> = slots.into_iter().collect();
@@ -321,7 +321,7 @@ fn any_cut_does(facts: &Facts, memory: u64, pieces: &[PieceDue]) -> bool {
             let mut window: Vec<(Key, PieceDue)> =
                 window.iter().map(|p| ((0, p.piece), *p)).collect();
             window.sort_by_key(|(key, _)| *key);
-            free += takes(facts, &window);
+            free += takes(timings, &window);
             free <= deadline
         })
     })
@@ -329,7 +329,7 @@ fn any_cut_does(facts: &Facts, memory: u64, pieces: &[PieceDue]) -> bool {
 
 #[test]
 fn few_are_refused_whom_some_windows_would_have_served() {
-    let facts = facts();
+    let timings = timings();
     let (mut both, mut neither, mut missed) = (0, 0, 0);
     for seed in 0..6000 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -342,8 +342,8 @@ fn few_are_refused_whom_some_windows_would_have_served() {
         }));
         pieces.sort_by_key(|p| p.due);
         let admitted =
-            House::new(PolicyKind::TimeDomain, &facts, memory).admit(0, &pieces).is_admit();
-        match (admitted, any_cut_does(&facts, memory, &pieces)) {
+            Fixture::new(PolicyKind::TimeDomain, &timings, memory).admit(0, &pieces).is_admit();
+        match (admitted, any_cut_does(&timings, memory, &pieces)) {
             (true, true) => both += 1,
             (false, false) => neither += 1,
             (false, true) => missed += 1,
@@ -353,19 +353,20 @@ fn few_are_refused_whom_some_windows_would_have_served() {
     assert!(both > 1000 && neither > 1000 && missed * 100 < both, "{both} {neither} {missed}");
 }
 
-/// Whoever is refused is told the earliest start there is: no start between is left out for nothing.
+/// Whoever is refused is told the earliest start there is: no start between is left out for
+/// nothing.
 #[test]
 fn the_earliest_later_start_is_the_earliest() {
-    let facts = facts();
+    let timings = timings();
     let (mut told, mut ruled_out) = (0, 0);
     for seed in 0..1500 {
         let mut random = fastrand::Rng::with_seed(seed);
         let memory = [8 << 20, 24 << 20, 1 << 40][random.usize(..3)];
-        let mut house = House::new(PolicyKind::TimeDomain, &facts, memory);
+        let mut fixture = Fixture::new(PolicyKind::TimeDomain, &timings, memory);
         let mut refused = None;
         for stream in 0..40 {
             let pieces = pieces(0, 60, &mut random);
-            if !house.admit(stream, &pieces).is_admit() {
+            if !fixture.admit(stream, &pieces).is_admit() {
                 refused = Some(pieces);
                 break;
             }
@@ -382,13 +383,14 @@ fn the_earliest_later_start_is_the_earliest() {
         demand.add_track(wanted.into_iter());
         let mut after = |slots: u64| {
             demand.shift(slots);
-            let supply = house.supply();
-            let answer = match policy.verdict(&house.books, &supply, &demand, &mut house.proposal) {
-                Verdict::Admit { .. } => Ok(()),
-                Verdict::Refuse(shortage) => {
-                    Err(policy.ruled_out(&house.books, &supply, &demand, shortage))
-                }
-            };
+            let supply = fixture.supply();
+            let answer =
+                match policy.verdict(&fixture.books, &supply, &demand, &mut fixture.proposal) {
+                    Verdict::Admit { .. } => Ok(()),
+                    Verdict::Refuse(shortage) => {
+                        Err(policy.ruled_out(&fixture.books, &supply, &demand, shortage))
+                    }
+                };
             demand.unshift(slots);
             answer
         };

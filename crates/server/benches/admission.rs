@@ -1,5 +1,5 @@
-//! How long the door takes to decide: one viewer more of an hour's title among 500, and among as many
-//! as there is room for; everything booked and the first reads chosen.
+//! How long the door takes to decide: one viewer more of an hour's title among 500, and among as
+//! many as there is room for; everything booked and the first reads chosen.
 //!
 //! `cargo bench -p server --bench admission` prints the times.
 
@@ -11,10 +11,10 @@
 )]
 
 use disk::DiskModel;
-use scheduler::{Facts, PolicyKind};
+use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
-    Action, AdmitRequest, Answer, DiskGuarantee, DiskNumber, Engine, EngineConfig, Layout, ReadId,
-    ReadOutcome, SessionId, TitleKey, TrackLayout,
+    Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
+    Layout, ReadId, ReadOutcome, SessionId, TitleKey, TrackLayout,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -30,20 +30,20 @@ fn main() {
         (PolicyKind::VbrSim, plenty, "plenty of memory"),
         (PolicyKind::VbrSim, short, "8 GiB"),
     ] {
-        let mut house = House::new(policy, buffers);
-        while house.inside < VIEWERS && house.comes().0.is_some() {}
+        let mut fixture = Fixture::new(policy, buffers);
+        while fixture.inside < VIEWERS && fixture.comes().0.is_some() {}
         let what = format!("{}, {what}", policy.name());
-        house.measure(&what);
+        fixture.measure(&what);
         // Until the house is full: three in a row are refused.
         let mut refused = 0;
         while refused < 3 {
-            refused = if house.comes().0.is_some() { 0 } else { refused + 1 };
+            refused = if fixture.comes().0.is_some() { 0 } else { refused + 1 };
         }
-        house.measure(&what);
+        fixture.measure(&what);
     }
 }
 
-struct House {
+struct Fixture {
     engine: Engine,
     now: Moment,
     came: u64,
@@ -52,17 +52,17 @@ struct House {
     reading: VecDeque<(ReadId, u32)>,
 }
 
-impl House {
+impl Fixture {
     fn new(policy: PolicyKind, buffers: ByteCount) -> Self {
         let model = DiskModel::preset("ssd-sata").expect("comes along");
         let mut engine = Engine::new(config(policy, buffers));
-        let facts = Facts::of_model(&model, ByteCount::MIB, guarantee().queue_depth);
-        engine.set_facts(Moment::ZERO, DiskNumber(0), facts);
+        let timings = DiskTimings::of_model(&model, ByteCount::MIB, guarantee().queue_depth);
+        engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
         Self { engine, now: Moment::ZERO, came: 0, inside: 0, reading: VecDeque::new() }
     }
 
-    /// A viewer comes in a slot of its own, because later starts are looked for only so often in one;
-    /// whether it was let in, and how long that took.
+    /// A viewer comes in a slot of its own, because later starts are looked for only so often in
+    /// one; whether it was let in, and how long that took.
     fn comes(&mut self) -> (Option<SessionId>, Duration) {
         self.pass();
         self.came += 1;
@@ -71,8 +71,8 @@ impl House {
         let answer = self.engine.admit(self.now, request);
         let took = start.elapsed();
         let session = match answer {
-            Answer::Admitted { session, .. } => Some(session),
-            Answer::Refused(_) => None,
+            AdmissionDecision::Admitted { session, .. } => Some(session),
+            AdmissionDecision::Refused(_) => None,
         };
         self.inside += u64::from(session.is_some());
         (session, took)
@@ -128,8 +128,8 @@ fn request(title: u64) -> AdmitRequest {
         copies: Vec::new(),
         offers: vec![vec![0, 1]],
         from: Duration::ZERO,
-        patience: Duration::ZERO,
-        instead_of: None,
+        max_wait: Duration::ZERO,
+        replaces: None,
     }
 }
 
@@ -165,8 +165,8 @@ fn config(policy: PolicyKind, buffers: ByteCount) -> EngineConfig {
         buffers,
         network: None,
         reservation_hold: Duration::from_secs(3600),
-        idle_after: Duration::from_secs(3600),
-        ended_after: Duration::from_secs(3600),
+        idle_timeout: Duration::from_secs(3600),
+        session_timeout: Duration::from_secs(3600),
         survive_loss: false,
         disks: vec![guarantee()],
     }

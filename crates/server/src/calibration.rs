@@ -1,15 +1,15 @@
-//! What a store's disk is trusted to do: from the record kept with the store, by arithmetic for a
-//! modelled disk, or by measuring now; and which size of read makes the most of it.
+//! The calibration of a store's disk (measured, or computed for a modelled or throttled disk), and
+//! the choice of the read size.
 
 use crate::engine::DiskGuarantee;
 use device::{
-    BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, Pool, Turns, calibrate,
+    BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, Pool, calibrate,
 };
 use disk::{Calibration, DiskModel, ReadGuarantee};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// Sizes of reads that a calibration covers.
+/// Read sizes that a calibration measures.
 pub(crate) const READ_SIZES: [ByteCount; 4] =
     [ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4), ByteCount::mib(16)];
 
@@ -19,7 +19,7 @@ pub(crate) fn measure(
     device: &dyn BlockDevice,
     options: CalibrateOptions,
     largest: ByteCount,
-    turns: Turns<'_>,
+    turns: DiskAccess<'_>,
     progress: &mut dyn FnMut(CalibrateProgress),
 ) -> Result<Calibration, DeviceError> {
     let read_sizes: Vec<ByteCount> =
@@ -30,19 +30,19 @@ pub(crate) fn measure(
     calibrate(device, &pool, &options, turns, progress)
 }
 
-/// What a modelled disk of this size does, by arithmetic.
+/// The calibration of a modelled disk, by arithmetic.
 pub(crate) fn of_model(model: &DiskModel, slot: Duration) -> Calibration {
     Calibration::from_model(model, slot, &READ_SIZES)
 }
 
-/// What a pipe of this rate does: reads go through it one after another.
+/// The calibration of a throttle to `rate`, by arithmetic: reads pass it one after another.
 pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
     let guarantee = |size: ByteCount| {
         let each = size.time_at(rate);
         let reads = slot.as_nanos() / each.as_nanos().max(1);
         ReadGuarantee {
             read_size: size,
-            // One read may be half-way through the pipe when the slot begins.
+            // One read may already be half through the throttle when the slot begins.
             min_read: u32::try_from(reads.saturating_sub(1)).unwrap_or(u32::MAX),
             mean_read: slot.as_secs_f64() / each.as_secs_f64(),
             longest_read: each,
@@ -55,14 +55,14 @@ pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
         r0: rate,
         t0: Duration::ZERO,
         zones: vec![(ByteCount::ZERO, rate)],
-        arm: None,
+        actuator: None,
         writing: None,
         method: format!("computed from a throttle to {rate}"),
         measured_at: 0,
     }
 }
 
-/// Both at once: the smaller promise of each.
+/// The calibration of a modelled disk behind a throttle: the smaller guarantee of the two.
 pub(crate) fn both(one: &Calibration, other: &Calibration) -> Calibration {
     let guarantees = one.guarantees.iter().filter_map(|a| {
         let b = other.guarantee_for(a.read_size)?;
@@ -80,17 +80,18 @@ pub(crate) fn both(one: &Calibration, other: &Calibration) -> Calibration {
     }
 }
 
-/// What viewers of a store are like: what the choice of the read size depends on.
+/// The expected audience of a store, on which the choice of the read size depends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Audience {
-    /// Mean rate of a title.
+    /// Mean rate of its titles.
     pub(crate) rate: BitRate,
     /// Memory for this disk's buffers.
     pub(crate) memory: ByteCount,
 }
 
-/// The guarantee to serve by: of the sizes measured, the one with which most streams of the
-/// audience's rate fit, in the disk and in memory; or the wanted one. `None`: nothing fits.
+/// Chooses the guarantee to schedule by: of all measured read sizes, the one with which most
+/// streams of the audience's rate fit, by disk and by memory; or the configured size `wanted`.
+/// `None` where no size is calibrated.
 pub(crate) fn choose(
     calibration: &Calibration,
     slot: Duration,
@@ -106,21 +107,21 @@ pub(crate) fn choose(
         let measured = calibration.guarantee_for(read_size)?;
         let min_read = in_slot(measured.min_read, calibration.slot, slot);
         let depth = calibration.queue_depth.max(1);
-        // Waiting behind the others in the device is part of how long a read takes.
+        // It includes the time that a read waits behind others in the device.
         let longest_read = measured.longest_read;
         Some(DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth })
     });
     let held = |guarantee: &DiskGuarantee| streams(guarantee, slot, audience).min(ENOUGH);
     guarantees.reduce(|best, next| {
-        // Where both hold as many, larger reads cost the processor less, up to a point; from
-        // there on smaller ones start sooner.
+        // Where both hold as many streams, larger reads cost less processor time, up to a size;
+        // above it, smaller reads start sessions sooner.
         let cheap = next.read_size <= CHEAP_READ && held(&next) == held(&best);
         if held(&next) > held(&best) || cheap { next } else { best }
     })
 }
 
-/// Streams that a guarantee holds: by the disk (whole reads in a slot) and by memory (a read being
-/// filled, one being sent, and what was read ahead of it).
+/// Number of streams that a guarantee holds: by disk (reads in a slot) and by memory (buffers of a
+/// stream).
 fn streams(guarantee: &DiskGuarantee, slot: Duration, audience: Audience) -> u64 {
     let needed = audience.rate.bytes_in(slot).0.max(1);
     let by_disk = u64::from(guarantee.min_read) * guarantee.read_size.0 / needed;
@@ -128,7 +129,7 @@ fn streams(guarantee: &DiskGuarantee, slot: Duration, audience: Audience) -> u64
     by_disk.min(by_memory)
 }
 
-/// A guarantee for slots of one length, said of slots of another.
+/// Converts a guarantee measured with slots of one length to slots of another length.
 fn in_slot(min_read: u32, measured: Duration, slot: Duration) -> u32 {
     if slot == measured {
         return min_read;
@@ -143,14 +144,14 @@ fn in_slot(min_read: u32, measured: Duration, slot: Duration) -> u32 {
     u32::try_from(reads).unwrap_or(u32::MAX)
 }
 
-/// Reads in a pipe at once: one moving, one behind it.
+/// Queue depth of a throttle: one read that passes it, and one that waits.
 const PIPE_DEPTH: u32 = 2;
-/// Streams that are more than one machine's network and processors are likely to be asked for:
-/// beyond that, a disk and its memory are not what to save on.
+/// Number of streams beyond which network and processor are likely to be the limit, and the choice
+/// does not try to hold more.
 const ENOUGH: u64 = 256;
-/// A read of 1 MiB costs hardly more calls, interrupts and sends per byte than a larger one.
+/// The size from which larger reads hardly save processor time per byte.
 const CHEAP_READ: ByteCount = ByteCount::MIB;
-/// Reads of memory that a stream takes.
+/// Buffers of a stream, in reads: one being filled, one being sent, and two read ahead.
 const BUFFERS_PER_STREAM: u64 = 4;
 
 #[cfg(test)]

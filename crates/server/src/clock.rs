@@ -10,7 +10,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Zero is now.
+    /// Starts the clock; moment zero is now.
     pub(crate) fn start() -> Self {
         Self { start: Instant::now() }
     }

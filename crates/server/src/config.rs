@@ -1,77 +1,75 @@
-//! What a server is told at its start, with the reason for each default.
-//!
-//! Plain values: reading them from a command line or a file is the program's work.
+//! The configuration of a server, with the reason for each default.
 
+use disk::DiskModel;
 use scheduler::PolicyKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// Everything [`crate::Server::start`] needs to know.
+/// The configuration of [`crate::Server::start`].
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The stores to serve: devices or files. Titles of one name that hold the same are copies of one;
-    /// where they hold different things the first store's is served.
+    /// The stores to serve: devices or files. Titles of the same name and content are copies of one
+    /// title; where the content differs, the first store's title is served.
     pub stores: Vec<PathBuf>,
-    /// Where viewers connect. Port 0 takes any free one; [`crate::Server::address`] tells which.
+    /// The address to listen on. Port 0 takes any free port, which [`crate::Server::address`]
+    /// returns.
     pub listen: SocketAddr,
-    /// Whom to let in.
+    /// The admission policy.
     pub policy: PolicyKind,
-    /// Let in only whom the loss of any one disk makes late for nothing, as far as its title is in
-    /// two stores.
+    /// Whether admission also guarantees sessions of titles in two stores for the loss of any one
+    /// disk.
     pub survive_loss: bool,
-    /// Memory for media in flight. Indexes of opened titles and sockets come on top.
+    /// Memory for read buffers. Indexes of open titles and sockets use further memory.
     pub memory: ByteCount,
-    /// What the network may carry; `None`: not admitted by network.
+    /// The rate that sessions may reserve of the network together; `None` for no limit.
     pub network: Option<BitRate>,
     /// The scheduling period.
     pub slot: Duration,
-    /// From admission until the first piece must be in memory. At least two slots.
+    /// Time from admission until the first piece must be in memory. At least two slots.
     pub startup: Duration,
     /// Bytes of one read; `None`: chosen from the calibration, the titles and the memory.
     pub read_size: Option<ByteCount>,
-    /// Length of an HLS segment, as nearly as the key frames allow.
+    /// Length of an HLS segment; segments end at the nearest key frame.
     pub segment: Duration,
     /// Slow each store down to this rate.
     pub throttle: Option<BitRate>,
     /// Slow each store down to this disk model, seeks included.
-    pub as_disk: Option<String>,
-    /// Where to write one line per request; `-` is the standard error stream.
+    pub as_disk: Option<DiskModel>,
+    /// The file of the log; `-` is the standard error stream.
     pub access_log: Option<PathBuf>,
-    /// Connections at once; one more is told so with a 503.
+    /// The most connections at a time; further ones are answered with a 503.
     pub max_connections: usize,
-    /// Threads that speak HTTP; 0: one per core, at most [`MAX_HTTP_THREADS`].
+    /// Number of HTTP threads; 0 for one per core, at most [`MAX_HTTP_THREADS`].
     pub http_threads: usize,
-    /// A viewer that takes nothing for this long, while there is something to take, is cut off.
+    /// A connection is closed when its peer takes no bytes of a response for this long.
     pub send_timeout: Duration,
-    /// A request head must be complete this long after its first byte (and a new connection's
-    /// first request this long after the connection).
+    /// The time for a request head, from its first byte (on a new connection, from its start).
     pub head_timeout: Duration,
-    /// A connection without a request for this long is closed.
+    /// A connection is closed after this long without a request.
     pub idle_timeout: Duration,
-    /// Memory for what opened titles need (indexes, packaging, playlists), least recently used
-    /// first out.
+    /// Memory for open titles (indexes, packaging, playlists); the least recently used is evicted.
     pub title_memory: ByteCount,
-    /// A session that asks for nothing this long after its admission is ended.
+    /// A session ends when it makes no request for this long after its admission.
     pub reservation_hold: Duration,
-    /// A session that asks for nothing while this much media has fallen due gives back what it
-    /// holds, and is admitted anew when it goes on.
+    /// A session's reservation is released when it makes no request while this much media falls
+    /// due; its next request is admitted anew.
     pub idle_after: Duration,
-    /// A session that asks for nothing for this long is ended.
-    pub ended_after: Duration,
+    /// A session ends when it makes no request for this long.
+    pub session_timeout: Duration,
 }
 
-/// Beyond this many, one core thread cannot feed them.
+/// The most HTTP threads: one core thread cannot supply more.
 pub const MAX_HTTP_THREADS: usize = 16;
 
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             stores: Vec::new(),
-            // Local only, until somebody decides that the world may look.
+            // Local only: serving to a network is the operator's decision.
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            // Counts what the disk's time is known for, and reads elsewhere.
+            // Counts disk time where the disk's times are known, and reads elsewhere.
             policy: PolicyKind::TimeDomain,
             survive_loss: false,
             memory: ByteCount::mib(512),
@@ -79,8 +77,8 @@ impl Default for ServerConfig {
             slot: Duration::from_millis(500),
             startup: Duration::from_secs(1),
             read_size: None,
-            // Short enough to start soon and to switch, long enough that a segment of a film is
-            // a few reads.
+            // Short enough for a quick start and for switching, long enough that a segment of a
+            // film is a few reads.
             segment: Duration::from_secs(4),
             throttle: None,
             as_disk: None,
@@ -91,13 +89,13 @@ impl Default for ServerConfig {
             head_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             title_memory: ByteCount::mib(256),
-            // A player that read a master playlist asks for media within a second or two; a
-            // person who pasted the address somewhere may not come at all.
+            // A player requests media within a second or two of the master playlist; other clients
+            // that fetch the playlist may never request any.
             reservation_hold: Duration::from_secs(15),
-            // Players buffer up to a minute ahead and then fetch a segment at a time; what is
-            // silent for longer than a full buffer is paused.
+            // Players buffer up to a minute ahead and then fetch a segment at a time; one that is
+            // silent for longer is paused.
             idle_after: Duration::from_secs(30),
-            ended_after: Duration::from_secs(300),
+            session_timeout: Duration::from_secs(300),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `/console/`: a page that shows what is on offer, plays it, and shows the server at work. It is
-//! part of the program and needs nothing from anywhere else; its source is in `console/`.
+//! `/console/`: a page that lists and plays titles and shows the server's numbers. It is part of
+//! the program and loads nothing from other origins; its source is in `console/`.
 
-/// A file of the console: its content type and text. The page itself has no name.
+/// A file of the console: its content type and text. The page itself has the empty name.
 pub(crate) fn file(name: &str) -> Option<(&'static str, &'static str)> {
     Some(match name {
         "" => ("text/html; charset=utf-8", include_str!("../../../console/index.html")),

@@ -1,5 +1,5 @@
-//! Where a title's bytes lie and when they are due, as the engine wants to know it: how its
-//! tracks are cut into pieces.
+//! A title's layout for the engine: its tracks cut into pieces, each with its place on the device
+//! and its due time.
 
 use crate::engine::{DiskNumber, Layout, TitleKey, TrackLayout};
 use media::Packaging;
@@ -8,49 +8,49 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// How a viewer takes a title.
+/// How a player fetches a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// Segment by segment (HLS).
+pub(crate) enum DeliveryFormat {
+    /// In segments (HLS).
     Segmented,
-    /// As one file.
+    /// As one progressive MP4 file.
     Progressive,
 }
 
-/// Where one copy of a title lies.
+/// The disk and the extents of one copy of a title.
 #[derive(Clone, Debug)]
-pub(crate) struct Copied {
+pub(crate) struct CopyLocation {
     pub(crate) disk: DiskNumber,
     pub(crate) read_size: ByteCount,
-    /// Of each track, its extents on the device.
+    /// Per track, its extents on the device, as byte ranges.
     pub(crate) runs: Vec<Vec<Range<u64>>>,
 }
 
-/// The layouts of a title taken in one shape, one for each copy: the same pieces, as large as they may
-/// be of every copy.
+/// The layouts of a title taken in one format, one for each copy: the same pieces, as large as they
+/// may be of every copy.
 pub(crate) fn layouts(
     title: TitleKey,
     packaging: &Packaging,
-    copies: &[Copied],
-    shape: Shape,
+    copies: &[CopyLocation],
+    format: DeliveryFormat,
 ) -> Vec<Arc<Layout>> {
     let numbers = (0u16..).take(packaging.index().tracks.len());
-    let cut = numbers.map(|number| {
-        let of_copy = |copy: &Copied| {
+    let cut_track = |number: u16| {
+        let of_copy = |copy: &CopyLocation| {
             let runs = &copy.runs[usize::from(number)];
             piece_size(packaging.mean_rate(number), runs, copy.read_size)
         };
-        let piece = copies.iter().map(of_copy).min().expect("a title lies somewhere");
-        let due = match shape {
-            Shape::Segmented => packaging.due_segmented(number, piece),
-            Shape::Progressive => progressive_due(packaging, number, piece),
+        let piece = copies.iter().map(of_copy).min().expect("a title has a copy");
+        let due = match format {
+            DeliveryFormat::Segmented => packaging.due_segmented(number, piece),
+            DeliveryFormat::Progressive => progressive_due(packaging, number, piece),
         };
         (piece, due)
-    });
-    let cut: Vec<(u32, Vec<u32>)> = cut.collect();
-    let layout = |copy: &Copied| {
-        let tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);
-        let tracks = tracks.map(|((track, (piece, due)), runs)| TrackLayout {
+    };
+    let cut: Vec<(u32, Vec<u32>)> = numbers.map(cut_track).collect();
+    let layout = |copy: &CopyLocation| {
+        let cut_tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);
+        let tracks = cut_tracks.map(|((track, (piece, due)), runs)| TrackLayout {
             bytes: track.data_len,
             piece: *piece,
             runs: runs.clone(),
@@ -64,9 +64,9 @@ pub(crate) fn layouts(
     copies.iter().map(layout).collect()
 }
 
-/// When a track's pieces are due in one file: the same track in different files (with another
-/// rendition beside it) is due at slightly different times; the earliest counts, so that one
-/// layout is right for all offers.
+/// Due times of a track's pieces in a progressive file, in milliseconds. Files of different offers
+/// interleave a track with different renditions, so its due times differ slightly; the earliest is
+/// taken, and one layout serves all offers.
 fn progressive_due(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
     let mut offers = packaging.offers();
     offers.retain(|tracks| tracks.contains(&track));
@@ -77,8 +77,9 @@ fn progressive_due(packaging: &Packaging, track: u16, piece: u32) -> Vec<u32> {
     dues.reduce(|a, b| a.into_iter().zip(b).map(|(a, b)| a.min(b)).collect()).unwrap_or_default()
 }
 
-/// Bytes of a track's pieces: a power of two, as large as a read may be, but not more media than
-/// a viewer should hold, and so that no piece crosses the end of an extent.
+/// Size of a track's pieces in bytes: the largest power of two that is at most one read, holds at
+/// most eight seconds of media, and does not let a piece cross the end of an extent. `runs` are the
+/// track's extents on the device.
 pub fn piece_size(rate: BitRate, runs: &[Range<u64>], read_size: ByteCount) -> u32 {
     let held = rate.bytes_in(PIECE_TIME).0.max(SMALLEST_PIECE);
     let mut piece = floor_power(held.min(read_size.0.max(SMALLEST_PIECE))).min(LARGEST_PIECE);
@@ -89,17 +90,18 @@ pub fn piece_size(rate: BitRate, runs: &[Range<u64>], read_size: ByteCount) -> u
     u32::try_from(piece).expect("at most LARGEST_PIECE")
 }
 
+/// The largest power of two that is at most `n` (1 for 0).
 pub(crate) fn floor_power(n: u64) -> u64 {
     1 << n.max(1).ilog2()
 }
 
-/// Media in one piece, at most: a power of two below gives 4 to 8 s. Longer, and a low-rate sound
-/// track would hold megabytes for minutes.
+/// The most media in one piece; rounding down to a power of two gives 4 to 8 s. With longer pieces
+/// an audio track of low rate would hold memory for minutes.
 const PIECE_TIME: Duration = Duration::from_secs(8);
-/// The span of a checksum: a piece is verified as a whole, so it is not smaller. Also the
-/// smallest chunk there is.
+/// The span of one checksum: a piece is verified as a whole, so it is not smaller. Also the
+/// smallest chunk size.
 pub(crate) const SMALLEST_PIECE: u64 = media::CHECKSUM_SPAN;
-/// A read of 16 MiB is as good as sequential on every disk there is.
+/// Reads of 16 MiB reach nearly the sequential rate on every disk.
 const LARGEST_PIECE: u64 = 16 << 20;
 
 #[cfg(test)]

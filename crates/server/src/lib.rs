@@ -1,39 +1,43 @@
-//! The media-on-demand server: HTTP, sessions, control socket and metrics around a pure engine.
+//! The media server: HTTP, sessions, control socket and metrics around a pure engine.
 //!
-//! `engine` decides (which read, for whom, when; who is admitted) and owns nothing real; the rest
-//! of this room owns sockets, threads, the clock and the devices, and carries out what the engine
-//! says. It never looks into a title's payload.
+//! `engine` decides (which read, for which stream, when; which session is admitted) and does no
+//! I/O. The rest of this crate owns sockets, threads, the clock and the devices, and executes the
+//! engine's actions. It never looks into a title's payload.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "only `engine` is pure in this room; it denies both again"
+    reason = "only `engine` is pure in this crate; it denies both again"
 )]
 
+mod background_io;
 mod calibration;
 mod clock;
 mod config;
 mod console;
 pub mod control;
 mod core;
-mod disks;
+mod date;
+mod disk_history_writer;
+mod disk_thread;
 pub mod engine;
+mod error;
 mod http;
-mod keeper;
 mod layout;
 mod library;
 mod log;
+mod messages;
 mod metrics;
+mod mount;
 mod opener;
-mod pace;
-mod prober;
+mod playback_params;
+mod presentation;
+mod recovery_probe;
 mod server;
 mod sessions;
 mod shared;
-mod shelving;
-mod showing;
-mod wanted;
 pub mod wire;
 
 pub use config::{MAX_HTTP_THREADS, ServerConfig};
+pub use error::ServerError;
 pub use layout::piece_size;
-pub use server::{Server, ServerError};
+pub use server::Server;

@@ -1,45 +1,58 @@
-//! The titles on offer, from all stores, and those that are open: index read, packaging planned.
+//! The titles of all mounted stores, and which of them are open: index read, packaging planned.
 //!
-//! Opening costs a read of the index region and some arithmetic; it is done by the opener thread,
-//! and what it made is kept while memory allows, least recently used first out. A session holds
-//! its title by itself, so that neither eviction nor removal from the catalogue takes it away.
+//! Opening costs a read of the index region and some arithmetic. The opener thread does it, and an
+//! open title stays in memory until the least recently used one is evicted. A session has its own
+//! reference to its title, so that neither eviction nor removal from the catalogue affects it.
 //!
-//! Titles of one name that hold the same are copies of one title, which can be read from any of their
-//! stores. Where they hold different things the first store's is the title.
+//! Titles of the same name and content are copies of one title, which can be read from any of their
+//! stores. Of titles of the same name and different content, the one of the first store is served.
 
-use crate::core::CoreHandle;
 use crate::engine::{DiskNumber, Layout, TitleKey};
-use crate::layout::{Copied, Shape};
-use crate::pace::EnginePace;
-use crate::showing::Showing;
-use crate::wanted::Wanted;
+use crate::layout::{CopyLocation, DeliveryFormat};
+use crate::playback_params::PlaybackParams;
+use crate::presentation::Presentation;
 use crate::wire;
-use media::{Body, NoExcerpt, NotPackaged, Packaging, PackagingOptions, Slice, TitleIndex};
+use media::{Body, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use store::{Content, Store, StoreError, TitleId, TitleRecord};
+use store::{Content, Permit, Store, StoreError, TitleId, TitleRecord};
 use units::ByteCount;
 
 /// A store being served.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct MountedStore {
     pub(crate) path: PathBuf,
     pub(crate) store: Arc<Store>,
     pub(crate) disk: DiskNumber,
     pub(crate) read_size: ByteCount,
-    /// How its reads are made, for people.
+    /// Description of the read method, for people.
     pub(crate) method: String,
 }
 
-/// All stores.
+/// Grants the reads of title indexes.
+pub(crate) trait IndexReads {
+    /// A permit to read `bytes` from a store's disk; `None` if there is none within `timeout`.
+    fn permit(&self, store: &MountedStore, bytes: ByteCount, timeout: Duration) -> Option<Permit>;
+}
+
+/// Before the server has sessions: every index is read at once.
+struct Unlimited;
+
+impl IndexReads for Unlimited {
+    fn permit(&self, _: &MountedStore, _: ByteCount, _: Duration) -> Option<Permit> {
+        Some(Permit::unlimited())
+    }
+}
+
+/// All mounted stores and the titles in them.
 #[derive(Debug)]
 pub(crate) struct Library {
-    pub(crate) shelves: Vec<Shelf>,
+    pub(crate) stores: Vec<MountedStore>,
     packaging: PackagingOptions,
     memory: ByteCount,
-    keys: Mutex<Keys>,
+    keys: Mutex<TitleKeys>,
     open: Mutex<OpenTitles>,
 }
 
@@ -48,81 +61,89 @@ pub(crate) struct Library {
 pub(crate) struct OpenTitle {
     pub(crate) key: TitleKey,
     pub(crate) id: TitleId,
-    pub(crate) whole: Arc<Showing>,
-    // Stays the same when the server is started again.
+    pub(crate) whole: Arc<Presentation>,
+    // Part of its entity tags; the same after a restart of the server.
     tag: String,
-    showings: Mutex<VecDeque<(Wanted, MadeShowing)>>,
-    bodies: Mutex<BTreeMap<Vec<u16>, Arc<Body>>>,
+    presentations: Mutex<VecDeque<(PlaybackParams, PresentationResult)>>,
+    // Progressive files by their tracks.
+    files: Mutex<BTreeMap<Vec<u16>, Arc<Body>>>,
     memory: u64,
 }
 
-/// What a viewer wanted, or why there is no such part.
-pub(crate) type MadeShowing = Result<Arc<Showing>, NoExcerpt>;
+/// A presentation, or why the title has no such part.
+pub(crate) type PresentationResult = Result<Arc<Presentation>, ExcerptError>;
 
-/// Why a title cannot be played.
+/// Why a title is not open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NotOpened {
-    /// There is none of this name.
+pub(crate) enum OpenError {
+    /// No store has a title of this name.
     NoTitle,
-    /// It was taken in as bytes, or has nothing to play.
-    NotPlayable(NotPackaged),
-    /// The disk is too busy with viewers to read the index now.
-    Busy,
-    /// The store failed.
+    /// The title was ingested as an opaque file, or has no playable track.
+    NotPlayable(PackagingError),
+    /// Sessions have reserved all disk time, and the index could not be read in time.
+    DiskBusy,
+    /// The store failed; the reason.
     Failed(String),
 }
 
-/// A title in one of the stores.
+/// One copy of a title: a store, and the title's number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
-    pub(crate) shelf: usize,
+pub(crate) struct StoredCopy {
+    /// Index into [`Library::stores`].
+    pub(crate) store: usize,
     pub(crate) id: TitleId,
 }
 
-// What the engine calls titles: never the same if a copy has come or gone.
+// The engine's keys of titles, by their copies: a title that gains or loses a copy gets a new key.
 #[derive(Debug, Default)]
-struct Keys {
-    of: BTreeMap<Vec<Place>, TitleKey>,
+struct TitleKeys {
+    by_copies: BTreeMap<Vec<StoredCopy>, TitleKey>,
     next: u64,
 }
 
 #[derive(Debug, Default)]
 struct OpenTitles {
     titles: BTreeMap<TitleKey, (Arc<OpenTitle>, u64)>,
-    // Counts uses, for the order of eviction.
+    // Number of uses so far: the clock of least-recently-used eviction.
     uses: u64,
     memory: u64,
 }
 
 impl Library {
-    pub(crate) fn new(shelves: Vec<Shelf>, segment: Duration, memory: ByteCount) -> Self {
+    /// A library of these stores. `segment`: length of an HLS segment; `memory`: for open titles.
+    pub(crate) fn new(stores: Vec<MountedStore>, segment: Duration, memory: ByteCount) -> Self {
         let packaging = PackagingOptions { segment };
-        Self { shelves, packaging, memory, keys: Mutex::default(), open: Mutex::default() }
+        Self { stores, packaging, memory, keys: Mutex::default(), open: Mutex::default() }
     }
 
-    /// The title of this name as the first store has it, and its copies in others; and what the engine
-    /// calls them together.
+    /// The title of this name: its key, and its copies with the number of their store, the served
+    /// one first.
     fn find(&self, name: &str) -> Option<(TitleKey, Vec<(usize, TitleRecord)>)> {
-        // Held while looking: a copy that is hidden after that is found by `withdraw`.
+        // Locked before the stores are searched: a copy that is hidden during the search is then
+        // still under its key when `withdraw` looks for it.
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelves = self.shelves.iter().enumerate();
-        let named = shelves.filter_map(|(number, shelf)| Some((number, shelf.store.title(name)?)));
-        let mut copies: Vec<(usize, TitleRecord)> = named.collect();
+        let mut copies: Vec<(usize, TitleRecord)> = self
+            .stores
+            .iter()
+            .enumerate()
+            .filter_map(|(number, mounted)| Some((number, mounted.store.title(name)?)))
+            .collect();
         let content = copies.first()?.1.content();
         copies.retain(|(_, record)| record.content() == content);
-        let places = copies.iter().map(|(shelf, record)| Place { shelf: *shelf, id: record.id });
-        Some((keys.key(places.collect()), copies))
+        let stored =
+            copies.iter().map(|(store, record)| StoredCopy { store: *store, id: record.id });
+        Some((keys.key(stored.collect()), copies))
     }
 
-    /// The title of this name if it is open already.
-    pub(crate) fn opened(&self, name: &str) -> Result<Option<Arc<OpenTitle>>, NotOpened> {
-        let (key, _) = self.find(name).ok_or(NotOpened::NoTitle)?;
+    /// The title of this name if it is open; `Ok(None)` where it must be opened first.
+    pub(crate) fn opened(&self, name: &str) -> Result<Option<Arc<OpenTitle>>, OpenError> {
+        let (key, _) = self.find(name).ok_or(OpenError::NoTitle)?;
         Ok(self.lock().touch(key))
     }
 
-    /// What can be played, by name.
+    /// Names of all media titles, each once.
     pub(crate) fn playable(&self) -> Vec<String> {
-        let titles = self.shelves.iter().flat_map(|shelf| shelf.store.titles());
+        let titles = self.stores.iter().flat_map(|mounted| mounted.store.titles());
         let media = titles.filter(|record| record.kind == media::TitleKind::Media);
         let mut names: Vec<String> = media.map(|record| record.name).collect();
         let mut seen = BTreeSet::new();
@@ -130,58 +151,62 @@ impl Library {
         names
     }
 
-    /// Opens what it can of all titles before there are viewers to wait for.
+    /// Opens titles for a few seconds, before the server has sessions.
     pub(crate) fn open_first(&self) {
-        let until = Instant::now() + FIRST;
+        let until = Instant::now() + OPEN_FIRST_TIME;
         for name in self.playable() {
-            // What does not open says so to who asks for it.
-            let _ = self.open_within(&name, |_, _| Some(()));
+            // A failure is reported to the first request for the title.
+            let _ = self.open_within(&name, &Unlimited, Duration::ZERO);
             if self.is_full() || Instant::now() >= until {
                 break;
             }
         }
     }
 
-    /// Opens a title that nobody has asked for yet. False: the disk has viewers to serve.
-    pub(crate) fn open_ahead(&self, name: &str, core: &CoreHandle) -> bool {
-        let turn = |shelf: &Shelf, bytes| shelf.pace(core).turn(bytes, AHEAD_PATIENCE);
-        !matches!(self.open_within(name, turn), Err(NotOpened::Busy))
+    /// Opens a title before the first request for it. False: the disk is busy.
+    pub(crate) fn open_ahead(&self, name: &str, reads: &dyn IndexReads) -> bool {
+        !matches!(self.open_within(name, reads, AHEAD_TIMEOUT), Err(OpenError::DiskBusy))
     }
 
-    /// Whether one open title more would put another out.
+    /// Whether opening another title of mean size would evict one.
     pub(crate) fn is_full(&self) -> bool {
         let open = self.lock();
         open.memory + open.memory / (open.titles.len() as u64).max(1) > self.memory.0
     }
 
     /// Opens a title, or finds it open. May wait for the disk.
-    pub(crate) fn open(&self, name: &str, core: &CoreHandle) -> Result<Arc<OpenTitle>, NotOpened> {
-        self.open_within(name, |shelf, bytes| shelf.pace(core).turn(bytes, PATIENCE))
-    }
-
-    fn open_within<Turn>(
+    pub(crate) fn open(
         &self,
         name: &str,
-        turn: impl Fn(&Shelf, ByteCount) -> Option<Turn>,
-    ) -> Result<Arc<OpenTitle>, NotOpened> {
-        let (key, found) = self.find(name).ok_or(NotOpened::NoTitle)?;
+        reads: &dyn IndexReads,
+    ) -> Result<Arc<OpenTitle>, OpenError> {
+        self.open_within(name, reads, OPEN_TIMEOUT)
+    }
+
+    fn open_within(
+        &self,
+        name: &str,
+        reads: &dyn IndexReads,
+        timeout: Duration,
+    ) -> Result<Arc<OpenTitle>, OpenError> {
+        let (key, found) = self.find(name).ok_or(OpenError::NoTitle)?;
         if let Some(open) = self.lock().touch(key) {
             return Ok(open);
         }
-        let index = self.index(&found, turn)?;
-        let packaging = Packaging::new(index, &self.packaging).map_err(NotOpened::NotPlayable)?;
+        let index = self.index(&found, reads, timeout)?;
+        let packaging = Packaging::new(index, &self.packaging).map_err(OpenError::NotPlayable)?;
         let mut copies = Vec::with_capacity(found.len());
         for (number, record) in &found {
-            let shelf = &self.shelves[*number];
+            let mounted = &self.stores[*number];
             let tracks = 0..u16::try_from(record.tracks.len()).unwrap_or(u16::MAX);
             let runs: Option<Vec<_>> =
-                tracks.map(|track| shelf.store.runs(record.id, track)).collect();
-            // Removed meanwhile.
-            let runs = runs.ok_or(NotOpened::NoTitle)?;
-            copies.push(Copied { disk: shelf.disk, read_size: shelf.read_size, runs });
+                tracks.map(|track| mounted.store.runs(record.id, track)).collect();
+            // `None`: the title was removed after `find`.
+            let runs = runs.ok_or(OpenError::NoTitle)?;
+            copies.push(CopyLocation { disk: mounted.disk, read_size: mounted.read_size, runs });
         }
-        let whole = Arc::new(Showing::whole(Arc::new(packaging), key, &copies));
-        let segmented = whole.layouts(Shape::Segmented).first();
+        let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));
+        let segmented = whole.layouts(DeliveryFormat::Segmented).first();
         let (number, record) = &found[0];
         let open = Arc::new(OpenTitle {
             key,
@@ -189,58 +214,59 @@ impl Library {
             tag: format!("{:x}-{:x}", (*number as u64) << TAG_BITS | record.id.0, record.created),
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,
-            showings: Mutex::default(),
-            bodies: Mutex::default(),
+            presentations: Mutex::default(),
+            files: Mutex::default(),
         });
         self.lock().keep(&open, self.memory.0);
         Ok(open)
     }
 
-    /// The index of the first copy that gives one.
-    fn index<Turn>(
+    /// The index of the first copy whose index can be read.
+    fn index(
         &self,
         copies: &[(usize, TitleRecord)],
-        turn: impl Fn(&Shelf, ByteCount) -> Option<Turn>,
-    ) -> Result<Arc<TitleIndex>, NotOpened> {
-        let mut why = NotOpened::NoTitle;
+        reads: &dyn IndexReads,
+        timeout: Duration,
+    ) -> Result<Arc<TitleIndex>, OpenError> {
+        let mut why = OpenError::NoTitle;
         for (number, record) in copies {
-            let shelf = &self.shelves[*number];
+            let mounted = &self.stores[*number];
             let bytes = ByteCount(record.index_bytes.max(1));
-            let _turn = turn(shelf, bytes).ok_or(NotOpened::Busy)?;
-            match shelf.store.index(record.id) {
+            let _permit = reads.permit(mounted, bytes, timeout).ok_or(OpenError::DiskBusy)?;
+            match mounted.store.index(record.id) {
                 Ok(index) => return Ok(index),
-                Err(error) => why = NotOpened::from(&error),
+                Err(error) => why = OpenError::from(&error),
             }
         }
         Err(why)
     }
 
-    /// Titles open, and the bytes they take.
+    /// Number of open titles, and the bytes that they take.
     pub(crate) fn held(&self) -> (u64, u64) {
         let open = self.lock();
         (open.titles.len() as u64, open.memory)
     }
 
-    /// The title's memory may go: it has been removed.
+    /// Drops a removed title's memory. Its sessions keep their own references.
     pub(crate) fn forget(&self, key: TitleKey) {
         self.lock().remove(key);
     }
 
-    /// A copy is to go: all that the engine has called titles with it. It calls them so no more.
-    pub(crate) fn withdraw(&self, place: Place) -> Vec<TitleKey> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).take(place)
+    /// Removes a copy's keys, and returns them: the titles of the engine that it was a copy of.
+    pub(crate) fn withdraw(&self, copy: StoredCopy) -> Vec<TitleKey> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).take(copy)
     }
 
-    /// All titles by name, with where to play them.
+    /// All titles by name, with the number of their copies.
     pub(crate) fn list(&self) -> Vec<wire::Title> {
         let mut all = BTreeMap::new();
-        for shelf in &self.shelves {
-            for record in shelf.store.titles() {
-                let entry: &mut Listed = all
+        for mounted in &self.stores {
+            for record in mounted.store.titles() {
+                let (content, title): &mut (Content, wire::Title) = all
                     .entry(record.name.clone())
-                    .or_insert_with(|| (record.content(), listed(&record)));
-                if entry.0 == record.content() {
-                    *entry.1.copies.get_or_insert(0) += 1;
+                    .or_insert_with(|| (record.content(), wire::Title::from(&record)));
+                if *content == record.content() {
+                    *title.copies.get_or_insert(0) += 1;
                 }
             }
         }
@@ -253,68 +279,75 @@ impl Library {
 }
 
 impl OpenTitle {
-    /// What a viewer wants of it, if that has been made already.
-    pub(crate) fn made_showing(&self, wanted: &Wanted) -> Option<MadeShowing> {
-        if *wanted == Wanted::default() {
+    /// The presentation with these parameters, if it has been built.
+    pub(crate) fn cached_presentation(
+        &self,
+        params: &PlaybackParams,
+    ) -> Option<PresentationResult> {
+        if *params == PlaybackParams::default() {
             return Some(Ok(Arc::clone(&self.whole)));
         }
-        let showings = self.showings.lock().unwrap_or_else(PoisonError::into_inner);
-        showings.iter().find(|(made, _)| made == wanted).map(|(_, showing)| showing.clone())
+        let presentations = self.presentations.lock().unwrap_or_else(PoisonError::into_inner);
+        presentations.iter().find(|(built, _)| built == params).map(|(_, result)| result.clone())
     }
 
-    /// What a viewer wants of it. Takes a while for a long title: not on a thread that speaks HTTP.
-    pub(crate) fn showing(&self, wanted: &Wanted) -> MadeShowing {
-        if let Some(made) = self.made_showing(wanted) {
-            return made;
+    /// The presentation with these parameters, built if necessary. Takes time in proportion to the
+    /// title's length: not for HTTP threads.
+    pub(crate) fn build_presentation(&self, params: &PlaybackParams) -> PresentationResult {
+        if let Some(built) = self.cached_presentation(params) {
+            return built;
         }
-        let made = Showing::part(&self.whole, wanted).map(Arc::new);
-        let mut showings = self.showings.lock().unwrap_or_else(PoisonError::into_inner);
-        if showings.len() == SHOWINGS_KEPT {
-            showings.pop_front();
+        let built = Presentation::part(&self.whole, params).map(Arc::new);
+        let mut presentations = self.presentations.lock().unwrap_or_else(PoisonError::into_inner);
+        if presentations.len() == MAX_PRESENTATIONS {
+            presentations.pop_front();
         }
-        showings.push_back((*wanted, made.clone()));
-        made
+        presentations.push_back((*params, built.clone()));
+        built
     }
 
-    /// The tracks as one file, if that has been made already.
-    pub(crate) fn made_body(&self, tracks: &[u16]) -> Option<Arc<Body>> {
-        self.bodies.lock().unwrap_or_else(PoisonError::into_inner).get(tracks).cloned()
+    /// The progressive file of these tracks, if it has been built.
+    pub(crate) fn cached_file(&self, tracks: &[u16]) -> Option<Arc<Body>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(tracks).cloned()
     }
 
-    /// The tracks as one file. Takes a while for a long title: not on a thread that speaks HTTP.
-    pub(crate) fn body(&self, tracks: &[u16]) -> Arc<Body> {
-        if let Some(body) = self.made_body(tracks) {
-            return body;
+    /// The progressive file of these tracks, built if necessary. Takes time in proportion to the
+    /// title's length: not for HTTP threads.
+    pub(crate) fn build_file(&self, tracks: &[u16]) -> Arc<Body> {
+        if let Some(file) = self.cached_file(tracks) {
+            return file;
         }
-        let body = self.whole.packaging.progressive(tracks);
-        let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(bodies.entry(tracks.to_vec()).or_insert(body))
+        let file = self.whole.packaging.progressive(tracks);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(files.entry(tracks.to_vec()).or_insert(file))
     }
 
-    /// A strong entity tag: the same bytes for as long as the title lives, under any name.
+    /// A strong entity tag for one resource of the title. It names the same bytes for as long as
+    /// the title exists, also under another name.
     pub(crate) fn etag(&self, what: &str) -> String {
         format!("\"{}-{what}\"", self.tag)
     }
 }
 
-impl Shelf {
-    fn pace(&self, core: &CoreHandle) -> EnginePace {
-        EnginePace::new(core.clone(), self.disk, self.read_size)
-    }
-}
-
-impl Keys {
-    fn key(&mut self, copies: Vec<Place>) -> TitleKey {
+impl TitleKeys {
+    /// The key of a title with these copies; a new one where there is none.
+    fn key(&mut self, copies: Vec<StoredCopy>) -> TitleKey {
         let next = TitleKey(self.next);
-        let key = *self.of.entry(copies).or_insert(next);
+        let key = *self.by_copies.entry(copies).or_insert(next);
         self.next += u64::from(key == next);
         key
     }
 
-    fn take(&mut self, place: Place) -> Vec<TitleKey> {
-        let with: Vec<Vec<Place>> =
-            self.of.keys().filter(|copies| copies.contains(&place)).cloned().collect();
-        with.iter().filter_map(|copies| self.of.remove(copies)).collect()
+    fn take(&mut self, copy: StoredCopy) -> Vec<TitleKey> {
+        let mut taken = Vec::new();
+        self.by_copies.retain(|copies, key| {
+            let keep = !copies.contains(&copy);
+            if !keep {
+                taken.push(*key);
+            }
+            keep
+        });
+        taken
     }
 }
 
@@ -344,7 +377,7 @@ impl OpenTitles {
     }
 }
 
-impl From<&StoreError> for NotOpened {
+impl From<&StoreError> for OpenError {
     fn from(error: &StoreError) -> Self {
         match error {
             StoreError::NoTitle { .. } => Self::NoTitle,
@@ -353,20 +386,8 @@ impl From<&StoreError> for NotOpened {
     }
 }
 
-type Listed = (Content, wire::Title);
-
-fn listed(record: &TitleRecord) -> wire::Title {
-    let mut title = wire::Title::from(record);
-    if record.kind == media::TitleKind::Media {
-        let name = crate::http::escape(&record.name);
-        title.hls = Some(format!("/t/{name}/master.m3u8"));
-        title.mp4 = Some(format!("/t/{name}.mp4"));
-    }
-    title
-}
-
-/// What an open title takes, nearly: its index, the pieces' due times of both layouts, and one
-/// progressive file (its `moov` has about as many bytes for each LDU as the index).
+/// Estimated memory of an open title in bytes: its index, the due times of both layouts, and one
+/// progressive file (whose `moov` has about as many bytes for each LDU as the index).
 fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let tracks = packaging.index().tracks.iter();
     let index: u64 = tracks.map(|t| t.ldus.memory() + t.checksums.len() as u64 * 4).sum();
@@ -375,14 +396,14 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     2 * (index + due) + slices
 }
 
-/// Parts of a title that are kept for the next viewer who wants the same. Sessions hold their own.
-const SHOWINGS_KEPT: usize = 16;
+/// Presentations that an open title keeps for further requests. Sessions have their own references.
+const MAX_PRESENTATIONS: usize = 16;
 /// Bits of an entity tag that number the title within its store.
 const TAG_BITS: u32 = 48;
-/// How long a viewer may wait for a title's index behind other viewers' media: about as long as a
-/// player waits for a manifest.
-const PATIENCE: Duration = Duration::from_secs(8);
-/// How long a start may take for opening titles: some hundreds on a hard disk.
-const FIRST: Duration = Duration::from_secs(3);
-/// How long a title that nobody asked for may wait: it keeps the thread from those who ask.
-const AHEAD_PATIENCE: Duration = Duration::from_millis(500);
+/// How long a request may wait for a title's index on a busy disk: about as long as a player waits
+/// for a manifest.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time at the server's start for opening titles: enough for some hundreds on a hard disk.
+const OPEN_FIRST_TIME: Duration = Duration::from_secs(3);
+/// How long opening ahead of demand may block the opener thread.
+const AHEAD_TIMEOUT: Duration = Duration::from_millis(500);

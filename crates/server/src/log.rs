@@ -1,9 +1,9 @@
-//! The log: one JSON object a line, for each request and for what the server itself has to say.
+//! The log: one JSON object in a line, for each HTTP request and each event of the server.
 //!
-//! Writers never wait: a thread of its own writes, and when it cannot follow, lines are dropped
-//! and counted, and the count is a line too.
+//! Logging never blocks: a thread of its own writes, and lines that do not fit its queue are
+//! dropped. The number of dropped lines is logged.
 
-use crate::http::iso_date;
+use crate::date::iso_date;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -14,17 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 
-/// Where lines go in. Clones write to the same log.
+/// A handle to the log. Clones write to the same log.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    // `None`: nobody wants to know.
+    // `None` where no log is configured.
     lines: Option<Sender<Value>>,
     dropped: Arc<AtomicU64>,
 }
 
 impl Log {
-    /// A log to a file (appended to), to the standard error stream (`-`), or to nowhere. The
-    /// thread ends when the last clone is gone.
+    /// Starts a log that appends to a file or writes to the standard error stream (`-`); without a
+    /// path lines are discarded. The thread ends when the last handle is dropped.
     pub(crate) fn start(path: Option<&Path>) -> io::Result<(Self, Option<JoinHandle<()>>)> {
         let dropped = Arc::new(AtomicU64::new(0));
         let Some(path) = path else { return Ok((Self { lines: None, dropped }, None)) };
@@ -41,7 +41,7 @@ impl Log {
         Ok((Self { lines: Some(lines), dropped }, Some(thread)))
     }
 
-    /// Adds a line; `fields` is an object.
+    /// Adds a line. `fields` makes its object, and is called only where there is a log.
     pub(crate) fn line(&self, fields: impl FnOnce() -> Value) {
         let Some(lines) = &self.lines else { return };
         let mut line = fields();
@@ -58,15 +58,16 @@ fn write_lines(queue: &Receiver<Value>, mut out: impl Write, dropped: &AtomicU64
         for line in queue.try_iter().take(QUEUE) {
             ok = ok.and_then(|()| writeln!(out, "{line}"));
         }
-        let lost = dropped.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            ok =
-                ok.and_then(|()| writeln!(out, "{}", json!({ "event": "log-full", "lost": lost })));
+        let dropped = dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            ok = ok.and_then(|()| {
+                writeln!(out, "{}", json!({ "event": "log-lines-dropped", "lines": dropped }))
+            });
         }
-        // A full disk or a closed terminal must not stop the viewers; the lines are lost.
+        // A full disk or a closed terminal must not stop the server; these lines are lost.
         let _ = ok.and_then(|()| out.flush());
     }
 }
 
-/// Lines waiting to be written. At a few thousand requests a second, seconds of a stuck disk.
+/// Lines that wait to be written: some seconds of a blocked disk at thousands of requests a second.
 const QUEUE: usize = 8192;

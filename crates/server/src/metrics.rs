@@ -1,6 +1,7 @@
-//! `/metrics`: the books as OpenMetrics text. Made at each scrape from what was laid open last, so
-//! that counting costs nothing between scrapes.
+//! `/metrics`: OpenMetrics text, made at each scrape from the last published snapshot, so that
+//! counting costs nothing between scrapes.
 
+use crate::engine::DiskStatus;
 use crate::shared::Shared;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -16,12 +17,12 @@ use std::sync::atomic::Ordering;
 /// The content type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The metrics at this moment.
+/// The metrics at this moment, as text.
 pub(crate) fn text(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("tenuto");
     registry.register_with_unit(
-        "startup",
-        "From admission to the first media bytes",
+        "session_startup",
+        "Time from admission to the first media bytes",
         Unit::Seconds,
         shared.startup.clone(),
     );
@@ -52,106 +53,101 @@ impl Collector for Scrape {
 
 impl Scrape {
     fn sessions(&self, out: &mut Out<'_, '_>) -> fmt::Result {
-        let engine = &self.0.books().engine;
+        let engine = &self.0.snapshot().engine;
         out.gauge("sessions", "Sessions admitted and not ended", engine.sessions)?;
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
         out.counter("admitted", "Sessions admitted", engine.admitted)?;
         out.counter(
-            "admitted_smaller",
-            "Sessions admitted to less than the best rendition",
-            engine.admitted_smaller,
+            "admitted_downgraded",
+            "Sessions admitted to a smaller rendition than the best",
+            engine.admitted_downgraded,
         )?;
         let refused = [
             ("disk", engine.refused_disk),
             ("memory", engine.refused_memory),
             ("network", engine.refused_network),
         ];
-        out.counters("refused", "Viewers refused, by scarce resource", "resource", &refused)?;
+        out.counters("refused", "Admission requests refused, by resource", "resource", &refused)?;
         out.counter(
-            "refused_for_loss",
-            "Viewers refused who would have come in if no disk could be lost",
+            "refused_for_failover",
+            "Refused admission requests that fit without room for the loss of a disk",
             engine.refused_for_loss,
         )?;
         out.counter(
-            "sessions_moved",
-            "Sessions that went on with another copy when their disk was lost",
+            "sessions_failed_over",
+            "Sessions that continued with another copy when their disk was lost",
             engine.moved,
         )?;
         out.counter(
-            "sessions_ended_by_loss",
-            "Sessions that ended when their disk was lost",
+            "sessions_ended_by_disk_loss",
+            "Sessions that ended because their disk was lost",
             engine.ended_by_loss,
         )?;
-        out.counter("glitches", "Pieces late for admitted sessions", engine.glitches)?;
+        out.counter("deadlines_met", "Pieces in memory by their deadline", engine.on_time)?;
         out.counter(
-            "certificates_broken",
-            "Reads done after the slot they were due in by a disk that took no longer than charged",
-            engine.broken_certificates,
+            "deadline_misses",
+            "Pieces of admitted streams not in memory by their deadline",
+            engine.deadline_misses,
         )?;
-        out.counter(
-            "certificates_void",
-            "Reads done after the slot they were due in by a disk that took longer than charged",
-            engine.void_certificates,
+        let violations =
+            [("disk", engine.violations_by_disk), ("scheduler", engine.violations_by_scheduler)];
+        out.counters(
+            "guarantee_violations",
+            "Reads completed after the slot in which they were due, by cause",
+            "cause",
+            &violations,
         )?;
-        out.counter("pieces_on_time", "Pieces in memory by their deadline", engine.on_time)?;
         let stopping = u64::from(self.0.stopping.load(Ordering::Relaxed));
-        out.gauge("stopping", "1 while nobody new is let in because of a shutdown", stopping)?;
-        out.duration("slot", "The scheduling period", self.0.about.slot.as_secs_f64())?;
-        out.duration("uptime", "Since the start", self.0.clock.uptime().as_secs_f64())
+        out.gauge("stopping", "1 while the server admits no session and stops", stopping)?;
+        out.duration("slot", "The scheduling period", self.0.info.slot.as_secs_f64())?;
+        out.duration("uptime", "Time since the start", self.0.clock.uptime().as_secs_f64())
     }
 
     fn memory(&self, out: &mut Out<'_, '_>) -> fmt::Result {
-        let engine = &self.0.books().engine;
+        let engine = &self.0.snapshot().engine;
         out.bytes("buffers_used", "Read buffers in use", engine.buffers_used)?;
-        out.bytes("buffers_limit", "Read buffers there are", engine.buffers_total)?;
-        let (titles, bytes) = self.0.titles.held();
+        out.bytes("buffers_limit", "All read buffers", engine.buffers_total)?;
+        let (titles, bytes) = self.0.library.held();
         out.gauge("titles_open", "Titles with their index in memory", titles)?;
-        out.bytes("indexes_used", "Indexes in memory", bytes)?;
-        out.counter(
-            "cache_hits",
-            "Pieces found in memory when their read was due",
-            engine.cache_hits,
-        )
+        out.bytes("title_index", "Memory of the indexes of open titles", bytes)?;
+        let help = "Pieces found in memory when their read was due";
+        out.counter("cache_hits", help, engine.cache_hits)
     }
 
     fn disks(&self, out: &mut Out<'_, '_>) -> fmt::Result {
-        let books = self.0.books();
+        let snapshot = self.0.snapshot();
+        let stores = &self.0.library.stores;
         let names: Vec<String> =
-            self.0.titles.shelves.iter().map(|shelf| shelf.path.display().to_string()).collect();
-        let disks = &books.engine.disks;
-        let of = |value: fn(&crate::engine::DiskStatus) -> u64| -> Vec<(&str, u64)> {
+            stores.iter().map(|mounted| mounted.path.display().to_string()).collect();
+        let disks = &snapshot.engine.disks;
+        let of = |value: DiskFigure| -> Vec<(&str, u64)> {
             names.iter().map(String::as_str).zip(disks.iter().map(value)).collect()
         };
         out.counters("disk_reads", "Reads completed", "store", &of(|d| d.reads))?;
         out.counters("disk_read_bytes", "Bytes read", "store", &of(|d| d.bytes))?;
-        out.counters("disk_failures", "Reads failed or damaged", "store", &of(|d| d.failures))?;
-        let guaranteed = of(|d| u64::from(d.min_read));
-        out.gauges(
-            "disk_slot_reads_guaranteed",
-            "Guaranteed reads in a slot",
-            "store",
-            &guaranteed,
-        )?;
-        let used = of(|d| u64::from(d.last_slot_reads));
-        out.gauges("disk_slot_reads", "Reads completed in the last slot", "store", &used)?;
-        let slack = of(|d| d.least_slack);
-        out.gauges("disk_slack_reads", "Least slack of the schedule ahead", "store", &slack)?;
-        let flying = of(|d| u64::from(d.in_flight));
-        let sessions = of(|d| d.sessions);
-        out.gauges("disk_sessions", "Sessions read from it", "store", &sessions)?;
-        let slowest = of(|d| u64::from(d.slowest_slot));
-        out.gauges("disk_slowest_slot_reads", "Fewest in a slot lately", "store", &slowest)?;
-        let behind = disks.iter().map(crate::engine::DiskStatus::behind_part);
-        let behind: Vec<_> = names.iter().map(String::as_str).zip(behind).collect();
-        out.parts("disk_behind", "Disk time beyond what is counted with", "store", &behind)?;
-        let observed = names.iter().zip(disks);
-        let observed = observed.filter_map(|(name, d)| Some((&**name, u64::from(d.observed?))));
-        let observed: Vec<_> = observed.collect();
-        let help = "Fewest in a slot in which it was never idle";
-        out.gauges("disk_observed_slot_reads", help, "store", &observed)?;
-        let lost = of(|d| u64::from(d.lost));
-        out.gauges("disk_lost", "1 while nothing is read from it", "store", &lost)?;
-        out.gauges("disk_in_flight", "Reads in the device", "store", &flying)
+        let help = "Reads that failed or were damaged";
+        out.counters("disk_read_failures", help, "store", &of(|d| d.failures))?;
+        let gauges: [(&str, &str, DiskFigure); 7] = [
+            ("guaranteed_slot_reads", "Reads guaranteed in each slot", |d| d.min_read.into()),
+            ("slot_reads", "Reads completed in the last slot", |d| d.last_slot_reads.into()),
+            ("slowest_slot_reads", "Fewest reads in a slot lately", |d| d.slowest_slot.into()),
+            ("slack_reads", "Least slack of the schedule ahead", |d| d.least_slack),
+            ("reads_in_flight", "Reads in the device", |d| d.in_flight.into()),
+            ("sessions", "Sessions read from the disk", |d| d.sessions),
+            ("lost", "1 while the disk is lost and nothing is read from it", |d| d.lost.into()),
+        ];
+        for (name, help, value) in gauges {
+            out.gauges(&format!("disk_{name}"), help, "store", &of(value))?;
+        }
+        let slowdown = disks.iter().map(DiskStatus::slowdown_part);
+        let slowdown: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(slowdown).collect();
+        let help = "Part by which reads take longer than calibrated";
+        out.ratios("disk_slowdown", help, "store", &slowdown)?;
+        let pairs = names.iter().zip(disks);
+        let observed: Vec<(&str, u64)> =
+            pairs.filter_map(|(name, d)| Some((&**name, u64::from(d.observed?)))).collect();
+        let help = "Fewest reads in a slot in which the disk was never idle";
+        out.gauges("disk_observed_slot_reads", help, "store", &observed)
     }
 
     fn http(&self, out: &mut Out<'_, '_>) -> fmt::Result {
@@ -159,19 +155,21 @@ impl Scrape {
         let connections = http.connections.load(Ordering::Relaxed);
         out.gauge("http_connections", "Open connections", connections)?;
         let sent = http.sent_bytes.load(Ordering::Relaxed);
-        out.counter("http_sent_bytes", "Bytes sent to viewers", sent)?;
+        out.counter("http_sent_bytes", "Bytes sent to players", sent)?;
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];
         let counts = http.responses.each_ref().map(|count| count.load(Ordering::Relaxed));
         let responses: Vec<_> = classes.into_iter().zip(counts).collect();
         out.counters("http_responses", "Responses by class of status", "class", &responses)?;
-        let stalled = http.stalled.load(Ordering::Relaxed);
-        out.counter("http_stalled", "Viewers cut off because they did not read", stalled)?;
-        let broken = http.broken.load(Ordering::Relaxed);
-        out.counter("http_broken", "Responses broken off because bytes could not be had", broken)
+        let timeouts = http.send_timeouts.load(Ordering::Relaxed);
+        let help = "Connections closed because the peer took no bytes";
+        out.counter("http_send_timeouts", help, timeouts)?;
+        let aborted = http.aborted.load(Ordering::Relaxed);
+        let help = "Responses ended early because their bytes could not be read";
+        out.counter("http_aborted", help, aborted)
     }
 }
 
-/// Shorthand over the encoder.
+/// Short forms of the encoder's calls.
 struct Out<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
 impl Out<'_, '_> {
@@ -199,7 +197,7 @@ impl Out<'_, '_> {
         values: &[(&str, u64)],
     ) -> fmt::Result {
         let values = values.iter().map(|(value, count)| (*value, ConstCounter::new(*count)));
-        self.family((name, help, None), MetricType::Counter, label, values)
+        self.family(name, help, None, MetricType::Counter, label, values)
     }
 
     fn gauges(
@@ -210,24 +208,28 @@ impl Out<'_, '_> {
         values: &[(&str, u64)],
     ) -> fmt::Result {
         let values = values.iter().map(|(value, count)| (*value, gauge(*count)));
-        self.family((name, help, None), MetricType::Gauge, label, values)
+        self.family(name, help, None, MetricType::Gauge, label, values)
     }
 
-    fn parts(
+    fn ratios(
         &mut self,
         name: &str,
         help: &str,
         label: &str,
         values: &[(&str, f64)],
     ) -> fmt::Result {
+        // `Unit::Ratios` would end the name in `_ratios`.
+        let unit = Unit::Other("ratio".to_owned());
         let values = values.iter().map(|(value, part)| (*value, ConstGauge::new(*part)));
-        self.family((name, help, Some(&Unit::Ratios)), MetricType::Gauge, label, values)
+        self.family(name, help, Some(&unit), MetricType::Gauge, label, values)
     }
 
-    /// One metric of each label's value.
+    /// One metric for each value of the label.
     fn family<'a>(
         &mut self,
-        (name, help, unit): (&str, &str, Option<&Unit>),
+        name: &str,
+        help: &str,
+        unit: Option<&Unit>,
         kind: MetricType,
         label: &str,
         values: impl Iterator<Item = (&'a str, impl EncodeMetric)>,
@@ -250,7 +252,10 @@ impl Out<'_, '_> {
     }
 }
 
-/// OpenMetrics' integers have a sign.
+/// A gauge of an unsigned number; integers of OpenMetrics are signed.
 fn gauge(value: u64) -> ConstGauge<i64> {
     ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
 }
+
+/// Reads one figure from the status of a disk.
+type DiskFigure = fn(&DiskStatus) -> u64;

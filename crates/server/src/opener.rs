@@ -1,13 +1,13 @@
-//! The thread that opens titles and makes progressive files: what may wait for a disk or take a
-//! while to work out, so that threads that speak HTTP never do either.
+//! The thread that opens titles and builds presentations and progressive files: work that may wait
+//! for a disk or takes long, and must not block an HTTP thread.
 //!
-//! While nobody asks for anything it opens what is on the shelves already, as far as memory goes: on
-//! a disk that viewers have filled, a title's index would wait behind everybody's media.
+//! While no task waits it opens the titles of all stores ahead of demand, as far as memory allows:
+//! on a disk full of sessions, reading a title's index would wait behind their media.
 
-use crate::core::{Caller, CoreHandle, Notice, WorkerHandle};
-use crate::library::{NotOpened, OpenTitle};
+use crate::library::{OpenError, OpenTitle};
+use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
+use crate::playback_params::PlaybackParams;
 use crate::shared::Shared;
-use crate::wanted::Wanted;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::collections::VecDeque;
 use std::io;
@@ -15,32 +15,32 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Work for the opener; answered with [`Notice::Opened`].
+/// Work for the opener, answered with [`WorkerMessage::Opened`].
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Open the title of this name.
     Open { caller: Caller, name: String },
-    /// Make the file of these tracks.
-    Make { caller: Caller, title: Arc<OpenTitle>, tracks: Vec<u16> },
-    /// Make what a viewer wants of a title.
-    Show { caller: Caller, title: Arc<OpenTitle>, wanted: Wanted },
+    /// Build the progressive file of these tracks.
+    BuildFile { caller: Caller, title: Arc<OpenTitle>, tracks: Vec<u16> },
+    /// Build the presentation of a part of a title.
+    BuildPresentation { caller: Caller, title: Arc<OpenTitle>, params: PlaybackParams },
 }
 
-/// Where tasks go in. The thread ends when the last clone is gone.
+/// Submits tasks to the opener's thread, which ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Opener {
     tasks: Sender<Task>,
 }
 
 impl Opener {
-    /// Where tasks go in and come out.
+    /// A handle and the queue that it feeds.
     pub(crate) fn new() -> (Self, Receiver<Task>) {
         let (tasks, queue) = bounded(QUEUE);
         (Self { tasks }, queue)
     }
 
-    /// False: too much is waiting already.
-    pub(crate) fn ask(&self, task: Task) -> bool {
+    /// Queues a task; false where the queue is full.
+    pub(crate) fn submit(&self, task: Task) -> bool {
         self.tasks.try_send(task).is_ok()
     }
 }
@@ -54,19 +54,19 @@ pub(crate) fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("opener".to_owned()).spawn(move || {
         let answer = |task| {
-            let (caller, result) = work(task, &shared, &core);
+            let (caller, result) = perform(task, &shared, &core);
             let connection = caller.connection;
-            workers[caller.worker].tell(Notice::Opened { connection, result });
+            workers[caller.worker].send(WorkerMessage::Opened { connection, result });
         };
-        let mut ahead: VecDeque<_> = shared.titles.playable().into();
+        let mut ahead: VecDeque<_> = shared.library.playable().into();
         let mut pause = Duration::ZERO;
-        while !ahead.is_empty() && !shared.titles.is_full() {
+        while !ahead.is_empty() && !shared.library.is_full() {
             match queue.recv_timeout(pause) {
                 Ok(task) => answer(task),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     let Some(name) = ahead.front() else { break };
-                    if shared.titles.open_ahead(name, &core) {
+                    if shared.library.open_ahead(name, &core) {
                         ahead.pop_front();
                         pause = Duration::ZERO;
                     } else {
@@ -79,31 +79,28 @@ pub(crate) fn spawn(
     })
 }
 
-fn work(
+fn perform(
     task: Task,
     shared: &Shared,
     core: &CoreHandle,
-) -> (Caller, Result<Arc<OpenTitle>, NotOpened>) {
+) -> (Caller, Result<Arc<OpenTitle>, OpenError>) {
     match task {
-        Task::Open { caller, name } => {
-            let opened = shared.titles.open(&name, core);
-            (caller, opened)
-        }
-        Task::Make { caller, title, tracks } => {
-            title.body(&tracks);
+        Task::Open { caller, name } => (caller, shared.library.open(&name, core)),
+        Task::BuildFile { caller, title, tracks } => {
+            title.build_file(&tracks);
             (caller, Ok(title))
         }
-        Task::Show { caller, title, wanted } => {
-            // Why there is no such part is kept, too, for who answers.
-            let _ = title.showing(&wanted);
+        Task::BuildPresentation { caller, title, params } => {
+            // A failure is cached with the title: the HTTP thread finds it when it answers anew.
+            let _ = title.build_presentation(&params);
             (caller, Ok(title))
         }
     }
 }
 
-/// How long a disk that has viewers to serve is not asked for titles that nobody has asked for.
+/// The pause before a busy disk is tried again for a title that no viewer has requested.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Viewers waiting for titles to open; one more is told to come again. A title opens in some
-/// milliseconds, so that this is seconds of waiting.
+/// Tasks that wait; one more is refused with a 503. A title opens in some milliseconds, so a full
+/// queue is seconds of waiting.
 const QUEUE: usize = 1024;

@@ -1,76 +1,42 @@
-//! Starting, stopping and wiring: which thread exists and who talks to whom.
+//! Starts and stops a server: which threads exist, and which of them send to which.
 //!
 //! ```text
-//!   http-0..n   viewers' sockets          ┐
-//!   opener      opens titles              │  all talk to
-//!   disk-0..m   one for each store        ├─▶ core (owns the engine)
-//!   control     one for each store        │
-//!   keeper      keeps what was seen       │
-//!   log         writes lines              ┘
+//!   http-0..n      players' connections       ┐
+//!   opener         opens titles               │
+//!   disk-0..m      one for each store         ├─▶ core (owns the engine)
+//!   control        one for each store         │
+//!   disk-history   writes observations        │
+//!   log            writes lines               ┘
 //! ```
 //!
-//! The core ends first and takes the others with it: threads that speak HTTP are told to quit,
-//! the rest end when nobody can talk to them any more.
+//! The core ends first, and the others follow: it tells the HTTP threads to quit, and the rest end
+//! when the last sender of their queue is dropped.
 
 use crate::ServerConfig;
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
-use crate::control::{ControlServer, Served};
-use crate::core::{Core, CoreHandle, Event};
-use crate::disks::Disk;
+use crate::control::{ControlServer, ServedStore};
+use crate::core::{Core, CoreParts};
+use crate::disk_history_writer;
+use crate::disk_thread::DiskThread;
 use crate::engine::{DiskNumber, Engine, EngineConfig};
-use crate::http::{Patience, Prepared};
-use crate::keeper;
-use crate::library::{Library, Shelf};
+use crate::error::ServerError;
+use crate::http::{ConnectionLimits, PreparedWorker};
+use crate::library::{Library, MountedStore};
 use crate::log::Log;
+use crate::messages::{CoreHandle, Event};
+use crate::mount::{self, PreparedStore, disk_number};
 use crate::opener::{self, Opener};
-use crate::sessions::Sessions;
-use crate::shared::{About, Shared};
-use crate::shelving::{self, Opened};
+use crate::sessions::SessionTable;
+use crate::shared::{ServerInfo, Shared};
 use device::Pool;
 use scheduler::PolicyKind;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use units::{ByteCount, Moment};
-
-/// Why a server did not start, or stopped by itself.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// As configured.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// Something the server needs from the machine.
-    #[error("cannot {what}: {source}")]
-    Io {
-        /// What was being done.
-        what: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The configuration asks for what cannot be.
-    #[error("{0}")]
-    Config(String),
-    /// A store cannot be served.
-    #[error("{} cannot be served: {reason}", path.display())]
-    Store {
-        /// Which.
-        path: PathBuf,
-        /// Why, and what to do about it.
-        reason: String,
-    },
-    /// A thread ended that should not have.
-    #[error("the server broke: its {0} ended unexpectedly; start it again and report this")]
-    Broken(String),
-}
 
 /// A running server. Dropping it stops it at once.
 #[derive(Debug)]
@@ -93,10 +59,10 @@ impl Server {
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
         let share = ByteCount(config.memory.0 / config.stores.len() as u64);
-        let mut opened: Vec<Opened> = config
+        let mut opened: Vec<PreparedStore> = config
             .stores
             .iter()
-            .map(|path| shelving::open(path, &config, share))
+            .map(|path| mount::open(path, &config, share))
             .collect::<Result<_, _>>()?;
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
@@ -115,55 +81,59 @@ impl Server {
         let mut engine = Engine::new(engine_config(&config, &opened));
         for ((opened, path), number) in opened.iter_mut().zip(&config.stores).zip(0..) {
             let disk = DiskNumber(number);
-            engine.set_facts(Moment::ZERO, disk, opened.facts.clone());
-            let Some(remembered) = opened.remembered.take() else { continue };
-            let of_these = engine.recall(Moment::ZERO, disk, remembered);
-            let behind = engine.status(Moment::ZERO).disks[usize::from(number)].behind_part();
-            opened.notes.extend(keeper::told_of(path, of_these, behind));
+            engine.set_timings(Moment::ZERO, disk, opened.timings.clone());
+            let Some(history) = opened.history.take() else { continue };
+            let applies = engine.restore_history(Moment::ZERO, disk, history);
+            let slowdown = engine.status(Moment::ZERO).disks[usize::from(number)].slowdown_part();
+            opened.notes.extend(disk_history_writer::start_note(path, applies, slowdown));
         }
         let notes = opened.iter().flat_map(|store| store.notes.clone()).collect();
-        let (keeper, keeper_thread) = keeper::start(Arc::clone(&shared), core.clone())
-            .map_err(|e| failed("start a thread", e))?;
-        threads.push(keeper_thread);
-        let the_core = Core::new(
+        let (history_writer, history_thread) =
+            disk_history_writer::start(Arc::clone(&shared), core.clone())
+                .map_err(|e| failed("start a thread", e))?;
+        threads.push(history_thread);
+        let the_core = Core::new(CoreParts {
             engine,
-            config.slot,
-            Arc::clone(&shared),
-            (core.clone(), events),
-            handles,
-            (disks, keeper),
+            slot: config.slot,
+            shared: Arc::clone(&shared),
+            handle: core.clone(),
+            events,
+            workers: handles,
+            disks,
+            history_writer,
             pool,
-        );
-        shared.titles.open_first();
+        });
+        shared.library.open_first();
         for worker in workers {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
-            threads.push(worker.begin(shared, core, opener, patience(&config)));
+            threads.push(worker.begin(shared, core, opener, connection_limits(&config)));
         }
-        let core_thread = thread::Builder::new().name("core".to_owned());
-        let core_thread =
-            core_thread.spawn(move || the_core.run()).map_err(|e| failed("start a thread", e))?;
+        let core_thread = thread::Builder::new()
+            .name("core".to_owned())
+            .spawn(move || the_core.run())
+            .map_err(|e| failed("start a thread", e))?;
         threads.insert(0, core_thread);
         threads.extend(log_thread);
         Ok(Self { address, notes, core, control, threads })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What a person should know of this start: calibrations made, limits chosen. One line each.
+    /// Notes on this start for people, one line each: calibrations made, guarantees chosen.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Lets nobody new in and ends when nobody plays any more, at the latest after `grace`.
-    /// Returns at once; may be called again with less patience.
+    /// Admits no new session, and ends the server when no session is active, at the latest after
+    /// `grace`. Returns at once; a further call may shorten the grace period.
     pub fn stop(&self, grace: Duration) {
-        self.core.tell(Event::Stop { grace });
+        self.core.send(Event::Stop { grace });
     }
 
-    /// Whether it serves: false once it has stopped, by itself or because it was told to.
+    /// Whether the server is running; false once it has stopped or failed.
     pub fn is_running(&self) -> bool {
         self.threads.first().is_some_and(|core| !core.is_finished())
     }
@@ -174,19 +144,19 @@ impl Server {
     }
 
     fn join(&mut self) -> Result<(), ServerError> {
-        let mut broken = None;
+        let mut failed = None;
         let mut join = |thread: JoinHandle<()>| {
             let name = thread.thread().name().unwrap_or("thread").to_owned();
             if thread.join().is_err() {
-                broken.get_or_insert(name);
+                failed.get_or_insert(name);
             }
         };
         let mut threads = std::mem::take(&mut self.threads).into_iter();
         threads.next().into_iter().for_each(&mut join);
-        // Commands work until the core is gone; those that still run are called off.
+        // Control commands work until the core has ended; those that still run are cancelled.
         self.control.clear();
         threads.for_each(join);
-        broken.map_or(Ok(()), |name| Err(ServerError::Broken(name)))
+        failed.map_or(Ok(()), |name| Err(ServerError::ThreadFailed(name)))
     }
 }
 
@@ -194,7 +164,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         if !self.threads.is_empty() {
             self.stop(Duration::ZERO);
-            // Whoever drops a server does not ask how it went.
+            // `wait` reports failures; a dropped server has no one to report to.
             let _ = self.join();
         }
     }
@@ -209,12 +179,10 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
         return refuse("more stores than one server can serve (256)");
     }
     if config.survive_loss && config.stores.len() < 2 {
-        return refuse(
-            "to survive the loss of a disk takes a second store; name one on another disk",
-        );
+        return refuse("--survive-loss needs a second store; name one on another disk");
     }
     if config.survive_loss && config.policy == PolicyKind::None {
-        return refuse("who lets everybody in promises nothing, with or without a disk more");
+        return refuse("--survive-loss needs a policy that guarantees; choose another than none");
     }
     if config.slot < SHORTEST_SLOT || config.slot > LONGEST_SLOT {
         return refuse("a slot must be from 10 ms to 1 min");
@@ -224,50 +192,51 @@ fn check(config: &ServerConfig) -> Result<(), ServerError> {
         return refuse("a read size must be a power of two from 64 KiB to 16 MiB");
     }
     if config.memory.0 / (config.stores.len() as u64) < 8 * read {
-        return refuse("the memory must be at least 8 reads for each store; give it more");
+        return refuse("the memory must be at least 8 reads for each store; raise --memory");
     }
-    shelving::model(config).map(|_| ())
+    Ok(())
 }
 
-/// One pool for all disks: a buffer of the largest read fits any.
-fn pool(config: &ServerConfig, opened: &[Opened]) -> Result<Pool, ServerError> {
+/// One pool of buffers for all disks, in units of the largest read.
+fn pool(config: &ServerConfig, opened: &[PreparedStore]) -> Result<Pool, ServerError> {
     let largest = largest_read(opened);
     if config.memory.0 < 8 * largest.0 {
-        let why = format!("the memory must be at least 8 reads of {largest}; give it more");
+        let why = format!("the memory must be at least 8 reads of {largest}; raise --memory");
         return Err(ServerError::Config(why));
     }
     Ok(Pool::new(config.memory, largest))
 }
 
-fn largest_read(opened: &[Opened]) -> ByteCount {
+fn largest_read(opened: &[PreparedStore]) -> ByteCount {
     opened.iter().map(|store| store.guarantee.read_size).max().unwrap_or(ByteCount::MIB)
 }
 
-fn engine_config(config: &ServerConfig, opened: &[Opened]) -> EngineConfig {
-    // Small pieces are cut from frames of the largest read; some frames are never wholly used.
-    let cut = (config.memory.0 / 16).max(2 * largest_read(opened).0);
+fn engine_config(config: &ServerConfig, opened: &[PreparedStore]) -> EngineConfig {
+    // The pool cuts small buffers from frames of the largest read, so that a part of it cannot be
+    // used. The engine must not count on that part.
+    let unusable = (config.memory.0 / 16).max(2 * largest_read(opened).0);
     EngineConfig {
         slot: config.slot,
         policy: config.policy,
         startup: config.startup.max(config.slot * 2),
-        buffers: config.memory.saturating_sub(ByteCount(cut)),
+        buffers: config.memory.saturating_sub(ByteCount(unusable)),
         network: config.network,
         reservation_hold: config.reservation_hold,
-        idle_after: config.idle_after,
-        ended_after: config.ended_after,
+        idle_timeout: config.idle_after,
+        session_timeout: config.session_timeout,
         survive_loss: config.survive_loss,
         disks: opened.iter().map(|store| store.guarantee).collect(),
     }
 }
 
-/// A thread and a queue for each store's device; and how they read.
+/// Starts a thread for each store's device; returns the threads and their read methods.
 fn disks(
-    opened: &[Opened],
+    opened: &[PreparedStore],
     pool: &Pool,
     core: &CoreHandle,
     log: &Log,
     threads: &mut Vec<JoinHandle<()>>,
-) -> Result<(Vec<Disk>, Vec<String>), ServerError> {
+) -> Result<(Vec<DiskThread>, Vec<String>), ServerError> {
     let (mut disks, mut methods) = (Vec::new(), Vec::new());
     for (number, store) in opened.iter().enumerate() {
         let depth = store.guarantee.queue_depth.max(1);
@@ -275,7 +244,7 @@ fn disks(
         let queue = queue.map_err(|e| failed("queue reads", io::Error::other(e.to_string())))?;
         methods.push(queue.method());
         let name = format!("disk-{number}");
-        let (disk, thread) = Disk::spawn(name, queue, depth, core.clone(), log.clone())
+        let (disk, thread) = DiskThread::spawn(name, queue, depth, core.clone(), log.clone())
             .map_err(|e| failed("start a thread", e))?;
         disks.push(disk);
         threads.push(thread);
@@ -283,42 +252,45 @@ fn disks(
     Ok((disks, methods))
 }
 
-/// The threads that speak HTTP share one listener: whichever is idle takes the next viewer. (A
-/// listener for each, with `SO_REUSEPORT`, would let two servers share a port unnoticed.)
-fn workers(config: &ServerConfig, listener: &TcpListener) -> Result<Vec<Prepared>, ServerError> {
+/// Prepares the HTTP threads. They share one listener: an idle thread accepts the next connection.
+/// (A listener for each, with `SO_REUSEPORT`, would let two servers share a port unnoticed.)
+fn workers(
+    config: &ServerConfig,
+    listener: &TcpListener,
+) -> Result<Vec<PreparedWorker>, ServerError> {
     let count = match config.http_threads {
         0 => thread::available_parallelism().map_or(1, usize::from),
         count => count,
     };
     let numbers = 0..count.min(MAX_HTTP_THREADS);
-    let prepared = numbers.map(|number| Prepared::new(number, listener.try_clone()?));
-    prepared.collect::<io::Result<_>>().map_err(|e| failed("start a thread that speaks HTTP", e))
+    let prepared = numbers.map(|number| PreparedWorker::new(number, listener.try_clone()?));
+    prepared.collect::<io::Result<_>>().map_err(|e| failed("start an HTTP thread", e))
 }
 
 fn shared(
     config: &ServerConfig,
-    opened: &[Opened],
+    opened: &[PreparedStore],
     methods: Vec<String>,
-    workers: &[Prepared],
+    workers: &[PreparedWorker],
     log: Log,
 ) -> Result<Arc<Shared>, ServerError> {
-    let shelves = config.stores.iter().zip(opened).zip(methods).enumerate();
-    let shelves = shelves.map(|(number, ((path, opened), method))| Shelf {
+    let parts = config.stores.iter().zip(opened).zip(methods).enumerate();
+    let stores = parts.map(|(number, ((path, opened), method))| MountedStore {
         path: path.clone(),
         store: Arc::clone(&opened.store),
-        disk: shelving::number(number),
+        disk: disk_number(number),
         read_size: opened.guarantee.read_size,
         method,
     });
-    let library = Library::new(shelves.collect(), config.segment, config.title_memory);
-    let sessions = Sessions::new().map_err(|e| failed("open /dev/urandom", e))?;
-    let about = About {
+    let library = Library::new(stores.collect(), config.segment, config.title_memory);
+    let sessions = SessionTable::new().map_err(|e| failed("open /dev/urandom", e))?;
+    let info = ServerInfo {
         policy: config.policy.name(),
         survive_loss: config.survive_loss,
         slot: config.slot,
-        network: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
+        socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
-    Ok(Arc::new(Shared::new(Clock::start(), library, sessions, log, about)))
+    Ok(Arc::new(Shared::new(Clock::start(), library, sessions, log, info)))
 }
 
 fn control(
@@ -327,24 +299,21 @@ fn control(
     core: &CoreHandle,
 ) -> Result<Vec<ControlServer>, ServerError> {
     let config = Arc::new(config.clone());
-    let shelves = 0..shared.titles.shelves.len();
-    let served = shelves.map(|shelf| Served {
-        shelf,
-        shared: Arc::clone(shared),
-        core: core.clone(),
-        config: Arc::clone(&config),
+    let numbers = 0..shared.library.stores.len();
+    let served = numbers.map(|number| {
+        ServedStore::new(number, Arc::clone(shared), core.clone(), Arc::clone(&config))
     });
     served
         .map(ControlServer::start)
         .collect::<io::Result<_>>()
-        .map_err(|e| failed("listen for control commands", e))
+        .map_err(|e| failed("listen for control requests", e))
 }
 
-fn patience(config: &ServerConfig) -> Patience {
-    Patience {
-        send: config.send_timeout,
-        head: config.head_timeout,
-        idle: config.idle_timeout,
+fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
+    ConnectionLimits {
+        send_timeout: config.send_timeout,
+        head_timeout: config.head_timeout,
+        idle_timeout: config.idle_timeout,
         max_connections: config.max_connections as u64,
     }
 }
@@ -353,7 +322,7 @@ fn failed(what: &str, source: io::Error) -> ServerError {
     ServerError::Io { what: what.to_owned(), source }
 }
 
-/// A title's key has 16 bits for the store; nobody has so many disks in one machine.
+/// A disk's number has 16 bits; no machine has more disks than this.
 const MAX_STORES: usize = 256;
 const SHORTEST_SLOT: Duration = Duration::from_millis(10);
 const LONGEST_SLOT: Duration = Duration::from_secs(60);

@@ -1,11 +1,12 @@
 //! Live sessions by the token in their URLs.
 //!
-//! A token is all a viewer needs, so it is 128 random bits; the engine's own session numbers never
-//! leave the server. Threads that speak HTTP only look up; the core enters and removes.
+//! A token is the only credential of a session, so it is 128 random bits. The engine's session
+//! numbers are not accepted from clients. HTTP threads look tokens up; the core inserts and removes
+//! them.
 
 use crate::engine::SessionId;
 use crate::library::OpenTitle;
-use crate::showing::Showing;
+use crate::presentation::Presentation;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::fs::File;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
-/// 128 random bits, 32 hexadecimal digits in URLs.
+/// A session's credential: 128 random bits, 32 hexadecimal digits in URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Token(u128);
 
@@ -35,94 +36,97 @@ impl FromStr for Token {
     }
 }
 
-/// One viewer's player, admitted.
+/// One player's admitted session, as the HTTP threads see it.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct PlayerSession {
     pub(crate) id: SessionId,
     pub(crate) token: Token,
     pub(crate) title: Arc<OpenTitle>,
-    /// What it sees of it.
-    pub(crate) showing: Arc<Showing>,
-    /// The title's name when it was asked for: the one in this session's URLs.
+    /// The part of the title that it plays, and at which speed.
+    pub(crate) presentation: Arc<Presentation>,
+    /// The title's name at admission: the one in this session's URLs.
     pub(crate) name: String,
-    /// The admitted offer's number.
+    /// Index of the admitted offer in [`Presentation::offers`].
     pub(crate) offer: usize,
     pub(crate) admitted: Instant,
-    // Whether media has come already.
+    // Whether media has been delivered.
     started: AtomicBool,
 }
 
-impl Session {
+impl PlayerSession {
     pub(crate) fn new(
         id: SessionId,
         token: Token,
-        (title, showing): (Arc<OpenTitle>, Arc<Showing>),
+        title: Arc<OpenTitle>,
+        presentation: Arc<Presentation>,
         name: String,
         offer: usize,
     ) -> Self {
         let (admitted, started) = (Instant::now(), AtomicBool::new(false));
-        Self { id, token, title, showing, name, offer, admitted, started }
+        Self { id, token, title, presentation, name, offer, admitted, started }
     }
 
-    /// The tracks that it was admitted for.
+    /// The tracks of the admitted offer.
     pub(crate) fn tracks(&self) -> &[u16] {
-        &self.showing.offers()[self.offer]
+        &self.presentation.offers()[self.offer]
     }
 
-    /// True the first time that media comes.
-    pub(crate) fn starts(&self) -> bool {
+    /// True at the first call, which the core makes when it delivers media.
+    pub(crate) fn is_first_delivery(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed)
     }
 }
 
-/// What a token stands for.
+/// The result of looking up a token.
 #[derive(Debug)]
-pub(crate) enum Found {
-    /// A session.
-    Live(Arc<Session>),
-    /// One that has ended, not long ago.
+pub(crate) enum TokenLookup {
+    /// The token of a live session.
+    Live(Arc<PlayerSession>),
+    /// The token of a session that has ended recently.
     Ended,
-    /// Nothing known.
+    /// Not a token, or a token that was never valid or ended long ago.
     Unknown,
 }
 
-/// All sessions.
+/// All live sessions, and the tokens of those that ended recently.
 #[derive(Debug)]
-pub(crate) struct Sessions {
-    live: RwLock<HashMap<Token, Arc<Session>>>,
-    ended: Mutex<Ended>,
+pub(crate) struct SessionTable {
+    live: RwLock<HashMap<Token, Arc<PlayerSession>>>,
+    ended: Mutex<EndedTokens>,
     random: File,
 }
 
 #[derive(Debug, Default)]
-struct Ended {
+struct EndedTokens {
     known: HashSet<Token>,
     order: VecDeque<Token>,
 }
 
-impl Sessions {
-    /// None yet.
+impl SessionTable {
+    /// An empty table. Fails where `/dev/urandom` cannot be opened.
     pub(crate) fn new() -> io::Result<Self> {
         let random = File::open("/dev/urandom")?;
         Ok(Self { live: RwLock::default(), ended: Mutex::default(), random })
     }
 
-    /// A token that nobody can guess.
-    pub(crate) fn token(&self) -> io::Result<Token> {
+    /// A new token of random bits.
+    pub(crate) fn new_token(&self) -> io::Result<Token> {
         let mut bytes = [0; 16];
         (&self.random).read_exact(&mut bytes)?;
         Ok(Token(u128::from_le_bytes(bytes)))
     }
 
-    pub(crate) fn enter(&self, session: Arc<Session>) {
+    /// Makes a session's token valid.
+    pub(crate) fn insert(&self, session: Arc<PlayerSession>) {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.insert(session.token, session);
     }
 
+    /// Makes a token invalid; it is found as `Ended` from now on.
     pub(crate) fn remove(&self, token: Token) {
         self.live.write().unwrap_or_else(PoisonError::into_inner).remove(&token);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.order.len() == REMEMBERED
+        if ended.order.len() == ENDED_TOKENS
             && let Some(oldest) = ended.order.pop_front()
         {
             ended.known.remove(&oldest);
@@ -131,21 +135,21 @@ impl Sessions {
         ended.known.insert(token);
     }
 
-    /// What a token in a URL stands for.
-    pub(crate) fn find(&self, token: &str) -> Found {
-        let Ok(token) = token.parse::<Token>() else { return Found::Unknown };
+    /// Looks up a token as it stands in a URL. Costs a read lock and one hash.
+    pub(crate) fn find(&self, token: &str) -> TokenLookup {
+        let Ok(token) = token.parse::<Token>() else { return TokenLookup::Unknown };
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = live.get(&token) {
-            return Found::Live(Arc::clone(session));
+            return TokenLookup::Live(Arc::clone(session));
         }
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        if ended.known.contains(&token) { Found::Ended } else { Found::Unknown }
+        if ended.known.contains(&token) { TokenLookup::Ended } else { TokenLookup::Unknown }
     }
 }
 
-/// Ended sessions whose tokens are remembered, so that a late request is told 410 and why, rather
-/// than 404. Beyond that many it does not matter.
-const REMEMBERED: usize = 4096;
+/// Tokens of ended sessions that are kept, so that a late request is answered with 410 and the
+/// reason rather than with 404.
+const ENDED_TOKENS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -153,8 +157,8 @@ mod tests {
 
     #[test]
     fn tokens_as_text() {
-        let sessions = Sessions::new().unwrap();
-        let (one, two) = (sessions.token().unwrap(), sessions.token().unwrap());
+        let sessions = SessionTable::new().unwrap();
+        let (one, two) = (sessions.new_token().unwrap(), sessions.new_token().unwrap());
         assert_ne!(one, two);
         assert_eq!(one.to_string().parse(), Ok(one));
         for wrong in ["", "1", "+0000000000000000000000000000000", &"g".repeat(32), &"0".repeat(33)]
@@ -165,14 +169,14 @@ mod tests {
 
     #[test]
     fn only_so_many_ended_sessions_are_remembered() {
-        let sessions = Sessions::new().unwrap();
-        let first = sessions.token().unwrap();
+        let sessions = SessionTable::new().unwrap();
+        let first = sessions.new_token().unwrap();
         sessions.remove(first);
-        assert!(matches!(sessions.find(&first.to_string()), Found::Ended));
-        for _ in 0..REMEMBERED {
-            sessions.remove(sessions.token().unwrap());
+        assert!(matches!(sessions.find(&first.to_string()), TokenLookup::Ended));
+        for _ in 0..ENDED_TOKENS {
+            sessions.remove(sessions.new_token().unwrap());
         }
-        assert!(matches!(sessions.find(&first.to_string()), Found::Unknown));
-        assert!(matches!(sessions.find("../../etc/passwd"), Found::Unknown));
+        assert!(matches!(sessions.find(&first.to_string()), TokenLookup::Unknown));
+        assert!(matches!(sessions.find("../../etc/passwd"), TokenLookup::Unknown));
     }
 }

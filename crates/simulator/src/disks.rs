@@ -14,8 +14,8 @@
 
 use crate::scenario::{self, Scenario, Timing};
 use ::disk::{DiskModel, Head};
-use scheduler::{Facts, ServiceCurve};
-use server::engine::{DiskGuarantee, ReadId, ReadOutcome, Ticket};
+use scheduler::{DiskTimings, ServiceCurve};
+use server::engine::{DiskGuarantee, PermitId, ReadId, ReadOutcome};
 use std::collections::VecDeque;
 use std::time::Duration;
 use units::{ByteCount, Moment, SlotIndex};
@@ -24,15 +24,16 @@ use units::{ByteCount, Moment, SlotIndex};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Work {
     Read(ReadId),
-    BestEffort(Ticket),
+    BestEffort(PermitId),
 }
 
 /// One disk at work.
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) guarantee: DiskGuarantee,
-    /// What the engine is told of its times: of the models everything, of the others what they promise.
-    pub(crate) facts: Facts,
+    /// Times that the engine is told: of a disk model all of them, of the other kinds those of the
+    /// guarantee.
+    pub(crate) timings: DiskTimings,
     /// In the driver's hands: work, place and length.
     queue: VecDeque<(Work, u64, u32)>,
     in_device: u32,
@@ -43,7 +44,7 @@ pub(crate) struct Disk {
 
 #[derive(Debug)]
 enum Kind {
-    Promise(Promise),
+    Guaranteed(GuaranteedTiming),
     Slow { service: Duration, free: Moment },
     Model(Head),
 }
@@ -58,22 +59,22 @@ impl Disk {
             longest_read: plan.longest_read,
             queue_depth: plan.queue_depth,
         };
-        let mut facts = Facts::default();
+        let mut timings = DiskTimings::default();
         // As a calibration would say it.
         let curve = Some(ServiceCurve::of_guarantee(plan.min_read));
         let kind = match plan.kind.as_str() {
-            scenario::PROMISE => {
-                facts.curve = curve;
-                Kind::Promise(Promise::new(scenario.slot, guarantee, plan.timing))
+            scenario::GUARANTEED => {
+                timings.curve = curve;
+                Kind::Guaranteed(GuaranteedTiming::new(scenario.slot, guarantee, plan.timing))
             }
             scenario::SLOW => {
-                facts.curve = curve;
+                timings.curve = curve;
                 Kind::Slow { service: scenario.slot / plan.really, free: Moment::ZERO }
             }
             name => {
                 let model = DiskModel::preset(name).expect("checked when the scenario was made");
-                guarantee = promise_of(&model, scenario.slot, plan.read_size, plan.queue_depth);
-                facts = Facts::of_model(&model, plan.read_size, plan.queue_depth);
+                guarantee = guarantee_of(&model, scenario.slot, plan.read_size, plan.queue_depth);
+                timings = DiskTimings::of_model(&model, plan.read_size, plan.queue_depth);
                 Kind::Model(model.head())
             }
         };
@@ -91,7 +92,7 @@ impl Disk {
             },
             dies: (!plan.dies_at.is_zero()).then(|| Moment::ZERO + plan.dies_at),
         };
-        Self { guarantee, facts, queue: VecDeque::new(), in_device: 0, kind, faults, chance }
+        Self { guarantee, timings, queue: VecDeque::new(), in_device: 0, kind, faults, chance }
     }
 
     /// Bytes that titles may lie on.
@@ -105,7 +106,7 @@ impl Disk {
     /// A new calibration: from now on it keeps this many reads.
     pub(crate) fn recalibrate(&mut self, min_read: u32) {
         self.guarantee.min_read = min_read;
-        if let Kind::Promise(promise) = &mut self.kind {
+        if let Kind::Guaranteed(promise) = &mut self.kind {
             promise.guarantee.min_read = min_read;
         }
     }
@@ -132,14 +133,14 @@ impl Disk {
     }
 
     /// Whether a read now would be answered, and well.
-    pub(crate) fn answers(&self, now: Moment) -> bool {
+    pub(crate) fn is_readable(&self, now: Moment) -> bool {
         let Faults { stall: (at, time), dies, .. } = self.faults;
         !(at..at + time).contains(&now) && dies.is_none_or(|dies| now < dies)
     }
 
     fn submit(&mut self, now: Moment, offset: u64, len: u32) -> (Moment, ReadOutcome) {
         let done = match &mut self.kind {
-            Kind::Promise(promise) => promise.submit(now, &mut self.chance),
+            Kind::Guaranteed(promise) => promise.submit(now, &mut self.chance),
             Kind::Slow { service, free } => {
                 *free = (*free).max(now) + *service;
                 *free
@@ -149,14 +150,14 @@ impl Disk {
         let done = self.faults.slows.slowed(now, done);
         let done = self.faults.delayed(done);
         if let Some(dead) = self.faults.dies.filter(|dies| done >= *dies) {
-            return (dead.max(now) + LAST_GASP, self.faults.last_word());
+            return (dead.max(now) + FAILS_AFTER, self.faults.dead_outcome());
         }
         (done, self.faults.outcome(offset, &mut self.chance))
     }
 }
 
 /// What a model surely does: each read pays the longest seek, a revolution and the slowest zone.
-fn promise_of(
+fn guarantee_of(
     model: &DiskModel,
     slot: Duration,
     read_size: ByteCount,
@@ -169,7 +170,7 @@ fn promise_of(
 
 /// The disk that does what it must.
 #[derive(Debug)]
-struct Promise {
+struct GuaranteedTiming {
     slot: Duration,
     guarantee: DiskGuarantee,
     timing: Timing,
@@ -184,7 +185,7 @@ struct Promise {
     touched: Moment,
 }
 
-impl Promise {
+impl GuaranteedTiming {
     fn new(slot: Duration, guarantee: DiskGuarantee, timing: Timing) -> Self {
         Self {
             slot,
@@ -296,7 +297,7 @@ impl Faults {
     }
 
     /// What a dead disk answers: of some the kernel knows that they are no more.
-    fn last_word(&self) -> ReadOutcome {
+    fn dead_outcome(&self) -> ReadOutcome {
         if self.salt.is_multiple_of(2) { ReadOutcome::Gone } else { ReadOutcome::Failed }
     }
 
@@ -316,7 +317,7 @@ impl Faults {
 const MADE_UP_CAPACITY: u64 = 1 << 40;
 
 /// So soon a dead disk fails what is asked of it.
-const LAST_GASP: Duration = Duration::from_millis(1);
+const FAILS_AFTER: Duration = Duration::from_millis(1);
 
 /// A disk in a hurry is this much faster than its promise.
 const LEAST_PART: u32 = 16;
@@ -337,7 +338,7 @@ mod tests {
             queue_depth: 4,
         };
         let slot = Duration::from_millis(500);
-        let mut promise = Promise::new(slot, guarantee, timing);
+        let mut promise = GuaranteedTiming::new(slot, guarantee, timing);
         let mut chance = fastrand::Rng::with_seed(1);
         let start = SlotIndex(3).start(slot);
         let (mut now, mut under_way, mut last) = (start, Vec::new(), start);
@@ -375,7 +376,8 @@ mod tests {
             longest_read: Duration::from_millis(100),
             queue_depth: 4,
         };
-        let mut promise = Promise::new(Duration::from_millis(500), guarantee, Timing::Late);
+        let mut promise =
+            GuaranteedTiming::new(Duration::from_millis(500), guarantee, Timing::Late);
         let done = promise.submit(Moment::from_millis(450), &mut fastrand::Rng::with_seed(1));
         assert_eq!(done, Moment::from_millis(550));
         // The spilled read is the first of the next slot's twenty.

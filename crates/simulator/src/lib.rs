@@ -7,25 +7,21 @@
 //!                      disks  ─▶ │ (time) │◀──────── actions ──────│        │
 //!                                └───┬────┘                        └────────┘
 //!                                    ▼
-//!                     checkers ─▶ Outcome: numbers, violations, a hash of the trace
+//!                     checkers ─▶ WorldOutcome: numbers, violations, a hash of the trace
 //! ```
 //!
 //! Nothing here is real: time is a number, a disk is arithmetic, a viewer is a state machine and
 //! chance is one seed. What is real is [`server::engine`], so that what holds here holds there.
 //! The same scenario gives the same trace on every machine.
 //!
-//! [`reproduce`] has what others published, made again on the same disks.
-//!
 //! It deliberately knows neither HTTP nor the store: those have tests of their own.
 
 #![warn(missing_docs)]
 
-pub mod admission;
 mod checks;
 mod disks;
 mod draw;
 mod outcome;
-pub mod reproduce;
 mod scenario;
 mod titles;
 mod trace;
@@ -33,8 +29,8 @@ mod viewers;
 mod world;
 
 pub use checks::Violation;
-pub use draw::{Mood, draw};
-pub use outcome::Outcome;
-pub use scenario::{Chores, Disk, Scenario, ScenarioError, Timing, Titles, Viewers};
-pub use trace::Line;
+pub use draw::{FaultClass, draw};
+pub use outcome::WorldOutcome;
+pub use scenario::{BackgroundWork, DiskSpec, Scenario, ScenarioError, Timing, Titles, Viewers};
+pub use trace::TraceLine;
 pub use world::{run, run_observed};

@@ -1,7 +1,7 @@
-//! What a simulated world is made of: plain data, as a TOML file says it.
+//! Scenarios: the options of a simulated world, as plain data in TOML.
 //!
-//! A scenario and its seed give the same run on every machine. It says *how likely* things are;
-//! which viewer does what comes from the seed. Nothing here runs anything.
+//! A scenario and its seed give the same run on every machine. The scenario states probabilities;
+//! the seed decides what each viewer and disk does.
 
 use scheduler::PolicyKind;
 use serde::{Deserialize, Serialize};
@@ -16,13 +16,14 @@ mod quantity;
 pub struct Scenario {
     /// All chance comes from here.
     pub seed: u64,
-    /// `time-domain`, `vbrsim`, `simple-maximum`, `instantaneous-maximum`, `average` or `none`.
+    /// The name of any policy that `tenuto simulate admission` knows.
     #[serde(with = "quantity::policy")]
     pub policy: PolicyKind,
     /// The scheduling period.
     #[serde(with = "quantity::time")]
     pub slot: Duration,
-    /// From admission until the first piece must be in memory; at least two slots.
+    /// From admission until the first piece must be in memory; at least two slots, three where
+    /// the loss of a disk is to be survived.
     #[serde(with = "quantity::time")]
     pub startup: Duration,
     /// Memory for pieces.
@@ -47,9 +48,9 @@ pub struct Scenario {
     /// Who comes to see it.
     pub viewers: Viewers,
     /// What else happens.
-    pub chores: Chores,
+    pub background: BackgroundWork,
     /// What it is read from; at least one.
-    pub disks: Vec<Disk>,
+    pub disks: Vec<DiskSpec>,
 }
 
 /// The library: titles of variable bit rate, with video, audio and sometimes a second rendition.
@@ -114,12 +115,20 @@ pub struct Viewers {
     pub stuck: f64,
     /// Share that says goodbye; the others just vanish.
     pub polite: f64,
+    /// Share that would rather wait for its start than be refused.
+    pub patient: f64,
+    /// How long a patient viewer waits at most.
+    #[serde(with = "quantity::time")]
+    pub patience: Duration,
+    /// Share that once asks for a new session in place of the one it has, at the segment it needs
+    /// next: another part or speed of the title, as a player does that loads its manifest again.
+    pub replace: f64,
 }
 
 /// Work beside the viewers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Chores {
+pub struct BackgroundWork {
     /// Mean time between two pieces of best-effort work; zero: there is none.
     #[serde(with = "quantity::time")]
     pub best_effort_every: Duration,
@@ -135,7 +144,7 @@ pub struct Chores {
 /// A disk: what is promised of it, and what it really does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Disk {
+pub struct DiskSpec {
     /// `promise`: does what it promises and no more than it must. `slow`: serves one read after
     /// the other, `really` of them in a slot. Else the name of a disk model, whose promise is
     /// computed from the model (`min_read` and `longest_read` here are then not used).
@@ -215,37 +224,34 @@ impl Scenario {
         toml::to_string(self).expect("plain data with string keys")
     }
 
-    /// Whether the engine promises that no admitted stream misses a deadline: the policy is one
-    /// that guarantees, and every disk keeps its guarantee to the end; or all but one do, that one until
-    /// it dies, every title is on two disks, and whoever came in must survive that.
-    pub fn promises(&self) -> bool {
+    /// Whether the engine guarantees that no admitted stream misses a deadline: the policy is one
+    /// that guarantees, and every disk keeps its guarantee to the end. One disk may die if every
+    /// title is on two disks and admission plans for the loss.
+    pub fn guarantees_deadlines(&self) -> bool {
         let guarantees = self.policy.guarantees();
-        let recalibrated_down = !self.chores.calibrated_at.is_zero()
-            && self.disks.first().is_some_and(|disk| self.chores.new_min_read < disk.min_read);
+        let recalibrated_down = !self.background.calibrated_at.is_zero()
+            && self.disks.first().is_some_and(|disk| self.background.new_min_read < disk.min_read);
         let deaths = self.disks.iter().filter(|disk| !disk.dies_at.is_zero()).count();
         let survived = self.survive_loss && deaths == 1 && self.titles.copies >= 1.0;
         guarantees
             && !recalibrated_down
             && (deaths == 0 || survived)
-            && self.disks.iter().all(Disk::keeps_its_promise)
-    }
-
-    /// The start-up that the engine goes by: at least two slots, one more where a loss is to be survived.
-    pub(crate) fn kept_startup(&self) -> Duration {
-        self.startup.max(self.slot * if self.survive_loss { 3 } else { 2 })
+            && self.disks.iter().all(DiskSpec::keeps_guarantee)
     }
 
     /// Whether that disk keeps its guarantee to the end.
-    pub(crate) fn keeps_its_promise(&self, disk: usize) -> bool {
-        let recalibrated = disk == 0 && !self.chores.calibrated_at.is_zero();
+    pub(crate) fn keeps_guarantee(&self, disk: usize) -> bool {
+        let recalibrated = disk == 0 && !self.background.calibrated_at.is_zero();
         let plan = &self.disks[disk];
-        !recalibrated && plan.dies_at.is_zero() && plan.keeps_its_promise()
+        !recalibrated && plan.dies_at.is_zero() && plan.keeps_guarantee()
     }
 
     fn check(&self) -> Result<(), &'static str> {
         let tell = |wrong: bool, why| if wrong { Err(why) } else { Ok(()) };
         tell(self.slot < Duration::from_millis(1), "a slot is at least a millisecond")?;
         tell(self.startup < self.slot * 2, "startup is at least two slots")?;
+        let survives = self.startup >= self.slot * 3;
+        tell(self.survive_loss && !survives, "startup is three slots where a loss is survived")?;
         tell(self.disks.is_empty() || self.disks.len() > MAX_DISKS, "there are 1 to 64 disks")?;
         tell(self.titles.count == 0, "there is at least one title")?;
         tell(self.titles.shortest > self.titles.longest, "the shortest title is not the longest")?;
@@ -270,13 +276,13 @@ impl Scenario {
     }
 }
 
-impl Disk {
+impl DiskSpec {
     /// Whether it is no disk model.
     fn is_made_up(&self) -> bool {
-        matches!(self.kind.as_str(), PROMISE | SLOW)
+        matches!(self.kind.as_str(), GUARANTEED | SLOW)
     }
 
-    fn keeps_its_promise(&self) -> bool {
+    fn keeps_guarantee(&self) -> bool {
         let faultless = self.failing == 0.0 && self.damaged == 0.0;
         let steady = self.stalls_for.is_zero() && self.slows_for.is_zero();
         self.kind != SLOW && faultless && steady
@@ -298,8 +304,8 @@ impl Default for Scenario {
             survive_loss: false,
             titles: Titles::default(),
             viewers: Viewers::default(),
-            chores: Chores::default(),
-            disks: vec![Disk::default()],
+            background: BackgroundWork::default(),
+            disks: vec![DiskSpec::default()],
         }
     }
 }
@@ -336,11 +342,14 @@ impl Default for Viewers {
             silent: 0.0,
             stuck: 0.0,
             polite: 0.5,
+            patient: 0.0,
+            patience: Duration::ZERO,
+            replace: 0.0,
         }
     }
 }
 
-impl Default for Chores {
+impl Default for BackgroundWork {
     fn default() -> Self {
         Self {
             best_effort_every: Duration::ZERO,
@@ -351,10 +360,10 @@ impl Default for Chores {
     }
 }
 
-impl Default for Disk {
+impl Default for DiskSpec {
     fn default() -> Self {
         Self {
-            kind: PROMISE.to_owned(),
+            kind: GUARANTEED.to_owned(),
             min_read: 20,
             really: 20,
             read_size: ByteCount(1 << 20),
@@ -373,7 +382,7 @@ impl Default for Disk {
     }
 }
 
-pub(crate) const PROMISE: &str = "promise";
+pub(crate) const GUARANTEED: &str = "guaranteed";
 pub(crate) const SLOW: &str = "slow";
 
 /// Bounds the world's memory; a node has a few dozen disks.

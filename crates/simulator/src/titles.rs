@@ -1,13 +1,17 @@
-//! Titles made up from chance: bytes per half second with scenes and peaks as films have them,
-//! cut into pieces for the disk and into segments for the player.
+//! Random titles: bytes per half second with the scenes and peaks of films, divided into pieces for
+//! the disk and into segments for the player.
 //!
 //! ```text
-//!   track bytes   |0 · · · · · · · ·|· · · · · ·|· · · · · · · ·     bounds[h]: first byte of half second h
+//!   track bytes   |0 · · · · · · · ·|· · · · · ·|· · · · · · · ·     bounds[h]: first byte
 //!   fetches       ├── segment 0 ────┼─ segment 1┼─ segment 2 ──       what a player asks for
 //!   pieces        ├───┼───┼───┼───┼───┼───┼───┼───┼───┼───┼──         what the disk reads
-//!                   0   0   0   0   0   4s  4s  8s ...                due: the first segment that touches it
+//!                   0   0   0   0   0   4s  4s  8s ...                due
 //! ```
+//!
+//! `bounds` has one entry per half second. A piece is due when the first segment that touches it
+//! starts.
 
+use crate::checks::Segments;
 use crate::scenario::Scenario;
 use player::{Timeline, TrackTimeline};
 use server::engine::{DiskNumber, Layout, Part, TitleKey, TrackLayout, TrackNumber};
@@ -20,7 +24,7 @@ use units::{BitRate, ByteCount, align_up};
 #[derive(Debug)]
 pub(crate) struct Title {
     pub(crate) layout: Arc<Layout>,
-    /// The same on other disks.
+    /// Layouts of the title's replicas on other disks.
     pub(crate) copies: Vec<Arc<Layout>>,
     /// Best first.
     pub(crate) offers: Vec<Vec<TrackNumber>>,
@@ -31,6 +35,8 @@ pub(crate) struct Title {
     /// How long each of them is shown.
     step: Duration,
     tracks: Vec<Bounds>,
+    /// What its player asks for.
+    pub(crate) segments: Arc<Segments>,
     /// Nothing new may be read of it.
     pub(crate) withdrawn: bool,
 }
@@ -145,9 +151,9 @@ pub(crate) fn make(
     capacities: &[u64],
     chance: &mut fastrand::Rng,
 ) -> Vec<Title> {
-    let mut places: Vec<Places> = capacities
+    let mut places: Vec<FreeSpace> = capacities
         .iter()
-        .map(|&capacity| Places {
+        .map(|&capacity| FreeSpace {
             next: 0,
             gap: capacity / (u64::from(scenario.titles.count) * 16),
         })
@@ -168,11 +174,11 @@ pub(crate) fn make(
         .collect()
 }
 
-/// The same pieces on another disk.
+/// Lays a title out on another disk, in pieces of equal size.
 fn copy_of(
     layout: &Layout,
     disk: usize,
-    places: &mut Places,
+    places: &mut FreeSpace,
     chance: &mut fastrand::Rng,
 ) -> Layout {
     let tracks = layout.tracks.iter().map(|track| {
@@ -194,7 +200,7 @@ fn make_one(
     scenario: &Scenario,
     title: TitleKey,
     disk: usize,
-    places: &mut Places,
+    places: &mut FreeSpace,
     chance: &mut fastrand::Rng,
 ) -> Title {
     let wanted = &scenario.titles;
@@ -211,7 +217,8 @@ fn make_one(
         }
         sums
     };
-    let part = (wanted.parts > 0.0 && chance.f64() < wanted.parts).then(|| Shown::draw(chance));
+    let part =
+        (wanted.parts > 0.0 && chance.f64() < wanted.parts).then(|| PlayedPart::draw(chance));
     let step = part.as_ref().map_or(STEP, |part| STEP * part.quarters / 4);
     let offers = if sums.len() > 2 { vec![vec![0, 1], vec![2, 1]] } else { vec![vec![0, 1]] };
     let layouts = sums
@@ -243,20 +250,32 @@ fn make_one(
         progressive,
         steps,
         step,
+        segments: Arc::new(segments(&sums, steps, step)),
         tracks: sums,
         withdrawn: false,
     }
 }
 
+/// The title in fetches of `steps` half seconds, each of which is shown for `step`.
+fn segments(tracks: &[Bounds], steps: usize, step: Duration) -> Segments {
+    let starts = |track: &Bounds| {
+        let halves = track.bounds.len() - 1;
+        let fetches = (0..halves).step_by(steps).chain([halves]);
+        fetches.map(|half| track.bounds[half]).collect()
+    };
+    let length = step * u32::try_from(steps).expect("bounded by the longest title");
+    Segments { length, starts: tracks.iter().map(starts).collect() }
+}
+
 /// What of a title is played, and how fast.
-struct Shown {
+struct PlayedPart {
     apart: u32,
     backwards: bool,
     /// How long something is shown, in quarters of its own time.
     quarters: u32,
 }
 
-impl Shown {
+impl PlayedPart {
     fn draw(chance: &mut fastrand::Rng) -> Self {
         let quarters = [1, 2, 4, 8][chance.usize(..4)];
         Self { apart: chance.u32(1..=4), backwards: chance.bool(), quarters }
@@ -302,7 +321,7 @@ fn normal(chance: &mut fastrand::Rng) -> f64 {
     (0..12).map(|_| chance.f64()).sum::<f64>() - 6.0
 }
 
-/// Of one disk; of all, where titles may lie on several.
+/// The largest read of a disk; where titles may have replicas, the largest that all disks allow.
 fn largest_read(scenario: &Scenario, disk: usize) -> u32 {
     let all = scenario.disks.iter().map(|disk| disk.read_size.0).min();
     let one = scenario.disks[disk].read_size.0;
@@ -329,12 +348,12 @@ fn whole(bytes: f64) -> u64 {
 }
 
 /// Free space of a disk, given away from its start on, with holes of chance between.
-struct Places {
+struct FreeSpace {
     next: u64,
     gap: u64,
 }
 
-impl Places {
+impl FreeSpace {
     /// One to three runs; none but the last ends within a piece.
     fn take(&mut self, bytes: u64, piece: u64, chance: &mut fastrand::Rng) -> Vec<Range<u64>> {
         let pieces = bytes.div_ceil(piece);

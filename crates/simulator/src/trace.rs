@@ -6,7 +6,7 @@ use units::Moment;
 
 /// One thing that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct TraceLine {
     /// When.
     pub at: Moment,
     /// What.
@@ -15,7 +15,7 @@ pub struct Line {
     pub numbers: [u64; 4],
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for TraceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d] = self.numbers;
         write!(f, "{:>14.9} {:<28} {a} {b} {c} {d}", self.at.as_secs_f64(), self.what)
@@ -26,7 +26,7 @@ impl fmt::Display for Line {
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: u64,
-    last: VecDeque<Line>,
+    last: VecDeque<TraceLine>,
     keep: usize,
 }
 
@@ -36,8 +36,9 @@ impl Trace {
         Self { hash: FNV_OFFSET, last: VecDeque::new(), keep }
     }
 
-    /// `kept`: for people, too, as long as no rule is broken: what led to that is what they look for.
-    pub(crate) fn note(&mut self, line: Line, kept: bool) {
+    /// Hashes a line. If `kept`, it is also stored for people to read, until a rule is broken: the
+    /// stored lines show what led to the violation.
+    pub(crate) fn note(&mut self, line: TraceLine, kept: bool) {
         for byte in line.what.bytes() {
             self.mix(u64::from(byte));
         }
@@ -55,7 +56,7 @@ impl Trace {
         self.hash
     }
 
-    pub(crate) fn into_last(self) -> Vec<Line> {
+    pub(crate) fn into_last(self) -> Vec<TraceLine> {
         self.last.into()
     }
 

@@ -5,7 +5,7 @@
 
 use crate::scenario::Scenario;
 use crate::titles::Title;
-use player::{Act, Behaviour, Fetch, Player, Step};
+use player::{Behaviour, Fetch, Player, TimedAction, ViewerAction};
 use server::engine::{ReadId, RequestId, SessionId, TrackNumber};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use units::{BitRate, Moment};
 
 /// What a viewer will do, come what may.
 #[derive(Clone, Debug)]
-pub(crate) struct Temper {
+pub(crate) struct ViewerProfile {
     pub(crate) title: usize,
     /// Where it starts in the title.
     pub(crate) from: Duration,
@@ -32,9 +32,13 @@ pub(crate) struct Temper {
     pub(crate) fetches_per_request: usize,
     /// It does all that a good player does: if it is let in, it must not see a stall.
     pub(crate) steady: bool,
+    /// How long it would rather wait than be refused.
+    pub(crate) patience: Duration,
+    /// When it asks for a new session in place of the one it has, after it began to play.
+    pub(crate) replaces: Option<Duration>,
 }
 
-impl Temper {
+impl ViewerProfile {
     pub(crate) fn draw(scenario: &Scenario, titles: &[Title], chance: &mut fastrand::Rng) -> Self {
         let wanted = &scenario.viewers;
         let title = chance.usize(..titles.len()).min(chance.usize(..titles.len()));
@@ -53,22 +57,22 @@ impl Temper {
         let mut steps = Vec::new();
         let mut drops = Vec::new();
         if resumes {
-            steps.push(Step { at: Duration::ZERO, act: Act::Seek(from) });
+            steps.push(TimedAction { at: Duration::ZERO, act: ViewerAction::Seek(from) });
         }
         for _ in 0..if seeks { chance.u32(1..4) } else { 0 } {
             let at = part_of(length, chance);
-            steps.push(Step { at, act: Act::Seek(part_of(length, chance)) });
+            steps.push(TimedAction { at, act: ViewerAction::Seek(part_of(length, chance)) });
             drops.push(at);
         }
         if pauses {
             let at = part_of(length, chance);
             let until = at + part_of(scenario.ended_after * 2, chance);
-            steps.push(Step { at, act: Act::Pause });
-            steps.push(Step { at: until, act: Act::Resume });
+            steps.push(TimedAction { at, act: ViewerAction::Pause });
+            steps.push(TimedAction { at: until, act: ViewerAction::Resume });
         }
         if quits {
             let at = part_of(length, chance);
-            steps.push(Step { at, act: Act::Stop });
+            steps.push(TimedAction { at, act: ViewerAction::Stop });
             drops.push(at);
         }
         let (least, _) = titles[title].rates();
@@ -94,7 +98,26 @@ impl Temper {
             polite,
             fetches_per_request: [1, 8, usize::MAX][chance.usize(..3)],
             steady: !(slow || silent || stuck),
+            patience: Duration::ZERO,
+            replaces: None,
         }
+        .with_added(scenario, length, chance)
+    }
+
+    /// What was added to the worlds later: drawn behind everything else, so that the rest is as it
+    /// was before.
+    fn with_added(
+        mut self,
+        scenario: &Scenario,
+        length: Duration,
+        chance: &mut fastrand::Rng,
+    ) -> Self {
+        let wanted = &scenario.viewers;
+        if chance.f64() < wanted.patient {
+            self.patience = wanted.patience;
+        }
+        self.replaces = (chance.f64() < wanted.replace).then(|| part_of(length, chance));
+        self
     }
 }
 
@@ -105,7 +128,7 @@ fn part_of(time: Duration, chance: &mut fastrand::Rng) -> Duration {
 /// One viewer in the world.
 #[derive(Debug)]
 pub(crate) struct Viewer {
-    pub(crate) temper: Temper,
+    pub(crate) profile: ViewerProfile,
     pub(crate) came: Moment,
     pub(crate) session: Option<SessionId>,
     pub(crate) tracks: Vec<TrackNumber>,
@@ -115,6 +138,8 @@ pub(crate) struct Viewer {
     pub(crate) waiting: Vec<Fetch>,
     /// When it will be looked after next.
     pub(crate) wakes: Moment,
+    /// From here on it asks for a new session with its next fetch.
+    pub(crate) replaces_at: Moment,
     /// In vain so far.
     pub(crate) tries: u32,
     /// Rows of which it needs more, or sooner, than it was promised: something was refused to it;
@@ -135,9 +160,9 @@ impl Viewer {
         (0..self.rows).collect()
     }
 
-    pub(crate) fn new(temper: Temper) -> Self {
+    pub(crate) fn new(profile: ViewerProfile) -> Self {
         Self {
-            temper,
+            profile,
             came: Moment::ZERO,
             session: None,
             tracks: Vec::new(),
@@ -145,6 +170,7 @@ impl Viewer {
             requests: Vec::new(),
             waiting: Vec::new(),
             wakes: Moment::MAX,
+            replaces_at: Moment::MAX,
             tries: 0,
             ahead: BTreeSet::new(),
             sought: BTreeSet::new(),

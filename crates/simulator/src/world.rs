@@ -10,15 +10,17 @@
 //! At one moment events come before the engine's tick, and looks at deadlines after both: what
 //! happens at the deadline is in time.
 
-use crate::checks::{Appointment, Deadlines, Deliveries, Findings, Liveness, Memory};
+use crate::checks::{
+    Contract, DeadlineCheck, Deadlines, Deliveries, Liveness, Memory, ViolationLog,
+};
 use crate::disks::{Disk, Work};
-use crate::outcome::Outcome;
+use crate::outcome::WorldOutcome;
 use crate::scenario::Scenario;
 use crate::titles::{self, Title};
-use crate::trace::{Line, Trace};
-use crate::viewers::{Request, Temper, Viewer};
+use crate::trace::{Trace, TraceLine};
+use crate::viewers::{Request, Viewer, ViewerProfile};
 use server::engine::{
-    Action, DiskNumber, Engine, EngineConfig, ReadOutcome, RequestId, SessionId, Status, Ticket,
+    Action, DiskNumber, Engine, EngineConfig, PermitId, ReadOutcome, RequestId, SessionId, Status,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -27,15 +29,15 @@ use units::{ByteCount, Moment};
 
 mod actions;
 mod audience;
-mod chores;
+mod background;
 
-/// Runs a world to its end.
-pub fn run(scenario: &Scenario) -> Outcome {
+/// Runs a scenario to its end.
+pub fn run(scenario: &Scenario) -> WorldOutcome {
     run_observed(scenario, &mut |_| {})
 }
 
-/// The same; every line of the trace goes to `observer` as it happens.
-pub fn run_observed(scenario: &Scenario, observer: &mut dyn FnMut(&Line)) -> Outcome {
+/// Runs a scenario to its end and gives every line of the trace to `observer` as it happens.
+pub fn run_observed(scenario: &Scenario, observer: &mut dyn FnMut(&TraceLine)) -> WorldOutcome {
     let mut world = World::new(scenario, observer);
     world.run();
     world.finish()
@@ -47,30 +49,30 @@ enum Event {
     /// A viewer comes, or comes back.
     Arrive(usize),
     /// It begins to fetch.
-    Begin(usize),
+    StartPlayer(usize),
     /// It asked to be looked after now.
-    Wake(usize),
+    WakePlayer(usize),
     /// It drops what is under way.
-    Drop(usize),
+    CancelRequests(usize),
     /// It tries again what it could not have.
     Retry(usize),
     /// Its socket is dead.
-    Stuck(usize),
+    SocketStalls(usize),
     /// The server's patience with a dead socket is over.
-    HangUp(usize),
+    SendTimeout(usize),
     /// A socket has taken a delivery.
     Sent(RequestId),
     /// A disk has done, or failed to do, what it was asked.
     DiskDone(usize, Work, Done),
-    AskBestEffort,
+    RequestBestEffort,
     /// Whoever asked for a permit does not want it any more.
-    GiveUp(Ticket),
-    Remove,
+    AbandonPermit(PermitId),
+    RemoveTitle,
     Recalibrate,
     /// A lost disk is looked at, so long after the last time.
     Probe(usize, Duration),
     /// A deadline to look at.
-    Look(Appointment),
+    CheckDeadline(DeadlineCheck),
 }
 
 /// [`ReadOutcome`], in an order.
@@ -84,7 +86,7 @@ enum Done {
 
 struct World<'a> {
     scenario: &'a Scenario,
-    observer: &'a mut dyn FnMut(&Line),
+    observer: &'a mut dyn FnMut(&TraceLine),
     now: Moment,
     /// When somebody last got something, came in or left.
     progress: Moment,
@@ -94,7 +96,7 @@ struct World<'a> {
     made: u64,
     actions: VecDeque<Action>,
     /// Viewers to look after now.
-    restless: VecDeque<usize>,
+    runnable: VecDeque<usize>,
     titles: Vec<Title>,
     disks: Vec<Disk>,
     viewers: Vec<Viewer>,
@@ -104,21 +106,21 @@ struct World<'a> {
     /// Cancelled while something said about them may be on its way.
     cancelled: BTreeSet<RequestId>,
     /// Asked for and not granted: disk and bytes.
-    tickets: BTreeMap<Ticket, (usize, u32)>,
+    tickets: BTreeMap<PermitId, (usize, u32)>,
     chance: fastrand::Rng,
     /// Viewers still to come or here.
     present: usize,
     trace: Trace,
-    findings: Findings,
+    violations: ViolationLog,
     memory: Memory,
     deliveries: Deliveries,
     deadlines: Deadlines,
     liveness: Liveness,
-    outcome: Outcome,
+    outcome: WorldOutcome,
 }
 
 impl<'a> World<'a> {
-    fn new(scenario: &'a Scenario, observer: &'a mut dyn FnMut(&Line)) -> Self {
+    fn new(scenario: &'a Scenario, observer: &'a mut dyn FnMut(&TraceLine)) -> Self {
         let mut chance = fastrand::Rng::with_seed(scenario.seed);
         let disks: Vec<Disk> = (0..scenario.disks.len())
             .map(|number| Disk::new(scenario, number, chance.fork()))
@@ -127,7 +129,7 @@ impl<'a> World<'a> {
         let titles = titles::make(scenario, &capacities, &mut chance.fork());
         let mut engine = Engine::new(config(scenario, &disks));
         for (disk, number) in disks.iter().zip(0..) {
-            engine.set_facts(Moment::ZERO, DiskNumber(number), disk.facts.clone());
+            engine.set_timings(Moment::ZERO, DiskNumber(number), disk.timings.clone());
         }
         let mut world = Self {
             engine,
@@ -138,7 +140,7 @@ impl<'a> World<'a> {
             events: BinaryHeap::new(),
             made: 0,
             actions: VecDeque::new(),
-            restless: VecDeque::new(),
+            runnable: VecDeque::new(),
             titles,
             disks,
             viewers: Vec::new(),
@@ -149,25 +151,33 @@ impl<'a> World<'a> {
             tickets: BTreeMap::new(),
             present: 0,
             trace: Trace::new(KEPT_LINES),
-            findings: Findings::default(),
+            violations: ViolationLog::default(),
             memory: Memory::new(scenario.memory.0),
             deliveries: Deliveries::default(),
-            deadlines: Deadlines::new(scenario.slot, scenario.kept_startup(), scenario.idle_after),
+            deadlines: Deadlines::new(Contract {
+                slot: scenario.slot,
+                startup: scenario.startup,
+                idle_after: scenario.idle_after,
+            }),
             liveness: Liveness::default(),
-            outcome: Outcome { seed: scenario.seed, least_belief: 1.0, ..Outcome::default() },
+            outcome: WorldOutcome {
+                seed: scenario.seed,
+                lowest_min_read_share: 1.0,
+                ..WorldOutcome::default()
+            },
             chance,
         };
-        world.invite();
-        world.plan_chores();
+        world.schedule_arrivals();
+        world.plan_background_work();
         world
     }
 
     /// Everybody's arrival, and what each will do.
-    fn invite(&mut self) {
+    fn schedule_arrivals(&mut self) {
         let mut at = Moment::ZERO + self.scenario.slot;
         for number in 0..self.scenario.viewers.count as usize {
-            let temper = Temper::draw(self.scenario, &self.titles, &mut self.chance.fork());
-            self.viewers.push(Viewer::new(temper));
+            let profile = ViewerProfile::draw(self.scenario, &self.titles, &mut self.chance.fork());
+            self.viewers.push(Viewer::new(profile));
             self.at(at, Event::Arrive(number));
             at = at + self.exponential(self.scenario.viewers.every);
         }
@@ -190,20 +200,20 @@ impl<'a> World<'a> {
             let next = event.map_or(wakeup, |(at, _)| at.min(wakeup));
             stood_still = if next > self.now { 0 } else { stood_still + 1 };
             if next > self.progress + patience || stood_still > MOST_EVENTS_AT_ONCE {
-                self.liveness.time_is_up(&mut self.findings);
+                self.liveness.time_is_up(&mut self.violations);
                 let (present, requests) = (self.present, self.requests.len());
-                self.findings.require(present == 0 && requests == 0, "all viewers leave", || {
+                self.violations.require(present == 0 && requests == 0, "all viewers leave", || {
                     let staying = self.viewers.iter().position(|viewer| !viewer.gone);
                     format!("{present} stay, first {staying:?}; {requests} requests")
                 });
                 break;
             }
             self.now = next;
-            self.findings.now = next;
+            self.violations.now = next;
             if tick {
                 self.engine.tick(next);
             } else if let Some(Reverse((.., event))) = self.events.pop() {
-                self.happen(event);
+                self.handle_event(event);
             }
             self.settle();
             rounds += 1;
@@ -218,9 +228,9 @@ impl<'a> World<'a> {
         loop {
             self.actions.extend(self.engine.take_actions());
             if let Some(action) = self.actions.pop_front() {
-                self.carry_out(action);
-            } else if let Some(viewer) = self.restless.pop_front() {
-                self.look_after(viewer);
+                self.execute(action);
+            } else if let Some(viewer) = self.runnable.pop_front() {
+                self.run_player(viewer);
             } else {
                 self.cancelled.clear();
                 return;
@@ -229,45 +239,45 @@ impl<'a> World<'a> {
     }
 
     /// Carries out what the engine has said so far.
-    fn hear_answers(&mut self) {
+    fn execute_actions(&mut self) {
         loop {
             self.actions.extend(self.engine.take_actions());
             let Some(action) = self.actions.pop_front() else { return };
-            self.carry_out(action);
+            self.execute(action);
         }
     }
 
-    fn happen(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         match event {
             Event::Arrive(viewer) => self.arrive(viewer),
-            Event::Begin(viewer) => self.begin(viewer),
-            Event::Wake(viewer) => self.wake(viewer),
-            Event::Drop(viewer) => self.drop_requests(viewer),
+            Event::StartPlayer(viewer) => self.begin(viewer),
+            Event::WakePlayer(viewer) => self.wake(viewer),
+            Event::CancelRequests(viewer) => self.drop_requests(viewer),
             Event::Retry(viewer) => self.retry(viewer),
-            Event::Stuck(viewer) => self.stuck(viewer),
-            Event::HangUp(viewer) => self.leave(viewer),
+            Event::SocketStalls(viewer) => self.stuck(viewer),
+            Event::SendTimeout(viewer) => self.leave(viewer),
             Event::Sent(request) => self.sent(request),
             Event::DiskDone(disk, work, done) => self.disk_done(disk, work, done),
-            Event::AskBestEffort => self.ask_best_effort(),
-            Event::GiveUp(ticket) => self.give_up(ticket),
-            Event::Remove => self.remove_a_title(),
+            Event::RequestBestEffort => self.request_best_effort(),
+            Event::AbandonPermit(ticket) => self.give_up(ticket),
+            Event::RemoveTitle => self.remove_a_title(),
             Event::Recalibrate => self.recalibrate(),
             Event::Probe(disk, pause) => self.probe(disk, pause),
-            Event::Look(appointment) => self.look(appointment),
+            Event::CheckDeadline(check) => self.look(check),
         }
     }
 
     /// A deadline has passed: was it kept?
-    fn look(&mut self, appointment: Appointment) {
+    fn look(&mut self, check: DeadlineCheck) {
         let mut misses = Vec::new();
-        let next = self.deadlines.look(self.now, appointment, &self.memory, &mut misses);
-        self.appoint(next);
+        let next = self.deadlines.look(self.now, check, &self.memory, &mut misses);
+        self.schedule_checks(next);
         for miss in misses {
             let piece = miss.piece;
             let numbers = [miss.session.0, piece.track.into(), piece.piece.into(), miss.deadline.0];
             self.note("missed: session, track, piece", numbers);
-            let promised = self.scenario.promises();
-            self.findings
+            let promised = self.scenario.guarantees_deadlines();
+            self.violations
                 .require(!promised, "no admitted stream misses a deadline", || format!("{miss:?}"));
         }
     }
@@ -275,36 +285,40 @@ impl<'a> World<'a> {
     /// The engine's books beside the world's own.
     fn audit(&mut self) -> Status {
         let status = self.engine.status(self.now);
-        let findings = &mut self.findings;
+        let violations = &mut self.violations;
         let (sessions, used) = (self.sessions.len() as u64, self.memory.used());
-        findings.require(status.sessions == sessions, "the books count the sessions", || {
+        violations.require(status.sessions == sessions, "the books count the sessions", || {
             format!("{} in the books, {sessions} there are", status.sessions)
         });
-        findings.require(status.buffers_used == used, "the books count the memory", || {
+        violations.require(status.buffers_used == used, "the books count the memory", || {
             format!("{} in the books, {used} there are", status.buffers_used)
         });
-        findings.require(status.active <= sessions, "only sessions hold", || format!("{status:?}"));
-        let promised = self.scenario.promises();
-        let glitches = status.glitches;
-        findings.require(!promised || glitches == 0, "the engine counts no glitch", || {
+        violations
+            .require(status.active <= sessions, "only sessions hold", || format!("{status:?}"));
+        let promised = self.scenario.guarantees_deadlines();
+        let glitches = status.deadline_misses;
+        violations.require(!promised || glitches == 0, "the engine counts no glitch", || {
             format!("{glitches} glitches")
         });
         if let Err(wrong) = self.engine.audit() {
-            findings.add("the books add up", || wrong);
+            violations.add("the books add up", || wrong);
         }
         for (disk, books) in self.disks.iter().zip(&status.disks) {
             let promise = disk.guarantee.min_read;
             let belief = f64::from(books.min_read) / f64::from(promise.max(1));
-            self.outcome.least_belief = self.outcome.least_belief.min(belief);
-            self.outcome.most_behind = self.outcome.most_behind.max(books.behind_part());
+            self.outcome.lowest_min_read_share = self.outcome.lowest_min_read_share.min(belief);
+            self.outcome.highest_slowdown =
+                self.outcome.highest_slowdown.max(books.slowdown_part());
             let believed = books.min_read == promise || books.lost;
             let kept = books.min_read <= promise && (!promised || believed);
-            findings.require(kept, "a disk is believed what it keeps", || {
+            violations.require(kept, "a disk is believed what it keeps", || {
                 format!("{} believed of {promise}", books.min_read)
             });
         }
-        (self.outcome.on_time, self.outcome.glitches) = (status.on_time, status.glitches);
-        (self.outcome.moved, self.outcome.lost) = (status.moved, status.ended_by_loss);
+        (self.outcome.on_time, self.outcome.deadline_misses) =
+            (status.on_time, status.deadline_misses);
+        (self.outcome.failed_over, self.outcome.ended_by_loss) =
+            (status.moved, status.ended_by_loss);
         self.outcome.refused_for_loss = status.refused_for_loss;
         status
     }
@@ -323,24 +337,24 @@ impl<'a> World<'a> {
         wanted + each + self.scenario.reservation_hold + PATIENCE
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> WorldOutcome {
         let status = self.audit();
-        self.findings.require(status.active == 0, "nobody holds when all have left", || {
+        self.violations.require(status.active == 0, "nobody holds when all have left", || {
             format!("{status:?}")
         });
-        self.findings.require(
+        self.violations.require(
             self.engine.is_empty(),
             "nothing is booked when all have left",
             || format!("{status:?}"),
         );
-        Outcome {
+        WorldOutcome {
             ended: self.now,
             reads: self.memory.reads,
             bytes: self.memory.bytes,
             peak_memory: ByteCount(self.memory.peak),
-            seen_on_time: self.deadlines.on_time,
-            seen_late: self.deadlines.missed,
-            violations: self.findings.list,
+            checked_on_time: self.deadlines.on_time,
+            checked_late: self.deadlines.missed,
+            violations: self.violations.list,
             trace_hash: self.trace.hash(),
             last_lines: self.trace.into_last(),
             ..self.outcome
@@ -349,13 +363,13 @@ impl<'a> World<'a> {
 
     fn at(&mut self, at: Moment, event: Event) {
         self.made += 1;
-        let looks = matches!(event, Event::Look(_));
+        let looks = matches!(event, Event::CheckDeadline(_));
         self.events.push(Reverse((at, looks, self.made, event)));
     }
 
-    fn appoint(&mut self, all: impl IntoIterator<Item = (Moment, Appointment)>) {
-        for (at, appointment) in all {
-            self.at(at, Event::Look(appointment));
+    fn schedule_checks(&mut self, all: impl IntoIterator<Item = (Moment, DeadlineCheck)>) {
+        for (at, check) in all {
+            self.at(at, Event::CheckDeadline(check));
         }
     }
 
@@ -366,8 +380,8 @@ impl<'a> World<'a> {
     }
 
     fn note(&mut self, what: &'static str, numbers: [u64; 4]) {
-        let line = Line { at: self.now, what, numbers };
-        self.trace.note(line, self.findings.list.is_empty());
+        let line = TraceLine { at: self.now, what, numbers };
+        self.trace.note(line, self.violations.list.is_empty());
         (self.observer)(&line);
     }
 }
@@ -380,8 +394,8 @@ fn config(scenario: &Scenario, disks: &[Disk]) -> EngineConfig {
         buffers: scenario.memory,
         network: scenario.network,
         reservation_hold: scenario.reservation_hold,
-        idle_after: scenario.idle_after,
-        ended_after: scenario.ended_after,
+        idle_timeout: scenario.idle_after,
+        session_timeout: scenario.ended_after,
         survive_loss: scenario.survive_loss,
         disks: disks.iter().map(|disk| disk.guarantee).collect(),
     }

@@ -1,30 +1,30 @@
-//! A disk that does not answer for a while: its viewers go on with the other copy, and afterwards it is
-//! read from again. The worlds are those that lose a disk for good, but for that.
+//! A disk that does not answer for a while: its viewers fail over to the replica, and the disk is
+//! used again when it answers.
 
-use simulator::{Mood, Outcome, Scenario, draw, run, run_observed};
+use simulator::{FaultClass, Scenario, WorldOutcome, draw, run, run_observed};
 use std::time::Duration;
 
 #[test]
 fn whoever_has_a_copy_does_not_wait_for_a_disk_that_hangs() {
     let (mut moved, mut back, mut ended) = (0, 0, 0);
     for seed in 0..200 {
-        let mut scenario = draw(Mood::Lossy, seed);
+        let mut scenario = draw(FaultClass::DiskLoss, seed);
         for disk in scenario.disks.iter_mut().filter(|disk| !disk.dies_at.is_zero()) {
             disk.stalls_at = std::mem::take(&mut disk.dies_at);
             disk.stalls_for = Duration::from_secs(20);
         }
         let outcome = run(&scenario);
         assert!(outcome.violations.is_empty(), "{outcome}\n{}", scenario.to_toml());
-        moved += outcome.moved;
-        back += outcome.back;
-        ended += outcome.lost;
+        moved += outcome.failed_over;
+        back += outcome.disks_restored;
+        ended += outcome.ended_by_loss;
     }
     assert!(moved > 20 && back > 8, "{moved} moved, {back} back");
     assert!(ended * 10 < moved, "{ended} ended, {moved} moved");
 }
 
 /// Two disks, every title on both; the first hangs at 30 s, for as long as is said.
-fn house(hangs: &str) -> Outcome {
+fn house(hangs: &str) -> WorldOutcome {
     let text = format!(
         "survive_loss = true
          [titles]
@@ -47,7 +47,7 @@ fn house(hangs: &str) -> Outcome {
         came_after += u64::from(is_back && line.what.starts_with("admitted"));
     });
     assert!(outcome.violations.is_empty(), "{outcome}");
-    assert_eq!(is_back, outcome.back > 0);
+    assert_eq!(is_back, outcome.disks_restored > 0);
     assert!(!is_back || came_after > 0, "somebody comes after it is back");
     outcome
 }
@@ -55,7 +55,7 @@ fn house(hangs: &str) -> Outcome {
 #[test]
 fn a_short_silence_is_waited_for_and_a_long_one_is_a_loss_that_ends() {
     let (short, long) = (house("2s"), house("15s"));
-    assert_eq!((short.moved, short.back), (0, 0), "{short}");
-    assert!(long.moved > 0 && long.lost == 0, "{long}");
-    assert_eq!(long.back, 1, "{long}");
+    assert_eq!((short.failed_over, short.disks_restored), (0, 0), "{short}");
+    assert!(long.failed_over > 0 && long.ended_by_loss == 0, "{long}");
+    assert_eq!(long.disks_restored, 1, "{long}");
 }

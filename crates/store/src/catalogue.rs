@@ -1,14 +1,15 @@
 //! The catalogue in memory: all titles, by id and by name. Changes only by applying records, so
 //! that replaying the journal and running are the same thing.
 
-use crate::format::bytes::{Encoder, Malformed};
-use crate::format::layout::Layout;
+use crate::format::bytes::Malformed;
+use crate::format::layout::StoreLayout;
 use crate::format::record::Record;
 use crate::format::{checkpoint, label};
 use crate::free::FreeMap;
 use crate::{TitleId, TitleRecord};
 use disk::Calibration;
 use std::collections::BTreeMap;
+use units::Encoder;
 
 /// All that the journal and the checkpoints are about.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,7 +18,7 @@ pub(crate) struct Catalogue {
     names: BTreeMap<String, TitleId>,
     next_id: u64,
     calibration: Option<Calibration>,
-    seen: Option<Vec<u8>>,
+    disk_history: Option<Vec<u8>>,
     /// Bytes of all records in a checkpoint.
     encoded: u64,
 }
@@ -44,8 +45,8 @@ impl Catalogue {
         self.calibration.as_ref()
     }
 
-    pub(crate) fn seen(&self) -> Option<&[u8]> {
-        self.seen.as_deref()
+    pub(crate) fn disk_history(&self) -> Option<&[u8]> {
+        self.disk_history.as_deref()
     }
 
     /// The id that the next title gets.
@@ -83,9 +84,9 @@ impl Catalogue {
                 let shrinks = old.map_or(0, |old| Record::Calibration(old).encoded_len());
                 self.encoded = self.encoded + grows - shrinks;
             }
-            Record::Seen(bytes) => {
-                let old = self.seen.replace(bytes);
-                let shrinks = old.map_or(0, |old| Record::Seen(old).encoded_len());
+            Record::DiskHistory(bytes) => {
+                let old = self.disk_history.replace(bytes);
+                let shrinks = old.map_or(0, |old| Record::DiskHistory(old).encoded_len());
                 self.encoded = self.encoded + grows - shrinks;
             }
             Record::NextId(id) => self.next_id = self.next_id.max(id.0),
@@ -112,8 +113,8 @@ impl Catalogue {
         if let Some(calibration) = &self.calibration {
             Record::Calibration(calibration.clone()).encode(&mut out);
         }
-        if let Some(bytes) = &self.seen {
-            Record::Seen(bytes.clone()).encode(&mut out);
+        if let Some(bytes) = &self.disk_history {
+            Record::DiskHistory(bytes.clone()).encode(&mut out);
         }
         for title in self.titles.values() {
             Record::Title(title.clone()).encode(&mut out);
@@ -122,7 +123,7 @@ impl Catalogue {
     }
 
     /// What its titles leave free; an error names the first title whose extents cannot be.
-    pub(crate) fn free_map(&self, layout: &Layout) -> Result<FreeMap, Malformed> {
+    pub(crate) fn free_map(&self, layout: &StoreLayout) -> Result<FreeMap, Malformed> {
         let mut free = FreeMap::new(&layout.data());
         for title in self.titles.values() {
             check_extents(title, layout, &mut free)?;
@@ -134,7 +135,7 @@ impl Catalogue {
 /// Whether a title's extents are data, nobody else's, and hold what the record says; takes them.
 pub(crate) fn check_extents(
     title: &TitleRecord,
-    layout: &Layout,
+    layout: &StoreLayout,
     free: &mut FreeMap,
 ) -> Result<(), Malformed> {
     let of = |what: &str| Malformed(format!("title '{}' {what}", title.name));

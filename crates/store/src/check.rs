@@ -4,7 +4,9 @@
 use crate::format::bytes::Malformed;
 use crate::format::label;
 use crate::log;
-use crate::{Pace, Progress, Store, StoreError, TitleRecord};
+use crate::{
+    BackgroundIo, Finding, FindingKind, JobProgress, Store, StoreError, TitleRecord, Unthrottled,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,34 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct CheckOptions {
     /// Read all data, too, and compare it with its checksums.
     pub scrub: bool,
-}
-
-/// Where damage was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FindingKind {
-    /// A superblock copy.
-    Superblock,
-    /// A journal entry.
-    Journal,
-    /// A checkpoint.
-    Checkpoint,
-    /// Extents out of range, or overlapping.
-    Extents,
-    /// A title's index region, the label in front of it included.
-    Index,
-    /// A title's data.
-    Data,
-}
-
-/// One piece of damage.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Where.
-    pub kind: FindingKind,
-    /// Whose, if a title's.
-    pub title: Option<String>,
-    /// What, and where, for people.
-    pub text: String,
 }
 
 /// What a check found.
@@ -64,11 +38,42 @@ impl CheckReport {
     }
 }
 
-pub(crate) fn check(
+impl Store {
+    /// Looks for damage at once, without asking for permits.
+    pub fn check(
+        &self,
+        options: &CheckOptions,
+        progress: &mut dyn FnMut(JobProgress),
+    ) -> Result<CheckReport, StoreError> {
+        self.check_with(options, &Unthrottled, progress, &AtomicBool::new(false))
+    }
+
+    /// Looks for damage, asking `io` before each read of titles.
+    pub fn check_with(
+        &self,
+        options: &CheckOptions,
+        io: &dyn BackgroundIo,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<CheckReport, StoreError> {
+        check(self, options, io, progress, cancel)
+    }
+
+    /// Whether the device still holds this store: the metadata is read again and compared with
+    /// memory, and three places of each track of the first 32 titles with their checksums.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] with the first difference; errors of reading as they are.
+    pub fn probe(&self) -> Result<(), StoreError> {
+        probe(self)
+    }
+}
+
+fn check(
     store: &Store,
     options: &CheckOptions,
-    pace: &dyn Pace,
-    progress: &mut dyn FnMut(Progress),
+    io: &dyn BackgroundIo,
+    progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport { healed: store.healed().to_vec(), ..CheckReport::default() };
@@ -79,10 +84,14 @@ pub(crate) fn check(
     for title in &titles {
         let mut seen = |bytes: u64| {
             report.bytes_read += bytes;
-            progress(Progress { stage: "checking", done: report.bytes_read, total: Some(total) });
+            progress(JobProgress {
+                stage: "checking",
+                done: report.bytes_read,
+                total: Some(total),
+            });
             if cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
         };
-        let found = check_title(store, title, options, pace, &mut seen)?;
+        let found = check_title(store, title, options, io, &mut seen)?;
         report.titles += 1;
         // Removed meanwhile: its chunks may be another's, and what was read, too.
         if store.record(title.id).is_ok() {
@@ -92,15 +101,14 @@ pub(crate) fn check(
     Ok(report)
 }
 
-/// See [`Store::probe`].
-pub(crate) fn probe(store: &Store) -> Result<(), StoreError> {
+fn probe(store: &Store) -> Result<(), StoreError> {
     let mut report = CheckReport::default();
     check_metadata(store, &mut report);
     if let Some(finding) = report.findings.first() {
         return Err(StoreError::Damaged { what: finding.text.clone() });
     }
     for title in store.titles().iter().take(PROBED_TITLES) {
-        let mut reader = match store.reader(title.id, &crate::FreePace) {
+        let mut reader = match store.reader(title.id, &Unthrottled) {
             Ok(reader) => reader,
             // Removed meanwhile.
             Err(StoreError::NoTitle { .. }) => continue,
@@ -126,20 +134,16 @@ fn check_metadata(store: &Store, report: &mut CheckReport) {
     let loaded = match log::load(Arc::clone(store.device())) {
         Ok(loaded) => loaded,
         Err(error) => {
-            let finding =
-                Finding { kind: FindingKind::Superblock, title: None, text: error.to_string() };
-            report.findings.push(finding);
+            report.findings.push(Finding::of_store(FindingKind::Superblock, error.to_string()));
             return;
         }
     };
     report.findings.extend(loaded.findings);
-    let mut wrong = |kind, text: &str| {
-        report.findings.push(Finding { kind, title: None, text: text.to_owned() });
-    };
+    let mut wrong = |kind, text: &str| report.findings.push(Finding::of_store(kind, text));
     if loaded.log.superblock != log.superblock {
         wrong(FindingKind::Superblock, "the superblock is not the one last written");
     }
-    if loaded.log.head != log.head || loaded.catalogue != store.shared().catalogue {
+    if loaded.log.head != log.head || loaded.catalogue != store.state().catalogue {
         wrong(FindingKind::Journal, "the journal does not lead to the catalogue in memory");
     }
     if let Err(Malformed(text)) = loaded.catalogue.free_map(store.layout()) {
@@ -151,16 +155,16 @@ fn check_title(
     store: &Store,
     title: &TitleRecord,
     options: &CheckOptions,
-    pace: &dyn Pace,
+    io: &dyn BackgroundIo,
     seen: &mut dyn FnMut(u64) -> Result<(), StoreError>,
 ) -> Result<Vec<Finding>, StoreError> {
     let finding = |kind, text: String| Finding { kind, title: Some(title.name.clone()), text };
     let reader = {
-        let _turn = pace.wait_turn(units::ByteCount(title.index_bytes));
-        store.reader(title.id, pace)
+        let _permit = io.acquire(units::ByteCount(title.index_bytes));
+        store.reader(title.id, io)
     };
     let mut found = Vec::new();
-    if let Some(text) = label_damage(store, title, pace) {
+    if let Some(text) = label_damage(store, title, io) {
         found.push(finding(FindingKind::Index, text));
     }
     let mut reader = match reader {
@@ -186,10 +190,10 @@ fn check_title(
 
 /// What is wrong with a title's label. Playing does not need it, so nothing else would notice until
 /// the catalogue is lost, too.
-fn label_damage(store: &Store, title: &TitleRecord, pace: &dyn Pace) -> Option<String> {
+fn label_damage(store: &Store, title: &TitleRecord, io: &dyn BackgroundIo) -> Option<String> {
     let mut bytes = vec![0; label::SIZE];
     let place = title.index.first()?.start.0 * store.layout().chunk;
-    let _turn = pace.wait_turn(units::ByteCount(label::SIZE as u64));
+    let _permit = io.acquire(units::ByteCount(label::SIZE as u64));
     if let Err(error) = store.device().read_at(place, &mut bytes) {
         return Some(error.to_string());
     }

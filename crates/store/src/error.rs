@@ -136,11 +136,17 @@ pub enum StoreError {
         /// What a checkpoint may take.
         holds: ByteCount,
     },
-    /// A title with more than the format can say.
-    #[error("a title cannot have {what}")]
+    /// More than the format has room for.
+    #[error("the store's format has no room for {what}; take less")]
     TooMuch {
-        /// Too much of what.
+        /// What there is too much of, and the limit.
         what: String,
+    },
+    /// A calibration that could not be read back from the store.
+    #[error("the calibration cannot be kept: {reason}; calibrate again, with fewer read sizes")]
+    BadCalibration {
+        /// Why not.
+        reason: String,
     },
     /// What a writer was told of a title does not fit what it was given.
     #[error("the title does not fit its index: {what}")]
@@ -225,6 +231,7 @@ impl StoreError {
             Self::TooManyPieces { .. } => "too-many-pieces",
             Self::CatalogueFull { .. } => "catalogue-full",
             Self::TooMuch { .. } => "too-much",
+            Self::BadCalibration { .. } => "bad-calibration",
             Self::Mismatch { .. } => "mismatch",
             Self::Stopped { .. } => "stopped",
             Self::DataDamaged { .. } => "data-damaged",

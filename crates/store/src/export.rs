@@ -4,7 +4,7 @@
 //! there is never half an export under the name that was asked for, and never one in place of a
 //! file that was there.
 
-use crate::{Pace, Progress, Store, StoreError, TitleReader};
+use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleReader};
 use media::{Packaging, PackagingOptions, Slice, TitleKind};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -32,8 +32,8 @@ pub fn export(
     store: &Store,
     name: &str,
     out: &Path,
-    pace: &dyn Pace,
-    progress: &mut dyn FnMut(Progress),
+    io: &dyn BackgroundIo,
+    progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<ExportReport, StoreError> {
     let title = store.title(name).ok_or_else(|| StoreError::NoTitle { name: name.to_owned() })?;
@@ -41,10 +41,10 @@ pub fn export(
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
         return Err(file_error("create", out, source));
     }
-    let mut reader = store.reader(title.id, pace)?;
+    let mut reader = store.reader(title.id, io)?;
     let slices = slices(&reader)?;
     let total: u64 = slices.iter().map(Slice::len).sum();
-    let temporary = Temporary::create(out)?;
+    let temporary = TempFile::create(out)?;
     let mut file = BufWriter::with_capacity(BUFFER, &temporary.file);
     let mut done = 0;
     for slice in &slices {
@@ -54,7 +54,7 @@ pub fn export(
             }
             file.write_all(bytes).map_err(|source| file_error("write", out, source))?;
             done += bytes.len() as u64;
-            progress(Progress { stage: "exporting", done, total: Some(total) });
+            progress(JobProgress { stage: "exporting", done, total: Some(total) });
             Ok(())
         })?;
     }
@@ -112,13 +112,13 @@ fn notes(reader: &TitleReader<'_>) -> Vec<String> {
 }
 
 /// A file that is gone unless it is kept.
-struct Temporary {
+struct TempFile {
     path: PathBuf,
     file: File,
     kept: bool,
 }
 
-impl Temporary {
+impl TempFile {
     fn create(out: &Path) -> Result<Self, StoreError> {
         let mut name = OsString::from(".");
         name.push(out.file_name().unwrap_or_default());
@@ -155,7 +155,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TempFile {
     fn drop(&mut self) {
         if !self.kept {
             // At worst a file named `.part` is left, which says what it is.

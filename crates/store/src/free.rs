@@ -13,7 +13,7 @@ use units::{ChunkIndex, Extent};
 
 /// Why chunks cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRoom {
+pub(crate) enum AllocError {
     /// This many chunks more would be needed.
     Missing(u64),
     /// There are enough, but in more pieces than allowed.
@@ -94,12 +94,16 @@ impl FreeMap {
 
     /// One extent by first fit, else as few as possible, largest holes first, in the order of
     /// their places. Nothing is taken on failure.
-    pub(crate) fn allocate(&mut self, chunks: u64, pieces: usize) -> Result<Vec<Extent>, NoRoom> {
+    pub(crate) fn allocate(
+        &mut self,
+        chunks: u64,
+        pieces: usize,
+    ) -> Result<Vec<Extent>, AllocError> {
         if chunks == 0 {
             return Ok(Vec::new());
         }
         if chunks > self.free {
-            return Err(NoRoom::Missing(chunks - self.free));
+            return Err(AllocError::Missing(chunks - self.free));
         }
         if let Some(extent) = self.first_fit(chunks) {
             return Ok(vec![extent]);
@@ -117,7 +121,7 @@ impl FreeMap {
             }
         }
         if missing > 0 {
-            return Err(NoRoom::Pieces);
+            return Err(AllocError::Pieces);
         }
         chosen.sort();
         for extent in &chosen {

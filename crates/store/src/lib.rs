@@ -2,34 +2,38 @@
 //! check.
 //!
 //! Devices only through `device::BlockDevice`. It schedules nothing: whoever serves computes from
-//! [`Store::runs`] where to read, and writers ask a [`Pace`] before each piece of disk work.
+//! [`Store::runs`] where to read, and writers ask a [`BackgroundIo`] before each piece of disk
+//! work.
 
 #![warn(missing_docs)]
 
+mod background_io;
+mod byte_runs;
 mod catalogue;
 mod check;
 mod error;
 mod export;
+mod finding;
 mod format;
 mod free;
 mod ingest;
 mod log;
 mod open;
-mod pace;
 mod reader;
 mod rebuild;
 mod record;
-mod runs;
 mod store;
+mod title_index;
 mod writer;
 
-pub use check::{CheckOptions, CheckReport, Finding, FindingKind};
+pub use background_io::{BackgroundIo, JobProgress, Permit, Unthrottled};
+pub use check::{CheckOptions, CheckReport};
 pub use error::StoreError;
 pub use export::{ExportReport, export};
+pub use finding::{Finding, FindingKind};
 pub use ingest::{FileOutcome, IngestOptions, IngestReport, ingest, ingest_file};
-pub use pace::{FreePace, Pace, PaceGuard, Progress};
 pub use reader::TitleReader;
-pub use rebuild::RebuildReport;
+pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
     Content, FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };

@@ -13,9 +13,9 @@
 
 use crate::catalogue::Catalogue;
 use crate::format::bytes::Malformed;
-use crate::format::journal::{self, Position};
+use crate::format::journal::{self, JournalPosition};
 use crate::format::layout::superblock_places;
-use crate::format::superblock::{CheckpointRef, Copy, SIZE, Superblock};
+use crate::format::superblock::{CheckpointRef, SIZE, Superblock, SuperblockCopy};
 use crate::format::{BLOCK, VERSION, checkpoint};
 use crate::{Finding, FindingKind, StoreError};
 use device::BlockDevice;
@@ -29,7 +29,7 @@ use units::{ByteCount, align_up};
 pub(crate) struct Log {
     device: Arc<dyn BlockDevice>,
     pub(crate) superblock: Superblock,
-    pub(crate) head: Position,
+    pub(crate) head: JournalPosition,
 }
 
 impl Log {
@@ -115,7 +115,7 @@ impl Log {
 
 /// What was read from a device that holds a store.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedLog {
     pub(crate) log: Log,
     pub(crate) catalogue: Catalogue,
     /// What was not as it should be although nothing is lost.
@@ -125,7 +125,7 @@ pub(crate) struct Loaded {
 }
 
 /// Reads superblocks, checkpoints and journal. Writes nothing.
-pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<Loaded, StoreError> {
+pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError> {
     let mut findings = Vec::new();
     let superblock = read_superblock(device.as_ref(), &mut findings)?;
     let found = device.geometry().size;
@@ -137,7 +137,7 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<Loaded, StoreError> {
         let loaded = load_checkpoint(device.as_ref(), &superblock, &place);
         loaded.inspect_err(|error| {
             let text = format!("checkpoint in slot {}: {error}", place.slot);
-            findings.push(Finding { kind: FindingKind::Checkpoint, title: None, text });
+            findings.push(Finding::of_store(FindingKind::Checkpoint, text));
         })
     });
     let from = if newest.is_ok() { 0 } else { 1 };
@@ -152,7 +152,7 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<Loaded, StoreError> {
         return Err(StoreError::Damaged { what });
     }
     let log = Log { device, superblock, head };
-    Ok(Loaded { log, catalogue, findings, newest_is_bad: from == 1 })
+    Ok(LoadedLog { log, catalogue, findings, newest_is_bad: from == 1 })
 }
 
 fn load_checkpoint(
@@ -172,7 +172,7 @@ fn load_checkpoint(
 
 fn replay(
     ring: &[u8],
-    head: &mut Position,
+    head: &mut JournalPosition,
     catalogue: &mut Catalogue,
     superblock: &Superblock,
     findings: &mut Vec<Finding>,
@@ -185,7 +185,7 @@ fn replay(
         };
         if !entry.whole {
             let text = format!("one of the two copies of journal entry {sequence} is not whole");
-            findings.push(Finding { kind: FindingKind::Journal, title: None, text });
+            findings.push(Finding::of_store(FindingKind::Journal, text));
         }
         for record in Record::decode_all(entry.records).map_err(damaged)? {
             catalogue.apply(record).map_err(damaged)?;
@@ -212,7 +212,7 @@ pub(crate) fn read_superblock(
     let read = |place: u64| {
         let mut block = vec![0; SIZE];
         if place + SIZE as u64 > size || device.read_at(place, &mut block).is_err() {
-            return Copy::Nothing;
+            return SuperblockCopy::Nothing;
         }
         Superblock::decode(&block)
     };
@@ -220,7 +220,7 @@ pub(crate) fn read_superblock(
     // that has lost its front, where the device's size says.
     let front = superblock_places(size).map(read);
     let said = front.iter().find_map(|copy| match copy {
-        Copy::Valid(superblock) => Some(superblock.layout.size),
+        SuperblockCopy::Valid(superblock) => Some(superblock.layout.size),
         _ => None,
     });
     let copies = match said {
@@ -230,22 +230,24 @@ pub(crate) fn read_superblock(
     let chosen = choose(&copies)?;
     for (i, copy) in copies.iter().enumerate() {
         let text = match copy {
-            Copy::Valid(other) if **other == chosen => continue,
-            Copy::Valid(other) => format!("copy {i} is of update {}", other.sequence),
-            Copy::OtherVersion(version) => format!("copy {i} says it is of version {version}"),
-            Copy::Broken(error) => format!("copy {i}: {error}"),
-            Copy::Nothing => format!("copy {i} is no superblock"),
+            SuperblockCopy::Valid(other) if **other == chosen => continue,
+            SuperblockCopy::Valid(other) => format!("copy {i} is of update {}", other.sequence),
+            SuperblockCopy::OtherVersion(version) => {
+                format!("copy {i} says it is of version {version}")
+            }
+            SuperblockCopy::Broken(error) => format!("copy {i}: {error}"),
+            SuperblockCopy::Nothing => format!("copy {i} is no superblock"),
         };
-        findings.push(Finding { kind: FindingKind::Superblock, title: None, text });
+        findings.push(Finding::of_store(FindingKind::Superblock, text));
     }
     Ok(chosen)
 }
 
-fn choose(copies: &[Copy; 4]) -> Result<Superblock, StoreError> {
+fn choose(copies: &[SuperblockCopy; 4]) -> Result<Superblock, StoreError> {
     let valid: Vec<&Superblock> = copies
         .iter()
         .filter_map(|copy| match copy {
-            Copy::Valid(superblock) => Some(superblock.as_ref()),
+            SuperblockCopy::Valid(superblock) => Some(superblock.as_ref()),
             _ => None,
         })
         .collect();
@@ -254,13 +256,13 @@ fn choose(copies: &[Copy; 4]) -> Result<Superblock, StoreError> {
         return Ok((*newest).clone());
     }
     let version = copies.iter().find_map(|copy| match copy {
-        Copy::OtherVersion(version) => Some(*version),
+        SuperblockCopy::OtherVersion(version) => Some(*version),
         _ => None,
     });
     if let Some(found) = version {
         return Err(StoreError::Version { found, known: VERSION });
     }
-    if copies.iter().all(|copy| *copy == Copy::Nothing) {
+    if copies.iter().all(|copy| *copy == SuperblockCopy::Nothing) {
         return Err(StoreError::NotAStore { what: "this".to_owned() });
     }
     let what =

@@ -2,10 +2,10 @@
 
 use crate::catalogue::Catalogue;
 use crate::format::BLOCK;
-use crate::format::journal::Position;
-use crate::format::layout::{Layout, superblock_places};
+use crate::format::journal::JournalPosition;
+use crate::format::layout::{StoreLayout, superblock_places};
 use crate::format::superblock::{CheckpointRef, SIZE, Superblock, fitting_label};
-use crate::log::{Loaded, Log, load, read_superblock};
+use crate::log::{LoadedLog, Log, load, read_superblock};
 use crate::{FindingKind, FormatOptions, Store, StoreError, StoreIdentity, StoreInfo};
 use device::{BlockDevice, DeviceError, DeviceKind, FileDevice, OpenOptions, preallocate};
 use std::fs::File;
@@ -22,7 +22,7 @@ impl Store {
         let size = options.size.map(|size| ByteCount(align_down(size.0, BLOCK)));
         let options = &FormatOptions { size, ..options.clone() };
         // Before a file is made or changed for nothing.
-        Layout::plan(options.size.map_or(1 << 40, |size| size.0), options.chunk.0)?;
+        StoreLayout::plan(options.size.map_or(1 << 40, |size| size.0), options.chunk.0)?;
         let about = match std::fs::metadata(path) {
             Ok(about) => Some(about),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -63,7 +63,7 @@ impl Store {
     ) -> Result<StoreInfo, StoreError> {
         let given = device.geometry().size;
         let size = options.size.unwrap_or(given);
-        let layout = Layout::plan(size.0, options.chunk.0)?;
+        let layout = StoreLayout::plan(size.0, options.chunk.0)?;
         if size > given {
             return Err(StoreError::Shrunk { formatted: size, found: given });
         }
@@ -75,7 +75,7 @@ impl Store {
             device.write_at(place, &[0; SIZE])?;
         }
         device.flush()?;
-        let start = Position { place: 0, sequence: 1, chain: 0 };
+        let start = JournalPosition { place: 0, sequence: 1, chain: 0 };
         let empty = |slot| CheckpointRef { slot, checksum: 0, bytes: 0, next: start };
         let superblock = Superblock {
             sequence: 1,
@@ -126,7 +126,7 @@ fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreE
 }
 
 /// Writes anew whatever was not whole, from what was.
-fn heal(loaded: &mut Loaded) -> Result<(), StoreError> {
+fn heal(loaded: &mut LoadedLog) -> Result<(), StoreError> {
     let found = |kind| loaded.findings.iter().any(|finding| finding.kind == kind);
     if found(FindingKind::Superblock) {
         loaded.log.write_superblocks()?;

@@ -1,8 +1,8 @@
 //! Reading a title's data so that nothing damaged passes for good.
 
+use crate::byte_runs::{pieces, runs};
 use crate::format::BLOCK;
-use crate::runs::{pieces, runs};
-use crate::{Pace, Store, StoreError, TitleRecord};
+use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord};
 use media::{CHECKSUM_SPAN, TitleIndex, TrackIndex, checksum};
 use std::fmt;
 use std::ops::Range;
@@ -16,28 +16,39 @@ pub struct TitleReader<'a> {
     store: &'a Store,
     record: TitleRecord,
     index: Arc<TitleIndex>,
-    pace: &'a dyn Pace,
-    windows: Vec<Window>,
+    io: &'a dyn BackgroundIo,
+    windows: Vec<ReadWindow>,
 }
 
 /// The last read of a track.
 #[derive(Debug, Default)]
-struct Window {
+struct ReadWindow {
     start: u64,
     bytes: Vec<u8>,
     /// Spans whose checksum does not match, as offsets in the track.
     damaged: Vec<u64>,
 }
 
+impl Store {
+    /// A reader of a title's data that verifies checksums and asks `io` before each read.
+    pub fn reader<'a>(
+        &'a self,
+        id: TitleId,
+        io: &'a dyn BackgroundIo,
+    ) -> Result<TitleReader<'a>, StoreError> {
+        Ok(TitleReader::new(self, self.record(id)?, self.index(id)?, io))
+    }
+}
+
 impl<'a> TitleReader<'a> {
-    pub(crate) fn new(
+    fn new(
         store: &'a Store,
         record: TitleRecord,
         index: Arc<TitleIndex>,
-        pace: &'a dyn Pace,
+        io: &'a dyn BackgroundIo,
     ) -> Self {
-        let windows = record.tracks.iter().map(|_| Window::default()).collect();
-        Self { store, record, index, pace, windows }
+        let windows = record.tracks.iter().map(|_| ReadWindow::default()).collect();
+        Self { store, record, index, io, windows }
     }
 
     /// The title.
@@ -112,7 +123,7 @@ impl<'a> TitleReader<'a> {
         window.bytes.resize(length.next_multiple_of(BLOCK_SIZE), 0);
         let runs = runs(&self.record.tracks[number].extents, self.store.layout().chunk);
         for (place, part) in pieces(&runs, start, window.bytes.len()) {
-            let _turn = self.pace.wait_turn(ByteCount(part.len() as u64));
+            let _permit = self.io.acquire(ByteCount(part.len() as u64));
             let read = self.store.device().read_at(place, &mut window.bytes[part]);
             if let Err(error) = read {
                 window.bytes.clear();

@@ -1,127 +1,201 @@
-//! Rebuilding a lost catalogue from the titles themselves.
+//! Making a new catalogue for a store that lost its own, from the titles' labels.
+//!
+//! ```text
+//!   every chunk ──read 16 KiB──▶ label? ──newest first──▶ chunks free, index whole? ──▶ catalogue
+//!                                                          no: given up, with the reason
+//! ```
 //!
 //! Each title's index region begins with a label that holds the title's whole record. A scan over
 //! all chunks finds the labels; those whose index still decodes and whose chunks no newer title has
-//! are titles. What cannot be had back: names given by renaming (the label has the first name), the
-//! calibration, and the certainty that nothing removed returns: a label is overwritten when its
-//! title's chunks are freed, but a power cut at that moment may leave it.
+//! become titles again. Two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`] replaces the
+//! catalogue.
+//!
+//! What does not come back: names given by renaming (a label keeps the first name), the calibration
+//! and the disk history. A removed title may come back: its label is overwritten when its chunks
+//! are freed, but a power cut at that moment can leave the label.
 
 use crate::catalogue::{Catalogue, check_extents};
 use crate::format::bytes::Malformed;
-use crate::format::journal::{self, Position};
+use crate::format::journal::{self, JournalPosition};
+use crate::format::layout::StoreLayout;
 use crate::format::record::{Record, check_name};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
-use crate::log::{Log, read_range, read_superblock};
+use crate::log::{Log, load, read_range, read_superblock};
 use crate::open::open_device;
-use crate::{Progress, Store, StoreError, TitleRecord};
+use crate::title_index::read_index;
+use crate::{JobProgress, Store, StoreError, TitleId, TitleRecord};
 use device::BlockDevice;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a rebuilding brought back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RebuildReport {
-    /// Titles in the new catalogue, by name.
-    pub titles: Vec<TitleRecord>,
-    /// Labels that are no titles any more, and why, for people.
-    pub given_up: Vec<String>,
+/// A catalogue made from labels, not yet written.
+#[derive(Debug)]
+pub struct Rebuild {
+    device: Arc<dyn BlockDevice>,
+    superblock: Superblock,
+    catalogue: Catalogue,
+    report: RebuildReport,
 }
 
-impl Store {
-    /// Makes a new catalogue for a store that does not open any more, from what lies on it. The
-    /// superblock must be readable; the catalogue that was there is given up.
-    pub fn rebuild(
-        path: &Path,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<RebuildReport, StoreError> {
-        Self::rebuild_on(open_device(path, true)?, progress)
+/// What a rebuild finds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RebuildReport {
+    /// Titles of the new catalogue, by name.
+    pub titles: Vec<TitleRecord>,
+    /// Labels that do not become titles.
+    pub given_up: Vec<GivenUp>,
+}
+
+/// A label that does not become a title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The title's first name.
+    pub name: String,
+    /// Why the title cannot be had back.
+    pub reason: String,
+}
+
+impl Rebuild {
+    /// Why the catalogue of the store at `path` cannot be used; `None`: it can, and there is
+    /// nothing to rebuild. Reads the store's metadata and writes nothing.
+    pub fn needed(path: &Path) -> Result<Option<String>, StoreError> {
+        Self::needed_on(open_device(path, true)?)
     }
 
-    /// As [`Store::rebuild`], on an open device.
-    pub fn rebuild_on(
+    /// As [`Rebuild::needed`], on an open device.
+    pub fn needed_on(device: Arc<dyn BlockDevice>) -> Result<Option<String>, StoreError> {
+        let superblock = read_superblock(device.as_ref(), &mut Vec::new())?;
+        Ok(match load(device) {
+            Ok(loaded) => loaded.catalogue.free_map(&superblock.layout).err().map(|error| error.0),
+            Err(StoreError::Damaged { what }) => Some(what),
+            Err(other) => return Err(other),
+        })
+    }
+
+    /// Reads the labels of the store at `path` and decides which titles a new catalogue would have.
+    /// Writes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Owned`] while another process has the store; [`StoreError::Damaged`] when not
+    /// even a superblock can be read; [`StoreError::Cancelled`] when `cancel` was set.
+    pub fn scan(
+        path: &Path,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<Self, StoreError> {
+        Self::scan_on(open_device(path, true)?, progress, cancel)
+    }
+
+    /// As [`Rebuild::scan`], on an open device.
+    pub fn scan_on(
         device: Arc<dyn BlockDevice>,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<RebuildReport, StoreError> {
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<Self, StoreError> {
         let superblock = read_superblock(device.as_ref(), &mut Vec::new())?;
         let found = device.geometry().size;
         if found.0 < superblock.layout.size {
             let formatted = units::ByteCount(superblock.layout.size);
             return Err(StoreError::Shrunk { formatted, found });
         }
-        let labels = scan(device.as_ref(), &superblock, progress);
+        let labels = labels_on(device.as_ref(), &superblock, progress, cancel)?;
         let mut report = RebuildReport::default();
-        let catalogue = choose(labels, &superblock, &mut report);
-        write_anew(Arc::clone(&device), superblock, &catalogue)?;
-        let store = Self::open_on(device)?;
-        // A label says where the index is; only the index says whether it is still whole.
-        for title in store.titles() {
-            if let Err(error) = store.index(title.id) {
-                report.given_up.push(format!("'{}': {error}", title.name));
-                store.remove(&title.name)?;
-            }
-        }
-        report.titles = store.titles();
-        Ok(report)
+        let catalogue = choose(device.as_ref(), labels, &superblock.layout, &mut report.given_up);
+        report.titles = catalogue.titles().cloned().collect();
+        Ok(Self { device, superblock, catalogue, report })
+    }
+
+    /// The titles that the new catalogue has, and the labels given up.
+    pub fn report(&self) -> &RebuildReport {
+        &self.report
+    }
+
+    /// Replaces the store's catalogue by the new one: the old journal and checkpoints are given up.
+    pub fn write(self) -> Result<RebuildReport, StoreError> {
+        write_new_log(Arc::clone(&self.device), self.superblock, &self.catalogue)?;
+        // Opening verifies what was written.
+        Store::open_on(self.device)?;
+        Ok(self.report)
     }
 }
 
-/// All labels on the device. What cannot be read has none.
-fn scan(
+/// The records of all labels on the device. A chunk that cannot be read has no label.
+fn labels_on(
     device: &dyn BlockDevice,
     superblock: &Superblock,
-    progress: &mut dyn FnMut(Progress),
-) -> Vec<TitleRecord> {
+    progress: &mut dyn FnMut(JobProgress),
+    cancel: &AtomicBool,
+) -> Result<Vec<TitleRecord>, StoreError> {
     let layout = &superblock.layout;
     let mut bytes = vec![0; label::SIZE];
     let mut labels = Vec::new();
     let (mut done, total) = (0, Some(layout.data_chunks() * layout.chunk));
     for run in layout.data() {
         for chunk in run.start.0..run.end().0 {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StoreError::Cancelled);
+            }
             let read = device.read_at(chunk * layout.chunk, &mut bytes);
             let title = read.ok().and_then(|()| label::decode(&bytes, superblock.uuid));
-            labels.extend(
-                title.filter(|title| {
-                    title.index.first().is_some_and(|first| first.start.0 == chunk)
-                }),
-            );
+            // A file that was taken in may itself hold a copy of this store: its labels name other
+            // chunks than the one they lie in.
+            let in_place = |title: &TitleRecord| {
+                title.index.first().is_some_and(|first| first.start.0 == chunk)
+            };
+            labels.extend(title.filter(in_place));
             done += layout.chunk;
-            progress(Progress { stage: "scanning", done, total });
+            progress(JobProgress { stage: "scanning", done, total });
         }
     }
-    labels
+    Ok(labels)
 }
 
-/// The newest first, so that a title whose chunks were used again loses to the one that has them.
+/// The catalogue of the titles that are whole.
 fn choose(
+    device: &dyn BlockDevice,
     mut labels: Vec<TitleRecord>,
-    superblock: &Superblock,
-    report: &mut RebuildReport,
+    layout: &StoreLayout,
+    given_up: &mut Vec<GivenUp>,
 ) -> Catalogue {
+    // The newest first, so that a title whose chunks were used again loses to the one that has
+    // them.
     labels.sort_by_key(|title| std::cmp::Reverse(title.id));
-    let mut free = FreeMap::new(&superblock.layout.data());
+    let mut free = FreeMap::new(&layout.data());
     let mut catalogue = Catalogue::default();
+    // A title given up keeps its label on the disk: no new title may get its id.
+    let next_id = labels.first().map_or(0, |newest| newest.id.0.saturating_add(1));
+    catalogue.apply(Record::NextId(TitleId(next_id))).expect("an id contradicts nothing");
     for mut title in labels {
         let name = title.name.clone();
         if catalogue.title(&name).is_some() {
             title.name = format!("{name} (number {})", title.id.0);
         }
-        let kept = free.clone();
-        let result = check_extents(&title, &superblock.layout, &mut free)
-            .and_then(|()| check_name(&title.name).map_err(|error| Malformed(error.to_string())))
-            .and_then(|()| catalogue.apply(Record::Title(title)));
-        if let Err(error) = result {
-            free = kept;
-            report.given_up.push(format!("'{name}': {error}"));
+        let before = free.clone();
+        let placed = check_extents(&title, layout, &mut free)
+            .and_then(|()| check_name(&title.name).map_err(|error| Malformed(error.to_string())));
+        if let Err(error) = placed {
+            free = before;
+            given_up.push(GivenUp { name, reason: error.to_string() });
+            continue;
+        }
+        // A title with a broken index keeps its chunks here: an older one that overlaps it was
+        // overwritten by it.
+        let entered = read_index(device, layout.chunk, &title)
+            .map_err(|error| error.to_string())
+            .and_then(|_| catalogue.apply(Record::Title(title)).map_err(|error| error.0));
+        if let Err(reason) = entered {
+            given_up.push(GivenUp { name, reason });
         }
     }
     catalogue
 }
 
 /// Writes checkpoints and superblocks as at format, at a place in the journal beyond all that is
-/// there.
-fn write_anew(
+/// there, so that no old entry is replayed.
+fn write_new_log(
     device: Arc<dyn BlockDevice>,
     mut superblock: Superblock,
     catalogue: &Catalogue,
@@ -131,7 +205,7 @@ fn write_anew(
     let before = superblock.checkpoints.map(|checkpoint| checkpoint.next);
     let sequence = before.iter().map(|next| next.sequence).fold(newest, u64::max) + 1;
     let place = before.iter().map(|next| next.place).fold(0, u64::max) + ring.len() as u64;
-    let start = Position { place: units::align_up(place, BLOCK), sequence, chain: 0 };
+    let start = JournalPosition { place: units::align_up(place, BLOCK), sequence, chain: 0 };
     superblock.parent = superblock.checksum();
     superblock.sequence += 1;
     for checkpoint in &mut superblock.checkpoints {

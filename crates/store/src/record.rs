@@ -61,8 +61,8 @@ impl TitleRecord {
 
 /// What a title holds, whatever its name and its place: two that agree in this are copies.
 ///
-/// Their indexes are the same byte for byte (CRC-32C), and an index has the checksum of every 64 KiB
-/// of every track, so that what is read of one copy is verified by the index of the other.
+/// Their indexes are the same byte for byte (CRC-32C), and an index has the checksum of every 64
+/// KiB of every track, so that what is read of one copy is verified by the index of the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Content {
     file: bool,

@@ -1,7 +1,7 @@
 //! An open store: the catalogue for many readers, changes one at a time.
 //!
 //! ```text
-//!   titles, title, runs, index ──read──▶ Shared { catalogue, free map, hidden, pending }
+//!   titles, title, runs, index ──read──▶ StoreState { catalogue, free map, hidden, pending }
 //!                                          ▲ write: short, never across I/O
 //!   seal, hide, rename, calibration ──▶ Log: journal entry, flush ─┘ applied when durable
 //! ```
@@ -10,28 +10,24 @@
 //! wait for who writes. After a write or flush that failed nothing more is written, because what is
 //! on the disk is then not known (what was acknowledged is safe).
 
+use crate::byte_runs::{pieces, runs};
 use crate::catalogue::Catalogue;
-use crate::check::{self, CheckOptions, CheckReport, Finding};
-use crate::format::bytes::Encoder;
-use crate::format::layout::Layout;
-use crate::format::record::{Record, check_calibration, check_name, check_seen};
+use crate::format::layout::StoreLayout;
+use crate::format::record::{Record, check_calibration, check_disk_history, check_name};
 use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
-use crate::log::{Loaded, Log};
-use crate::runs::{pieces, runs};
-use crate::{
-    FreePace, Pace, Progress, StoreError, StoreInfo, TitleId, TitleReader, TitleRecord, TitleWriter,
-};
+use crate::log::{LoadedLog, Log};
+use crate::title_index::read_index;
+use crate::{Finding, StoreError, StoreInfo, TitleId, TitleRecord};
 use device::{BlockDevice, DeviceError};
 use disk::Calibration;
-use media::{TitleIndex, TitleKind, checksum};
+use media::TitleIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
-use units::{ByteCount, align_down, align_up};
+use units::{ByteCount, Encoder, align_down, align_up};
 use uuid::Uuid;
 
 /// An open store. All methods take `&self`; share it as `Arc<Store>`.
@@ -40,18 +36,18 @@ pub struct Store {
     device: Arc<dyn BlockDevice>,
     uuid: Uuid,
     label: String,
-    layout: Layout,
+    layout: StoreLayout,
     sparse: bool,
     healed: Vec<Finding>,
     log: Mutex<Log>,
-    shared: RwLock<Shared>,
+    state: RwLock<StoreState>,
     /// Why nothing more is written.
     stopped: OnceLock<String>,
 }
 
 /// What is known in memory.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct StoreState {
     pub(crate) catalogue: Catalogue,
     /// What neither the catalogue, a hidden title nor a writer has.
     pub(crate) free: FreeMap,
@@ -66,16 +62,16 @@ pub(crate) struct Shared {
 impl Store {
     /// What the store tells of itself.
     pub fn info(&self) -> StoreInfo {
-        let shared = self.shared();
+        let state = self.state();
         StoreInfo {
             uuid: self.uuid,
             label: self.label.clone(),
             size: ByteCount(self.layout.size),
             chunk: ByteCount(self.layout.chunk),
             data_chunks: self.layout.data_chunks(),
-            free_chunks: shared.free.free(),
-            largest_free: shared.free.largest(),
-            titles: shared.catalogue.len() as u64,
+            free_chunks: state.free.free(),
+            largest_free: state.free.largest(),
+            titles: state.catalogue.len() as u64,
             kind: self.device.geometry().kind,
             sparse: self.sparse,
         }
@@ -93,43 +89,21 @@ impl Store {
 
     /// All titles, by name.
     pub fn titles(&self) -> Vec<TitleRecord> {
-        self.shared().catalogue.titles().cloned().collect()
+        self.state().catalogue.titles().cloned().collect()
     }
 
     /// One title.
     pub fn title(&self, name: &str) -> Option<TitleRecord> {
-        self.shared().catalogue.title(name).cloned()
+        self.state().catalogue.title(name).cloned()
     }
 
-    /// A title's index, read whole and verified. Also of a hidden title. Caching is the caller's.
+    /// The index of a title, hidden or not: read whole and verified. Nothing is cached.
     pub fn index(&self, id: TitleId) -> Result<Arc<TitleIndex>, StoreError> {
         let record = self.record(id)?;
-        // Removed meanwhile: its chunks may be another's, and then that is all there is to say.
-        let damaged = |what: &str| match self.record(id) {
-            Ok(_) => {
-                StoreError::Damaged { what: format!("the index of title '{}' {what}", record.name) }
-            }
-            Err(_) => no_title(&record.name),
-        };
-        let length = usize::try_from(record.index_bytes).map_err(|_| damaged("is too long"))?;
-        let mut bytes = vec![0; length.next_multiple_of(BLOCK_SIZE)];
-        for (place, part) in
-            pieces(&runs(&record.index, self.layout.chunk), label::SIZE as u64, bytes.len())
-        {
-            self.device.read_at(place, &mut bytes[part])?;
-        }
-        bytes.truncate(length);
-        if checksum(&bytes) != record.index_checksum {
-            return Err(damaged("does not match its checksum"));
-        }
-        let index = TitleIndex::decode(&bytes).map_err(|error| damaged(&error.to_string()))?;
-        let fits = index.kind == record.kind
-            && index.tracks.len() == record.tracks.len()
-            && index.tracks.iter().zip(&record.tracks).all(|(index, track)| {
-                index.data_len == track.bytes
-                    && index.checksums.len() as u64 == track.bytes.div_ceil(media::CHECKSUM_SPAN)
-            });
-        if fits { Ok(Arc::new(index)) } else { Err(damaged("is another title's")) }
+        read_index(self.device.as_ref(), self.layout.chunk, &record).map(Arc::new).map_err(
+            // Removed meanwhile: its chunks may hold another title, and the damage is none.
+            |error| if self.record(id).is_ok() { error } else { no_title(&record.name) },
+        )
     }
 
     /// The track's extents as byte ranges of the device, in order. Also of a hidden title.
@@ -162,34 +136,12 @@ impl Store {
         Ok(())
     }
 
-    /// A reader of a title's data that verifies checksums and asks `pace` before each read.
-    pub fn reader<'a>(
-        &'a self,
-        id: TitleId,
-        pace: &'a dyn Pace,
-    ) -> Result<TitleReader<'a>, StoreError> {
-        Ok(TitleReader::new(self, self.record(id)?, self.index(id)?, pace))
-    }
-
-    /// Begins a title. Its name is taken from now on; dropping the writer gives all back.
-    pub fn begin(&self, name: &str, kind: TitleKind) -> Result<TitleWriter<'_>, StoreError> {
-        check_name(name)?;
-        self.refuse_if_stopped()?;
-        let mut shared = self.shared_mut();
-        if shared.catalogue.title(name).is_some() || !shared.pending.insert(name.to_owned()) {
-            return Err(StoreError::Exists { name: name.to_owned() });
-        }
-        let id = TitleId(shared.next_id);
-        shared.next_id += 1;
-        Ok(TitleWriter::new(self, id, name, kind))
-    }
-
     /// Takes a title out of the catalogue, durably; its space is kept until [`Store::release`].
     pub fn hide(&self, name: &str) -> Result<TitleRecord, StoreError> {
         let mut hidden = None;
         self.change(
-            |shared| {
-                let title = shared.catalogue.title(name).ok_or_else(|| no_title(name))?.clone();
+            |state| {
+                let title = state.catalogue.title(name).ok_or_else(|| no_title(name))?.clone();
                 Ok(Record::Removal(hidden.insert(title).id))
             },
             |_| {},
@@ -199,7 +151,7 @@ impl Store {
 
     /// The last reader of a hidden title is gone: its chunks are free.
     pub fn release(&self, id: TitleId) {
-        let Some(title) = self.shared().hidden.get(&id).cloned() else { return };
+        let Some(title) = self.state().hidden.get(&id).cloned() else { return };
         // So that a rebuilding scan does not find it. Its chunks are still nobody else's.
         if let (Some(first), None) = (title.index.first(), self.stopped.get()) {
             let zeros = [0; label::SIZE];
@@ -208,10 +160,10 @@ impl Store {
                 self.stop(&StoreError::from(error));
             }
         }
-        let mut shared = self.shared_mut();
-        if shared.hidden.remove(&id).is_some() {
+        let mut state = self.state_mut();
+        if state.hidden.remove(&id).is_some() {
             for extent in title.extents() {
-                shared.free.give(extent);
+                state.free.give(extent);
             }
         }
     }
@@ -230,9 +182,9 @@ impl Store {
             return self.title(old).map(|_| ()).ok_or_else(|| no_title(old));
         }
         self.change(
-            |shared| {
-                let title = shared.catalogue.title(old).ok_or_else(|| no_title(old))?;
-                if shared.catalogue.title(new).is_some() || shared.pending.contains(new) {
+            |state| {
+                let title = state.catalogue.title(old).ok_or_else(|| no_title(old))?;
+                if state.catalogue.title(new).is_some() || state.pending.contains(new) {
                     return Err(StoreError::Exists { name: new.to_owned() });
                 }
                 Ok(Record::Renaming(title.id, new.to_owned()))
@@ -241,38 +193,9 @@ impl Store {
         )
     }
 
-    /// Looks for damage, without waiting for anybody.
-    pub fn check(
-        &self,
-        options: &CheckOptions,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<CheckReport, StoreError> {
-        self.check_paced(options, &FreePace, progress, &AtomicBool::new(false))
-    }
-
-    /// Looks for damage, asking `pace` before each read of titles.
-    pub fn check_paced(
-        &self,
-        options: &CheckOptions,
-        pace: &dyn Pace,
-        progress: &mut dyn FnMut(Progress),
-        cancel: &AtomicBool,
-    ) -> Result<CheckReport, StoreError> {
-        check::check(self, options, pace, progress, cancel)
-    }
-
-    /// Whether the device still holds this store: what it is run by is as in memory, and some of each
-    /// of the first titles matches its checksums. Reads little; says what is wrong.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`] for what is not as it was; others as reading gives them.
-    pub fn probe(&self) -> Result<(), StoreError> {
-        check::probe(self)
-    }
-
     /// The calibration kept with the store.
     pub fn calibration(&self) -> Option<Calibration> {
-        self.shared().catalogue.calibration().cloned()
+        self.state().catalogue.calibration().cloned()
     }
 
     /// Keeps a calibration with the store.
@@ -281,28 +204,29 @@ impl Store {
         self.change(|_| Ok(Record::Calibration(calibration.clone())), |_| {})
     }
 
-    /// What the disk was seen to do in use, as whoever served it last kept that.
-    pub fn seen(&self) -> Option<Vec<u8>> {
-        self.shared().catalogue.seen().map(<[u8]>::to_vec)
+    /// How the disk performed in use, as [`Store::set_disk_history`] kept it last.
+    pub fn disk_history(&self) -> Option<Vec<u8>> {
+        self.state().catalogue.disk_history().map(<[u8]>::to_vec)
     }
 
-    /// Keeps that, at most 4,096 bytes; the store does not look into it.
-    pub fn set_seen(&self, bytes: &[u8]) -> Result<(), StoreError> {
-        check_seen(bytes)?;
-        self.change(|_| Ok(Record::Seen(bytes.to_vec())), |_| {})
+    /// Keeps the server's record of how the disk performed: at most 4,096 bytes, which the store
+    /// does not interpret.
+    pub fn set_disk_history(&self, bytes: &[u8]) -> Result<(), StoreError> {
+        check_disk_history(bytes)?;
+        self.change(|_| Ok(Record::DiskHistory(bytes.to_vec())), |_| {})
     }
 }
 
 /// For the rest of this crate.
 impl Store {
     pub(crate) fn new(
-        loaded: Loaded,
+        loaded: LoadedLog,
         free: FreeMap,
         device: Arc<dyn BlockDevice>,
         sparse: bool,
     ) -> Self {
         let superblock = &loaded.log.superblock;
-        let shared = Shared {
+        let state = StoreState {
             free,
             hidden: BTreeMap::new(),
             pending: BTreeSet::new(),
@@ -317,7 +241,7 @@ impl Store {
             sparse,
             healed: loaded.findings,
             log: Mutex::new(loaded.log),
-            shared: RwLock::new(shared),
+            state: RwLock::new(state),
             stopped: OnceLock::new(),
         }
     }
@@ -326,7 +250,7 @@ impl Store {
         self.uuid
     }
 
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
     }
 
@@ -334,12 +258,12 @@ impl Store {
         &self.healed
     }
 
-    pub(crate) fn shared(&self) -> RwLockReadGuard<'_, Shared> {
-        self.shared.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, StoreState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn shared_mut(&self) -> RwLockWriteGuard<'_, Shared> {
-        self.shared.write().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn state_mut(&self) -> RwLockWriteGuard<'_, StoreState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
@@ -348,8 +272,8 @@ impl Store {
 
     /// A title in the catalogue or hidden.
     pub(crate) fn record(&self, id: TitleId) -> Result<TitleRecord, StoreError> {
-        let shared = self.shared();
-        let found = shared.catalogue.by_id(id).or_else(|| shared.hidden.get(&id));
+        let state = self.state();
+        let found = state.catalogue.by_id(id).or_else(|| state.hidden.get(&id));
         found.cloned().ok_or_else(|| no_title(&format!("number {}", id.0)))
     }
 
@@ -384,15 +308,15 @@ impl Store {
     /// change applied, in the same breath.
     pub(crate) fn change(
         &self,
-        make: impl FnOnce(&Shared) -> Result<Record, StoreError>,
-        then: impl FnOnce(&mut Shared),
+        make: impl FnOnce(&StoreState) -> Result<Record, StoreError>,
+        then: impl FnOnce(&mut StoreState),
     ) -> Result<(), StoreError> {
         let mut log = self.log();
         self.refuse_if_stopped()?;
         let (record, whole) = {
-            let shared = self.shared();
-            let record = make(&shared)?;
-            (record, shared.catalogue.checkpoint_bytes())
+            let state = self.state();
+            let record = make(&state)?;
+            (record, state.catalogue.checkpoint_bytes())
         };
         let mut bytes = Encoder::default();
         record.encode(&mut bytes);
@@ -405,19 +329,19 @@ impl Store {
         }
         let written = (|| {
             if log.needs_checkpoint(bytes.len()) {
-                let catalogue = self.shared().catalogue.encode();
+                let catalogue = self.state().catalogue.encode();
                 log.checkpoint(&catalogue)?;
             }
             log.append(&bytes)
         })();
         written.inspect_err(|error| self.stop(error))?;
-        let mut shared = self.shared_mut();
+        let mut state = self.state_mut();
         if let Record::Removal(id) = &record {
-            let title = shared.catalogue.by_id(*id).expect("just decided on").clone();
-            shared.hidden.insert(*id, title);
+            let title = state.catalogue.by_id(*id).expect("just decided on").clone();
+            state.hidden.insert(*id, title);
         }
-        shared.catalogue.apply(record).expect("decided on the same catalogue");
-        then(&mut shared);
+        state.catalogue.apply(record).expect("decided on the same catalogue");
+        then(&mut state);
         Ok(())
     }
 }
@@ -425,6 +349,3 @@ impl Store {
 fn no_title(name: &str) -> StoreError {
     StoreError::NoTitle { name: name.to_owned() }
 }
-
-#[expect(clippy::cast_possible_truncation, reason = "4,096")]
-const BLOCK_SIZE: usize = BLOCK as usize;

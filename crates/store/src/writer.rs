@@ -1,20 +1,20 @@
 //! Writing a title: reserve, write, seal; or drop it, and nothing was.
 //!
 //! ```text
-//!   declare      │ audio │ video                        │     one extent if any hole is large enough
-//!   write        │AAAA   │VVVVVVVVVVVVVVV...            │     1 MiB at a time, CRC-32C per 64 KiB
-//!   grow         │       │                              │VV   in place if what follows is free
-//!   seal         │AAAA│  │VVVVVVVVVVVVVVVVVVVVVVVVVVVVV│ │   trimmed; index region; flush; catalogue
+//!   declare     │ audio │ video                        │  one extent if any hole is large enough
+//!   write       │AAAA   │VVVVVVVVVVVVVVV...            │  1 MiB at a time, CRC-32C per 64 KiB
+//!   grow        │       │                              │VV in place if what follows is free
+//!   seal        │AAAA│  │VVVVVVVVVVVVVVVVVVVVVVVVVVVVV│ │  trimmed; index region; flush; catalogue
 //! ```
 //!
 //! Nothing enters the catalogue until all of it is durable. What is reserved but not sealed is
 //! known in memory only: after a crash it is free again.
 
-use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits};
+use crate::byte_runs::{pieces, runs};
+use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_name};
 use crate::format::{BLOCK, label};
-use crate::free::{FreeMap, NoRoom};
-use crate::runs::{pieces, runs};
-use crate::{FreePace, Pace, Store, StoreError, TitleId, TitleRecord, TrackRecord};
+use crate::free::{AllocError, FreeMap};
+use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
     CHECKSUM_SPAN, LduIndex, Packaging, PackagingOptions, TitleIndex, TitleKind, TrackDescription,
@@ -28,11 +28,11 @@ use units::{ByteCount, Extent};
 /// A title being written. Dropped before [`TitleWriter::seal`], it leaves nothing behind.
 pub struct TitleWriter<'a> {
     store: &'a Store,
-    pace: &'a dyn Pace,
+    io: &'a dyn BackgroundIo,
     id: TitleId,
     name: String,
     kind: TitleKind,
-    tracks: Vec<Track>,
+    tracks: Vec<TrackBuffer>,
     index: Vec<Extent>,
     pool: Pool,
     sealed: bool,
@@ -40,7 +40,7 @@ pub struct TitleWriter<'a> {
 
 /// A track being written.
 #[derive(Default)]
-struct Track {
+struct TrackBuffer {
     extents: Vec<Extent>,
     /// Bytes that the extents hold.
     capacity: u64,
@@ -52,11 +52,27 @@ struct Track {
     checksums: Vec<u32>,
 }
 
+impl Store {
+    /// Begins a title. Its name is taken from now on; dropping the writer gives name and space
+    /// back.
+    pub fn begin(&self, name: &str, kind: TitleKind) -> Result<TitleWriter<'_>, StoreError> {
+        check_name(name)?;
+        self.refuse_if_stopped()?;
+        let mut state = self.state_mut();
+        if state.catalogue.title(name).is_some() || !state.pending.insert(name.to_owned()) {
+            return Err(StoreError::Exists { name: name.to_owned() });
+        }
+        let id = TitleId(state.next_id);
+        state.next_id += 1;
+        Ok(TitleWriter::new(self, id, name, kind))
+    }
+}
+
 impl<'a> TitleWriter<'a> {
-    pub(crate) fn new(store: &'a Store, id: TitleId, name: &str, kind: TitleKind) -> Self {
+    fn new(store: &'a Store, id: TitleId, name: &str, kind: TitleKind) -> Self {
         Self {
             store,
-            pace: &FreePace,
+            io: &Unthrottled,
             id,
             name: name.to_owned(),
             kind,
@@ -67,9 +83,9 @@ impl<'a> TitleWriter<'a> {
         }
     }
 
-    /// Asks `pace` before each write.
-    pub fn paced(mut self, pace: &'a dyn Pace) -> Self {
-        self.pace = pace;
+    /// Asks `io` for a permit before each write.
+    pub fn with_io(mut self, io: &'a dyn BackgroundIo) -> Self {
+        self.io = io;
         self
     }
 
@@ -84,14 +100,14 @@ impl<'a> TitleWriter<'a> {
         }
         let chunk = self.store.layout().chunk;
         let chunks: Vec<u64> = expected.iter().map(|bytes| bytes.0.div_ceil(chunk)).collect();
-        self.tracks.resize_with(expected.len(), Track::default);
+        self.tracks.resize_with(expected.len(), TrackBuffer::default);
         let mut order: Vec<usize> = (0..chunks.len()).collect();
         order.sort_by_key(|track| chunks[*track]);
-        let mut shared = self.store.shared_mut();
-        let free = &mut shared.free;
+        let mut state = self.store.state_mut();
+        let free = &mut state.free;
         let total = chunks.iter().fold(0u64, |sum, chunks| sum.saturating_add(*chunks));
         if total > free.free() {
-            return Err(full(NoRoom::Missing(total - free.free()), free, chunk));
+            return Err(full(AllocError::Missing(total - free.free()), free, chunk));
         }
         let mut together = if total > 0 { free.first_fit(total) } else { None };
         for number in order {
@@ -134,7 +150,7 @@ impl<'a> TitleWriter<'a> {
 
     /// Bytes of data that a track has so far.
     pub fn written(&self, track: u16) -> u64 {
-        self.tracks.get(usize::from(track)).map_or(0, Track::bytes)
+        self.tracks.get(usize::from(track)).map_or(0, TrackBuffer::bytes)
     }
 
     /// Makes it durable and enters it into the catalogue. `tracks` in the order of their numbers;
@@ -156,8 +172,8 @@ impl<'a> TitleWriter<'a> {
         self.store.flush()?;
         self.store.change(
             |_| Ok(Record::Title(record.clone())),
-            |shared| {
-                shared.pending.remove(&record.name);
+            |state| {
+                state.pending.remove(&record.name);
             },
         )?;
         self.sealed = true;
@@ -182,7 +198,7 @@ impl<'a> TitleWriter<'a> {
         track.checksums.extend(buffer[..track.filled].chunks(SPAN).map(checksum));
         let places = runs(&track.extents, self.store.layout().chunk);
         for (place, part) in pieces(&places, track.written, padded) {
-            let _turn = self.pace.wait_turn(ByteCount(part.len() as u64));
+            let _permit = self.io.acquire(ByteCount(part.len() as u64));
             self.store.write_data(place, &buffer[part])?;
         }
         track.written += track.filled as u64;
@@ -201,8 +217,8 @@ impl<'a> TitleWriter<'a> {
         let mut needed = missing.div_ceil(chunk);
         let step =
             needed.max((track.capacity / GROWTH_PART).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
-        let mut shared = self.store.shared_mut();
-        let free = &mut shared.free;
+        let mut state = self.store.state_mut();
+        let free = &mut state.free;
         if let Some(last) = track.extents.last_mut() {
             let got = free.extend(last.end(), step);
             last.chunks += got;
@@ -229,12 +245,12 @@ impl<'a> TitleWriter<'a> {
         let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
         let mut surplus = track.capacity / chunk - track.written.div_ceil(chunk);
-        let mut shared = self.store.shared_mut();
+        let mut state = self.store.state_mut();
         while surplus > 0 {
             let last = track.extents.last_mut().expect("a surplus is in some extent");
             let cut = surplus.min(last.chunks);
             last.chunks -= cut;
-            shared.free.give(Extent { start: last.end(), chunks: cut });
+            state.free.give(Extent { start: last.end(), chunks: cut });
             if last.chunks == 0 {
                 track.extents.pop();
             }
@@ -274,9 +290,9 @@ impl<'a> TitleWriter<'a> {
         let chunk = self.store.layout().chunk;
         let chunks = ((label::SIZE + bytes.len()) as u64).div_ceil(chunk);
         {
-            let mut shared = self.store.shared_mut();
-            let placed = shared.free.allocate(chunks, MAX_EXTENTS);
-            self.index = placed.map_err(|error| full(error, &shared.free, chunk))?;
+            let mut state = self.store.state_mut();
+            let placed = state.free.allocate(chunks, MAX_EXTENTS);
+            self.index = placed.map_err(|error| full(error, &state.free, chunk))?;
         }
         let tracks: Vec<TrackRecord> = self
             .tracks
@@ -304,7 +320,7 @@ impl<'a> TitleWriter<'a> {
         for (start, piece) in region.chunks(WRITE).enumerate() {
             let places = runs(&self.index, self.store.layout().chunk);
             for (place, part) in pieces(&places, (start * WRITE) as u64, piece.len()) {
-                let _turn = self.pace.wait_turn(ByteCount(part.len() as u64));
+                let _permit = self.io.acquire(ByteCount(part.len() as u64));
                 self.store.write_data(place, &piece[part])?;
             }
         }
@@ -312,7 +328,7 @@ impl<'a> TitleWriter<'a> {
     }
 }
 
-impl Track {
+impl TrackBuffer {
     fn bytes(&self) -> u64 {
         self.written + self.filled as u64
     }
@@ -335,28 +351,28 @@ impl Drop for TitleWriter<'_> {
         if self.sealed {
             return;
         }
-        let mut shared = self.store.shared_mut();
-        shared.pending.remove(&self.name);
+        let mut state = self.store.state_mut();
+        state.pending.remove(&self.name);
         for extent in self.tracks.iter().flat_map(|track| &track.extents).chain(&self.index) {
-            shared.free.give(*extent);
+            state.free.give(*extent);
         }
     }
 }
 
 impl fmt::Debug for TitleWriter<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes: Vec<u64> = self.tracks.iter().map(Track::bytes).collect();
+        let bytes: Vec<u64> = self.tracks.iter().map(TrackBuffer::bytes).collect();
         write!(f, "TitleWriter({:?}, tracks of {bytes:?} bytes)", self.name)
     }
 }
 
-fn full(error: NoRoom, free: &FreeMap, chunk: u64) -> StoreError {
+fn full(error: AllocError, free: &FreeMap, chunk: u64) -> StoreError {
     match error {
-        NoRoom::Missing(chunks) => StoreError::Full {
+        AllocError::Missing(chunks) => StoreError::Full {
             missing: ByteCount(chunks.saturating_mul(chunk)),
             free: ByteCount(free.free() * chunk),
         },
-        NoRoom::Pieces => StoreError::TooManyPieces { limit: MAX_EXTENTS },
+        AllocError::Pieces => StoreError::TooManyPieces { limit: MAX_EXTENTS },
     }
 }
 

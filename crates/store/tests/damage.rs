@@ -6,7 +6,9 @@ mod common;
 use common::PowerCutDevice;
 use common::titles::{Model, assert_holds, formatted, holdings, noise, put};
 use std::collections::BTreeSet;
-use store::{CheckOptions, Store, TitleRecord};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use store::{CheckOptions, Rebuild, Store, TitleRecord};
 use units::ByteCount;
 
 const CHUNK: usize = 64 << 10;
@@ -133,7 +135,7 @@ fn a_span_that_is_damaged_is_named_with_its_time() {
     );
     let out = std::env::temp_dir().join(format!("tenuto-damaged-{}", std::process::id()));
     let cancel = std::sync::atomic::AtomicBool::new(false);
-    let result = store::export(&store, "film", &out, &store::FreePace, &mut |_| {}, &cancel);
+    let result = store::export(&store, "film", &out, &store::Unthrottled, &mut |_| {}, &cancel);
     assert_eq!(result.unwrap_err().code(), "data-damaged");
     assert!(!out.exists());
 }
@@ -231,6 +233,29 @@ fn hostile_images_are_refused_without_panic() {
     assert!((20..380).contains(&opened), "{opened} of 400 opened");
 }
 
+fn scan(device: &Arc<PowerCutDevice>) -> Rebuild {
+    Rebuild::scan_on(device.clone(), &mut |_| {}, &AtomicBool::new(false)).unwrap()
+}
+
+#[test]
+fn a_rebuild_is_needed_only_without_a_catalogue_and_names_what_it_gives_up() {
+    let (image, mut model, titles) = image();
+    let device = PowerCutDevice::from_image(image);
+    assert_eq!(Rebuild::needed_on(device.clone()).unwrap(), None, "the catalogue is whole");
+    // One title's index rots before the catalogue is lost.
+    let at = usize::try_from(titles[0].index[0].start.0).unwrap() * CHUNK + (16 << 10);
+    device.tamper(|bytes| {
+        bytes[at] ^= 1;
+        bytes[25 * CHUNK..31 * CHUNK].fill(0);
+    });
+    let report = scan(&device).write().unwrap();
+    let [given_up] = report.given_up.as_slice() else { panic!("{:?}", report.given_up) };
+    assert_eq!(given_up.name, titles[0].name);
+    assert!(given_up.reason.contains("does not match its checksum"), "{}", given_up.reason);
+    model.remove(&titles[0].name);
+    assert_holds(&Store::open_on(device).unwrap(), &model, "rebuilt");
+}
+
 #[test]
 fn a_lost_catalogue_is_rebuilt_from_the_titles() {
     let (image, model, _) = image();
@@ -239,8 +264,13 @@ fn a_lost_catalogue_is_rebuilt_from_the_titles() {
     device.tamper(|bytes| bytes[25 * CHUNK..31 * CHUNK].fill(0xee));
     let error = Store::open_on(device.clone()).unwrap_err();
     assert_eq!(error.code(), "damaged", "{error}");
-    let report = Store::rebuild_on(device.clone(), &mut |_| {}).unwrap();
-    assert_eq!(report.given_up, [""; 0]);
+    let before = device.image();
+    let rebuild = scan(&device);
+    let damage = Rebuild::needed_on(device.clone()).unwrap().expect("the catalogue is lost");
+    assert!(damage.contains("neither checkpoint can be read"), "{damage}");
+    assert!(device.image() == before, "a scan writes nothing");
+    let report = rebuild.write().unwrap();
+    assert_eq!(report.given_up, []);
     let store = Store::open_on(device).unwrap();
     assert_holds(&store, &model, "rebuilt");
     put(&store, "new", &[vec![1; 100_000]]).unwrap();
@@ -260,7 +290,7 @@ fn rebuilding_brings_back_what_is_whole_and_nothing_else() {
         let expected: BTreeSet<Vec<Vec<u8>>> = model.into_values().collect();
         drop(store);
         device.tamper(|bytes| bytes[25 * CHUNK..31 * CHUNK].fill(0));
-        Store::rebuild_on(device.clone(), &mut |_| {}).unwrap();
+        scan(&device).write().unwrap();
         let store = Store::open_on(device).unwrap();
         let held = holdings(&store).unwrap();
         assert_holds(&store, &held, &format!("seed {seed}"));

@@ -5,21 +5,21 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "times and sizes of clips of two seconds")]
 
-mod folder;
+mod temp_dir;
 
-use folder::Folder;
 use media::TitleKind;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{
-    CheckOptions, FormatOptions, FreePace, IngestOptions, IngestReport, Store, StoreError, export,
-    ingest_file,
+    CheckOptions, FormatOptions, IngestOptions, IngestReport, Store, StoreError, Unthrottled,
+    export, ingest_file,
 };
+use temp_dir::TempDir;
 use units::ByteCount;
 
-impl Folder {
+impl TempDir {
     /// Makes a clip; `arguments` between the test pictures and tone and the file's name.
     fn clip(&self, name: &str, arguments: &str) -> PathBuf {
         let inputs = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=2 \
@@ -51,25 +51,25 @@ fn take_with(
     file: &Path,
     options: &IngestOptions,
 ) -> Result<IngestReport, StoreError> {
-    ingest_file(store, file, options, &FreePace, &mut |_| {}, &AtomicBool::new(false))
+    ingest_file(store, file, options, &Unthrottled, &mut |_| {}, &AtomicBool::new(false))
 }
 
 fn give(store: &Store, name: &str, out: &Path) -> Result<(), StoreError> {
-    export(store, name, out, &FreePace, &mut |_| {}, &AtomicBool::new(false)).map(|_| ())
+    export(store, name, out, &Unthrottled, &mut |_| {}, &AtomicBool::new(false)).map(|_| ())
 }
 
 /// A decoded frame.
-struct Frame {
+struct DecodedFrame {
     /// From the file's first frame.
     ms: i64,
     bytes: u64,
     checksum: String,
 }
 
-type Streams = BTreeMap<String, Vec<Frame>>;
+type DecodedStreams = BTreeMap<String, Vec<DecodedFrame>>;
 
 /// What a decoder makes of a file, per stream.
-fn decoded(file: &Path) -> Streams {
+fn decoded(file: &Path) -> DecodedStreams {
     let sound = match file.to_string_lossy() {
         // In MP4 FFmpeg takes MPEG-1 layer II for layer III, whose decoder rounds otherwise.
         name if name.contains("mp2") => "-c:a copy",
@@ -89,7 +89,7 @@ fn decoded(file: &Path) -> Streams {
     assert!(done.status.success() && said.is_empty(), "{}: {said}", file.display());
     let text = String::from_utf8(done.stdout).unwrap();
     let mut scales: BTreeMap<String, f64> = BTreeMap::new();
-    let mut streams = Streams::new();
+    let mut streams = DecodedStreams::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("#tb ") {
             let (stream, scale) = rest.split_once(": ").unwrap();
@@ -104,7 +104,7 @@ fn decoded(file: &Path) -> Streams {
         let ticks: i64 = fields[2].parse().unwrap();
         let ms = (ticks as f64 * scales[fields[0]] * 1000.0).round() as i64;
         let (bytes, checksum) = (fields[4].parse().unwrap(), fields[5].to_owned());
-        streams.entry(fields[0].to_owned()).or_default().push(Frame { ms, bytes, checksum });
+        streams.entry(fields[0].to_owned()).or_default().push(DecodedFrame { ms, bytes, checksum });
     }
     let first = streams.values().map(|frames| frames[0].ms).min().unwrap();
     for frame in streams.values_mut().flatten() {
@@ -118,7 +118,7 @@ fn decoded(file: &Path) -> Streams {
 /// not heed what MP4 has for that, so there the last frame may be longer.
 fn assert_same(source: &Path, exported: &Path, context: &str) {
     let (source, exported) = (decoded(source), decoded(exported));
-    let counts = |streams: &Streams| -> Vec<String> {
+    let counts = |streams: &DecodedStreams| -> Vec<String> {
         streams.iter().map(|(stream, frames)| format!("{stream}: {}", frames.len())).collect()
     };
     assert_eq!(counts(&source), counts(&exported), "{context}: streams and frames");
@@ -165,11 +165,11 @@ const CLIPS: &[(&str, &str)] = &[
 
 #[test]
 fn what_comes_out_decodes_as_what_went_in() {
-    let folder = Folder::new("codecs");
-    let store = folder.store();
+    let dir = TempDir::new("codecs");
+    let store = dir.store();
     let mut taken = Vec::new();
     for (name, arguments) in CLIPS {
-        let source = folder.clip(name, arguments);
+        let source = dir.clip(name, arguments);
         let options = IngestOptions { name: Some((*name).to_owned()), ..IngestOptions::default() };
         let report =
             take_with(&store, &source, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -180,9 +180,9 @@ fn what_comes_out_decodes_as_what_went_in() {
         taken.push((*name, source));
     }
     drop(store);
-    let store = Store::open(&folder.file("store")).unwrap();
+    let store = Store::open(&dir.file("store")).unwrap();
     for (name, source) in taken {
-        let out = folder.file(&format!("out-{name}.mov"));
+        let out = dir.file(&format!("out-{name}.mov"));
         give(&store, name, &out).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_same(&source, &out, name);
     }
@@ -192,15 +192,15 @@ fn what_comes_out_decodes_as_what_went_in() {
 
 #[test]
 fn turned_and_edited_files_play_as_before() {
-    let folder = Folder::new("edits");
-    let store = folder.store();
-    let plain = folder.clip("plain.mp4", "-c:v libx264 -bf 2 -g 12 -c:a aac");
-    let turned = folder.ffmpeg("-i plain.mp4 -c copy -metadata:s:v rotate=90", "turned.mp4");
+    let dir = TempDir::new("edits");
+    let store = dir.store();
+    let plain = dir.clip("plain.mp4", "-c:v libx264 -bf 2 -g 12 -c:a aac");
+    let turned = dir.ffmpeg("-i plain.mp4 -c copy -metadata:s:v rotate=90", "turned.mp4");
     // Cut in the middle of a group of pictures: an edit list hides what decoding needs before it.
-    let edited = folder.ffmpeg("-ss 0.7 -i plain.mp4 -c copy", "edited.mp4");
+    let edited = dir.ffmpeg("-ss 0.7 -i plain.mp4 -c copy", "edited.mp4");
     for source in [plain, turned, edited] {
         let report = take(&store, &source).unwrap();
-        let out = folder.file(&format!("out-{}.mp4", report.title.name));
+        let out = dir.file(&format!("out-{}.mp4", report.title.name));
         give(&store, &report.title.name, &out).unwrap();
         assert_same(&source, &out, &report.title.name);
     }
@@ -208,20 +208,20 @@ fn turned_and_edited_files_play_as_before() {
 
 #[test]
 fn what_cannot_be_stored_is_left_out_by_name() {
-    let folder = Folder::new("left-out");
-    let store = folder.store();
-    std::fs::write(folder.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
-    folder.clip("plain.mkv", "-c:v libx264 -c:a aac");
-    let source = folder.ffmpeg(
+    let dir = TempDir::new("left-out");
+    let store = dir.store();
+    std::fs::write(dir.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
+    dir.clip("plain.mkv", "-c:v libx264 -c:a aac");
+    let source = dir.ffmpeg(
         "-i plain.mkv -i words.srt -map 0 -map 1 -c copy -c:s srt -metadata:s:s:0 language=eng",
         "with words.mkv",
     );
     let report = take(&store, &source).unwrap();
     assert_eq!(report.left_out, ["subtitle stream 2 (subrip, eng)"]);
     assert_eq!(report.title.tracks.len(), 2);
-    let picture = folder.ffmpeg("-f lavfi -i color=red:size=64x64:duration=0.04", "cover.png");
+    let picture = dir.ffmpeg("-f lavfi -i color=red:size=64x64:duration=0.04", "cover.png");
     assert!(picture.is_file());
-    let covered = folder.ffmpeg(
+    let covered = dir.ffmpeg(
         "-i plain.mkv -i cover.png -map 0:a -map 1:v -c:a libmp3lame -c:v copy \
          -disposition:v attached_pic",
         "covered.mp3",
@@ -233,34 +233,34 @@ fn what_cannot_be_stored_is_left_out_by_name() {
 
 #[test]
 fn bad_files_are_refused_by_name_and_leave_nothing() {
-    let folder = Folder::new("bad");
-    let store = folder.store();
-    let whole = folder.clip("whole.mp4", "-c:v libx264 -g 12 -c:a aac -movflags +faststart");
-    let mkv = folder.ffmpeg("-i whole.mp4 -c copy", "whole.mkv");
+    let dir = TempDir::new("bad");
+    let store = dir.store();
+    let whole = dir.clip("whole.mp4", "-c:v libx264 -g 12 -c:a aac -movflags +faststart");
+    let mkv = dir.ffmpeg("-i whole.mp4 -c copy", "whole.mkv");
     let cut = |source: &Path, name: &str, part: f64| {
         let bytes = std::fs::read(source).unwrap();
         let keep = (bytes.len() as f64 * part) as usize;
-        std::fs::write(folder.file(name), &bytes[..keep]).unwrap();
+        std::fs::write(dir.file(name), &bytes[..keep]).unwrap();
     };
     cut(&whole, "cut.mp4", 0.6);
     cut(&whole, "nearly nothing.mp4", 0.01);
     cut(&mkv, "cut.mkv", 0.6);
-    std::fs::write(folder.file("empty.mp4"), b"").unwrap();
-    std::fs::write(folder.file("noise.mp4"), [0xa5; 100_000]).unwrap();
+    std::fs::write(dir.file("empty.mp4"), b"").unwrap();
+    std::fs::write(dir.file("noise.mp4"), [0xa5; 100_000]).unwrap();
     let mut huge = b"\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isomiso2\x7f\xff\xff\xffmoov".to_vec();
     huge.extend([0; 5000]);
-    std::fs::write(folder.file("huge header.mp4"), huge).unwrap();
-    std::fs::write(folder.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
-    folder.ffmpeg("-i words.srt -c:s srt", "words.mkv");
-    std::fs::write(folder.file("list.m3u8"), "#EXTM3U\n#EXTINF:2,\nwhole.mp4\n").unwrap();
-    std::fs::write(folder.file("list.ffconcat"), "ffconcat version 1.0\nfile whole.mp4\n").unwrap();
-    folder.ffmpeg(
+    std::fs::write(dir.file("huge header.mp4"), huge).unwrap();
+    std::fs::write(dir.file("words.srt"), "1\n00:00:00,000 --> 00:00:01,000\nWords\n").unwrap();
+    dir.ffmpeg("-i words.srt -c:s srt", "words.mkv");
+    std::fs::write(dir.file("list.m3u8"), "#EXTM3U\n#EXTINF:2,\nwhole.mp4\n").unwrap();
+    std::fs::write(dir.file("list.ffconcat"), "ffconcat version 1.0\nfile whole.mp4\n").unwrap();
+    dir.ffmpeg(
         "-i whole.mp4 -c copy -encryption_scheme cenc-aes-ctr \
          -encryption_key 76a6c65c5ea762046bd749a2e632ccbb \
          -encryption_kid a7e61c373e219033c21091fa607bf3b8",
         "locked.mp4",
     );
-    folder.clip("mixed.mkv", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a pcm_s16le");
+    dir.clip("mixed.mkv", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -c:a pcm_s16le");
     let cases = [
         ("empty.mp4", "it is empty"),
         ("noise.mp4", "FFmpeg cannot read it"),
@@ -276,22 +276,22 @@ fn bad_files_are_refused_by_name_and_leave_nothing() {
     ];
     let before = store.info();
     for (name, reason) in cases {
-        let error = take(&store, &folder.file(name)).unwrap_err();
+        let error = take(&store, &dir.file(name)).unwrap_err();
         let told = error.to_string();
         assert_eq!(error.code(), "refused", "{told}");
         assert!(told.contains(name) && told.contains(reason), "{name}: {told}");
         assert_eq!(store.info(), before, "{name} left something behind");
     }
-    let missing = take(&store, &folder.file("missing.mp4")).unwrap_err();
+    let missing = take(&store, &dir.file("missing.mp4")).unwrap_err();
     assert_eq!(missing.code(), "file", "{missing}");
-    let folder_itself = take(&store, &folder.0).unwrap_err();
+    let folder_itself = take(&store, &dir.0).unwrap_err();
     assert_eq!(folder_itself.code(), "refused", "{folder_itself}");
 
     let options = IngestOptions { allow_damaged: true, ..IngestOptions::default() };
-    let report = take_with(&store, &folder.file("cut.mp4"), &options).unwrap();
+    let report = take_with(&store, &dir.file("cut.mp4"), &options).unwrap();
     assert!(report.notes[0].contains("damaged or cut short"), "{:?}", report.notes);
     assert!(report.title.duration.as_secs_f64() > 0.5, "{:?}", report.title);
-    give(&store, "cut", &folder.file("out.mp4")).unwrap();
+    give(&store, "cut", &dir.file("out.mp4")).unwrap();
 
     take(&store, &whole).unwrap();
     let again = take(&store, &whole).unwrap_err();
@@ -300,17 +300,17 @@ fn bad_files_are_refused_by_name_and_leave_nothing() {
 
 #[test]
 fn a_full_store_says_what_is_missing_and_stays_as_it_was() {
-    let folder = Folder::new("full");
+    let dir = TempDir::new("full");
     let options = FormatOptions {
         size: Some(ByteCount::mib(4)),
         chunk: ByteCount::kib(64),
         ..FormatOptions::default()
     };
-    Store::format(&folder.file("store"), &options).unwrap();
-    let store = Store::open(&folder.file("store")).unwrap();
+    Store::format(&dir.file("store"), &options).unwrap();
+    let store = Store::open(&dir.file("store")).unwrap();
     let before = store.info();
     let source =
-        folder.clip("long.avi", "-vf scale=640:360 -c:v rawvideo -pix_fmt yuyv422 -c:a pcm_s16le");
+        dir.clip("long.avi", "-vf scale=640:360 -c:v rawvideo -pix_fmt yuyv422 -c:a pcm_s16le");
     for kind in [TitleKind::Media, TitleKind::File] {
         let options = IngestOptions { kind, ..IngestOptions::default() };
         let error = take_with(&store, &source, &options).unwrap_err();
@@ -322,24 +322,24 @@ fn a_full_store_says_what_is_missing_and_stays_as_it_was() {
 
 #[test]
 fn any_file_comes_back_bit_for_bit() {
-    let folder = Folder::new("files");
-    let store = folder.store();
+    let dir = TempDir::new("files");
+    let store = dir.store();
     let mut random = fastrand::Rng::with_seed(7);
     for length in [0, 1, 4095, 65_536, 65_537, 1 << 20, 5_000_001] {
         let mut bytes = vec![0; length];
         random.fill(&mut bytes);
-        let source = folder.file(&format!("{length}.bin"));
+        let source = dir.file(&format!("{length}.bin"));
         std::fs::write(&source, &bytes).unwrap();
         let options = IngestOptions { kind: TitleKind::File, ..IngestOptions::default() };
         take_with(&store, &source, &options).unwrap();
-        let out = folder.file("out");
+        let out = dir.file("out");
         give(&store, &length.to_string(), &out).unwrap();
         assert!(std::fs::read(&out).unwrap() == bytes, "{length} bytes");
         let again = give(&store, &length.to_string(), &out).unwrap_err();
         assert_eq!(again.code(), "file", "never overwrites: {again}");
         std::fs::remove_file(&out).unwrap();
     }
-    let left: Vec<_> = std::fs::read_dir(&folder.0)
+    let left: Vec<_> = std::fs::read_dir(&dir.0)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.contains("part"))
@@ -349,17 +349,17 @@ fn any_file_comes_back_bit_for_bit() {
 
 #[test]
 fn work_that_is_called_off_leaves_nothing() {
-    let folder = Folder::new("cancel");
-    let store = folder.store();
+    let dir = TempDir::new("cancel");
+    let store = dir.store();
     let before = store.info();
-    let source = folder.clip("clip.mp4", "-c:v libx264 -c:a aac");
+    let source = dir.clip("clip.mp4", "-c:v libx264 -c:a aac");
     for stage in ["probing", "copying", "sealing"] {
         let cancel = AtomicBool::new(false);
         let result = ingest_file(
             &store,
             &source,
             &IngestOptions::default(),
-            &FreePace,
+            &Unthrottled,
             &mut |progress| {
                 if progress.stage == stage {
                     cancel.store(true, Ordering::Relaxed);

@@ -2,17 +2,17 @@
 //! ways in which opening, formatting and naming are refused.
 
 mod common;
-mod folder;
+mod temp_dir;
 
 use common::titles::{Model, assert_holds, formatted, get, put, small, step};
-use common::{Event, PowerCutDevice};
+use common::{DeviceEvent, PowerCutDevice};
 use device::MemoryDevice;
 use disk::{Calibration, ReadGuarantee, WriteCost};
-use folder::Folder;
 use media::TitleKind;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{FormatOptions, Store, StoreError, TitleRecord};
+use temp_dir::TempDir;
 use units::{BitRate, ByteCount};
 
 #[test]
@@ -121,8 +121,8 @@ fn a_calibration_is_kept() {
         queue_depth: 4,
         r0: BitRate(1_600_000_000),
         t0: Duration::from_micros(8_100),
-        zones: vec![(ByteCount(0), BitRate(2_000_000_000)), (ByteCount::GIB, BitRate(1))],
-        arm: None,
+        zones: vec![(ByteCount(0), BitRate(2_000_000_000)), (ByteCount::mib(1024), BitRate(1))],
+        actuator: None,
         writing: None,
         method: "direct".to_owned(),
         measured_at: 1_800_000_000,
@@ -148,19 +148,19 @@ fn a_calibration_is_kept() {
 fn what_a_disk_was_seen_to_do_is_kept_as_it_is_and_is_not_too_much() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
-    assert_eq!(store.seen(), None);
+    assert_eq!(store.disk_history(), None);
     for last in 0..200u8 {
-        store.set_seen(&[vec![7; 4095], vec![last]].concat()).unwrap();
+        store.set_disk_history(&[vec![7; 4095], vec![last]].concat()).unwrap();
     }
-    let error = store.set_seen(&[0; 4097]).unwrap_err();
+    let error = store.set_disk_history(&[0; 4097]).unwrap_err();
     assert_eq!(error.code(), "too-much", "{error}");
     drop(store);
     let store = Store::open_on(device.clone()).unwrap();
-    assert_eq!(store.seen(), Some([vec![7; 4095], vec![199]].concat()));
+    assert_eq!(store.disk_history(), Some([vec![7; 4095], vec![199]].concat()));
     assert!(store.check(&Default::default(), &mut |_| {}).unwrap().is_clean());
-    store.set_seen(b"").unwrap();
+    store.set_disk_history(b"").unwrap();
     drop(store);
-    assert_eq!(Store::open_on(device).unwrap().seen(), Some(Vec::new()));
+    assert_eq!(Store::open_on(device).unwrap().disk_history(), Some(Vec::new()));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn an_abandoned_title_writes_nothing_into_the_metadata() {
     assert_eq!(store.info(), before);
     let data = |chunk| (2..24).contains(&chunk) || (31..47).contains(&chunk);
     for event in device.take_events() {
-        let Event::Write(offset, _) = event else { panic!("{event:?}") };
+        let DeviceEvent::Write(offset, _) = event else { panic!("{event:?}") };
         assert!(data(offset >> 16), "a write at {offset}");
     }
 }
@@ -209,8 +209,8 @@ fn sized(mib: u64) -> FormatOptions {
 
 #[test]
 fn a_file_becomes_a_store_only_if_nothing_is_lost() {
-    let folder = Folder::new("format");
-    let path = folder.0.join("store");
+    let dir = TempDir::new("format");
+    let path = dir.0.join("store");
     let format = |options: &FormatOptions| code(Store::format(&path, options));
     assert_eq!(format(&FormatOptions::default()), "size-needed");
     assert_eq!(format(&FormatOptions { chunk: ByteCount(100_000), ..sized(64) }), "bad-chunk");
@@ -238,12 +238,12 @@ fn a_file_becomes_a_store_only_if_nothing_is_lost() {
     assert_eq!(format(&sized(64)), "would-destroy", "somebody's file");
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
 
-    let sparse = folder.0.join("sparse");
+    let sparse = dir.0.join("sparse");
     std::fs::File::create(&sparse).unwrap().set_len(64 << 20).unwrap();
     let info = Store::format(&sparse, &FormatOptions::default()).unwrap();
     assert!(info.sparse && Store::open(&sparse).unwrap().info().sparse);
-    assert_eq!(code(Store::open(&folder.0.join("nothing"))), "device");
-    assert_eq!(code(Store::open(&folder.0)), "device");
+    assert_eq!(code(Store::open(&dir.0.join("nothing"))), "device");
+    assert_eq!(code(Store::open(&dir.0)), "device");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Power may fail at any write, at any sector. What was acknowledged is there afterwards; what was
-//! not is there whole or not at all; `check` finds nothing; no space is lost; and the store goes on.
+//! not is there whole or not at all; `check` finds nothing; no space is lost; and the store goes
+//! on.
 //!
 //! One seed is one random workload on a small store, recorded write by write. Every place in the
 //! recording is cut several times. To run one again: `TENUTO_SEED=n cargo test -p store --test
@@ -8,21 +9,21 @@
 mod common;
 
 use common::titles::{Model, assert_holds, formatted, holdings, put, step};
-use common::{Event, PowerCutDevice, cut};
+use common::{DeviceEvent, PowerCutDevice, cut};
 use store::Store;
 use units::ByteCount;
 
 /// A recorded workload.
-struct Recording {
+struct RecordedRun {
     /// The device when the recording starts; all of it durable.
     image: Vec<u8>,
-    events: Vec<Event>,
+    events: Vec<DeviceEvent>,
     /// The model after each acknowledged step; the first is the empty store's.
     states: Vec<Model>,
     steps: Vec<String>,
 }
 
-fn record(seed: u64, steps: usize) -> Recording {
+fn record(seed: u64, steps: usize) -> RecordedRun {
     let mut random = fastrand::Rng::with_seed(seed);
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);
@@ -36,11 +37,11 @@ fn record(seed: u64, steps: usize) -> Recording {
         device.acknowledge(number);
     }
     assert_holds(&store, &model, &format!("seed {seed}, uncut"));
-    Recording { image, events: device.take_events(), states, steps: told }
+    RecordedRun { image, events: device.take_events(), states, steps: told }
 }
 
 /// Opens what is left after a cut; the state is that of the last acknowledged step or the next.
-fn assert_recovers(image: Vec<u8>, recording: &Recording, acknowledged: usize, context: &str) {
+fn assert_recovers(image: Vec<u8>, recording: &RecordedRun, acknowledged: usize, context: &str) {
     let device = PowerCutDevice::from_image(image.clone());
     let store = Store::open_on(device.clone()).unwrap_or_else(|error| panic!("{context}: {error}"));
     let held = holdings(&store).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -69,13 +70,13 @@ fn assert_recovers(image: Vec<u8>, recording: &Recording, acknowledged: usize, c
     }
 }
 
-fn flushed(events: &[Event]) -> usize {
-    events.iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |i| i + 1)
+fn flushed(events: &[DeviceEvent]) -> usize {
+    events.iter().rposition(|event| matches!(event, DeviceEvent::Flush)).map_or(0, |i| i + 1)
 }
 
-fn apply(image: &mut [u8], events: &[Event]) {
+fn apply(image: &mut [u8], events: &[DeviceEvent]) {
     for event in events {
-        if let Event::Write(offset, data) = event {
+        if let DeviceEvent::Write(offset, data) = event {
             let at = usize::try_from(*offset).unwrap();
             image[at..at + data.len()].copy_from_slice(data);
         }
@@ -96,11 +97,11 @@ fn cut_everywhere(seed: u64, steps: usize, cuts_per_place: u64) -> u64 {
             cuts += 1;
         }
         match recording.events.get(until) {
-            Some(Event::Flush) => {
+            Some(DeviceEvent::Flush) => {
                 apply(&mut durable, &recording.events[flushed..until]);
                 flushed = until + 1;
             }
-            Some(Event::Acknowledged(step)) => acknowledged = *step,
+            Some(DeviceEvent::Acknowledged(step)) => acknowledged = *step,
             _ => {}
         }
     }

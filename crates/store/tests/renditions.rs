@@ -2,15 +2,15 @@
 //!
 //! The clips are made with FFmpeg, which must be installed (it is what ingest needs, too).
 
-mod folder;
+mod temp_dir;
 
-use folder::Folder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
-use store::{FreePace, IngestOptions, Store, StoreError, TitleRecord, ingest};
+use store::{IngestOptions, Store, StoreError, TitleRecord, Unthrottled, ingest};
+use temp_dir::TempDir;
 
-impl Folder {
+impl TempDir {
     fn clip(&self, name: &str, size: &str, encode: &str) -> PathBuf {
         let file = self.0.join(name);
         let inputs = format!(
@@ -33,7 +33,7 @@ fn take(store: &Store, files: &[&Path]) -> Result<(TitleRecord, Vec<String>), St
     let options =
         IngestOptions { name: Some("film".into()), renditions: true, ..IngestOptions::default() };
     let never = AtomicBool::new(false);
-    let mut outcomes = ingest(store, &files, &options, &FreePace, &mut |_| {}, &never);
+    let mut outcomes = ingest(store, &files, &options, &Unthrottled, &mut |_| {}, &never);
     assert_eq!(outcomes.len(), 1, "one title, one outcome");
     outcomes.remove(0).result.map(|report| (report.title, report.left_out))
 }
@@ -42,12 +42,12 @@ const X264: &str = "-c:v libx264 -preset ultrafast -g 25 -sc_threshold 0 -c:a aa
 
 #[test]
 fn files_with_the_same_key_frames_become_one_title() {
-    let folder = Folder::new("renditions");
-    let large = folder.clip("large.mp4", "640x360", X264);
+    let dir = TempDir::new("renditions");
+    let large = dir.clip("large.mp4", "640x360", X264);
     // Another container, another clock.
-    let small = folder.clip("small.mkv", "320x180", X264);
-    let tiny = folder.clip("tiny.mp4", "160x90", "-an -c:v libx264 -g 25 -sc_threshold 0 -bf 2");
-    let store = folder.store();
+    let small = dir.clip("small.mkv", "320x180", X264);
+    let tiny = dir.clip("tiny.mp4", "160x90", "-an -c:v libx264 -g 25 -sc_threshold 0 -bf 2");
+    let store = dir.store();
     let (title, left_out) = take(&store, &[&large, &small, &tiny]).unwrap();
     let index = store.index(title.id).unwrap();
     let shapes: Vec<(u32, u16)> = index
@@ -63,12 +63,12 @@ fn files_with_the_same_key_frames_become_one_title() {
 
 #[test]
 fn files_that_cannot_stand_in_for_each_other_are_refused_and_leave_nothing() {
-    let folder = Folder::new("no-renditions");
-    let large = folder.clip("large.mp4", "640x360", X264);
-    let other = folder.clip("other.mp4", "320x180", &X264.replace("-g 25", "-g 24"));
-    let short = folder.clip("short.mp4", "320x180", &format!("{X264} -t 1.5"));
-    let sound = folder.clip("sound.m4a", "320x180", "-vn -c:a aac");
-    let store = folder.store();
+    let dir = TempDir::new("no-renditions");
+    let large = dir.clip("large.mp4", "640x360", X264);
+    let other = dir.clip("other.mp4", "320x180", &X264.replace("-g 25", "-g 24"));
+    let short = dir.clip("short.mp4", "320x180", &format!("{X264} -t 1.5"));
+    let sound = dir.clip("sound.m4a", "320x180", "-vn -c:a aac");
+    let store = dir.store();
     let before = store.info();
     let cases: &[(&Path, &str)] = &[
         (&other, "the first has one at 1.000 s, it has one at 0.960 s"),
@@ -83,6 +83,6 @@ fn files_that_cannot_stand_in_for_each_other_are_refused_and_leave_nothing() {
     }
     let error = take(&store, &[&sound, &large]).unwrap_err();
     assert!(error.to_string().contains("no pictures"), "{error}");
-    let error = take(&store, &[&large, &folder.0.join("missing.mp4")]).unwrap_err();
+    let error = take(&store, &[&large, &dir.0.join("missing.mp4")]).unwrap_err();
     assert_eq!(error.code(), "file", "{error}");
 }

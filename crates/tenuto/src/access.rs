@@ -1,14 +1,13 @@
-//! Reaching a store: its owner's control socket if a server has it, else by opening it.
+//! Access to a store: through its server's control socket, or by opening it where it is not served.
 //!
-//! Both ways speak `server::control`'s requests and replies, so that a command neither knows nor
-//! shows which it was.
+//! Both ways execute the requests of `server::control`, so that a command does not depend on which
+//! it is.
 
 use crate::failure::{Code, Failure};
 use crate::out::Bar;
-use device::{BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, Pool, Turns};
+use device::{BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, Pool};
 use disk::Calibration;
-use media::TitleKind;
-use server::control::{Client, ControlError, Reply, Request};
+use server::control::{Client, ControlError, Reply, Request, StoreOwner, execute};
 use server::wire;
 use std::io;
 use std::ops::Range;
@@ -16,43 +15,41 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use store::{CheckOptions, FreePace, IngestOptions, Progress, Store, StoreError};
+use store::{BackgroundIo, Store, StoreError, TitleRecord, Unthrottled};
 use units::ByteCount;
 
-/// Asks the store at `path`. Progress is shown where there is a terminal.
+/// Executes a request on the store at `path`: through its server's control socket, or by opening
+/// the store. Shows progress where there is a terminal.
 pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     let bar = Bar::new();
     let identity = Store::peek(path)?;
     let client = Client::connect(identity.uuid)
         .map_err(|error| Failure::new(format!("cannot reach the store's server: {error}")))?;
-    match client {
-        Some(mut client) => {
-            let in_parts = matches!(request, Request::Calibrate { .. });
-            let show = |p: wire::Progress| match in_parts {
-                true => bar.percent(&p.stage, p.part()),
-                false => bar.bytes(&p.stage, p.done, p.total),
-            };
-            Ok(client.call(request, show)?)
-        }
-        None => {
-            let store = open(path)?;
-            // Without a server an interrupted command must clean up by itself. (With one, the
-            // server does when this process is gone.)
-            let long = matches!(
-                request,
-                Request::Ingest { .. } | Request::Export { .. } | Request::Check { .. }
-            );
-            let cancel = if long { on_interrupt()? } else { Arc::default() };
-            answer(&store, request, &bar, &cancel)
-        }
+    let in_parts = matches!(request, Request::Calibrate { .. });
+    let mut show = |p: wire::Progress| match in_parts {
+        true => bar.percent(&p.stage, p.part()),
+        false => bar.bytes(&p.stage, p.done, p.total),
+    };
+    if let Some(mut client) = client {
+        return Ok(client.call(request, show)?);
     }
+    let owner = Unserved(open(path)?);
+    // Without a server, an interrupted command must clean up by itself. With one, the server
+    // cleans up when this process has disconnected.
+    let long =
+        matches!(request, Request::Ingest { .. } | Request::Export { .. } | Request::Check { .. });
+    let cancel = if long { on_interrupt()? } else { Arc::default() };
+    execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
 }
 
-/// Opens a store that nobody serves.
+/// Opens a store that is not served.
 fn open(path: &Path) -> Result<Store, Failure> {
     Store::open(path).map_err(|error| match error {
         StoreError::Owned { .. } => Failure::from(error).hint(
             "wait for the other tenuto command; a server is reached by the user who started it",
+        ),
+        StoreError::Damaged { .. } => Failure::from(error).hint(
+            "`tenuto check STORE --rebuild` shows what can be had back if its catalogue is lost",
         ),
         other => other.into(),
     })
@@ -63,7 +60,8 @@ pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         let failed = |error: io::Error| Failure::new(format!("cannot handle signals: {error}"));
-        // In this order the first signal finds the flag unset.
+        // Registered in this order, the first signal finds the flag unset and does not end the
+        // program.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&flag))
             .map_err(failed)?;
         signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(failed)?;
@@ -71,90 +69,59 @@ pub(crate) fn on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(flag)
 }
 
-/// A path as somebody with another working directory must write it.
+/// A path that is valid in every working directory.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-/// What a server would answer.
-fn answer(
-    store: &Store,
-    request: &Request,
-    bar: &Bar,
-    cancel: &AtomicBool,
-) -> Result<Reply, Failure> {
-    let progress = &mut |p: Progress| bar.bytes(p.stage, p.done, p.total);
-    Ok(match request {
-        Request::Ls => Reply::Titles(store.titles().iter().map(wire::Title::from).collect()),
-        Request::Info { title: None } => {
-            Reply::Store(wire::StoreInfo::new(&store.info(), store.calibration().as_ref()))
-        }
-        Request::Info { title: Some(name) } => {
-            let no_title = || StoreError::NoTitle { name: name.clone() };
-            let record = store.title(name).ok_or_else(no_title)?;
-            let index = store.index(record.id)?;
-            Reply::Title(wire::TitleDetail::new(&record, &index))
-        }
-        Request::Index { title: name } => {
-            let no_title = || StoreError::NoTitle { name: name.clone() };
-            let record = store.title(name).ok_or_else(no_title)?;
-            Reply::Index(wire::to_hex(&store.index(record.id)?.encode()))
-        }
-        Request::Ingest { files, as_file, title, allow_damaged, renditions } => {
-            let options = IngestOptions {
-                kind: if *as_file { TitleKind::File } else { TitleKind::Media },
-                name: title.clone(),
-                allow_damaged: *allow_damaged,
-                renditions: *renditions,
-            };
-            let outcomes = store::ingest(store, files, &options, &FreePace, progress, cancel);
-            Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
-        }
-        Request::Rm { title } => {
-            let record = store.remove(title)?;
-            Reply::Removed { title: wire::Title::from(&record), in_use: false }
-        }
-        Request::Rename { old, new } => {
-            store.rename(old, new)?;
-            Reply::Renamed
-        }
-        Request::Export { title, out } => {
-            let report = store::export(store, title, out, &FreePace, progress, cancel)?;
-            Reply::Export(wire::ExportReport::from(&report))
-        }
-        Request::Check { scrub } => {
-            let options = CheckOptions { scrub: *scrub };
-            let report = store.check_paced(&options, &FreePace, progress, cancel)?;
-            Reply::Check(wire::CheckReport::from(&report))
-        }
-        Request::Calibrate { seconds } => {
-            let budget = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
-            let calibration = measure(&**store.device(), Some(store.scratch()), budget, bar)?;
-            store.set_calibration(&calibration)?;
-            Reply::Calibration(Box::new(wire::Calibration::from(&calibration)))
-        }
-        Request::Status => {
-            return Err(Failure::new("nobody serves this store").hint("start `tenuto serve`"));
-        }
-    })
+/// A store that no server serves, opened by this command.
+struct Unserved(Store);
+
+impl StoreOwner for Unserved {
+    fn store(&self) -> &Store {
+        &self.0
+    }
+
+    fn background_io(&self) -> &dyn BackgroundIo {
+        &Unthrottled
+    }
+
+    fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
+        Ok((self.0.remove(title)?, false))
+    }
+
+    fn calibrate(
+        &self,
+        budget: Duration,
+        progress: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Calibration, StoreError> {
+        let show = &mut |p: CalibrateProgress| progress(wire::Progress::of_part(p.stage, p.done));
+        let calibration = measure(&**self.0.device(), Some(self.0.scratch()), budget, show)?;
+        self.0.set_calibration(&calibration)?;
+        Ok(calibration)
+    }
+
+    fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {
+        let message = "no server serves this store; start `tenuto serve`".to_owned();
+        Err(wire::Failure { code: "not-served".to_owned(), message })
+    }
 }
 
-/// Measures a device that is ours alone, for about so long.
+/// Measures a device that no other process uses, for about `budget`.
 pub(crate) fn measure(
     device: &dyn BlockDevice,
     scratch: Option<Range<u64>>,
     budget: Duration,
-    bar: &Bar,
+    progress: &mut dyn FnMut(CalibrateProgress),
 ) -> Result<Calibration, DeviceError> {
     let mut options = CalibrateOptions { budget, scratch, ..CalibrateOptions::default() };
     options.read_sizes.push(LARGEST_READ);
     let depth = options.depths.iter().copied().max().unwrap_or(1);
     let pool = Pool::new(ByteCount(LARGEST_READ.0 * u64::from(depth)), LARGEST_READ);
-    let show = &mut |p: CalibrateProgress| bar.percent(p.stage, p.done);
-    device::calibrate(device, &pool, &options, Turns::Alone, show)
+    device::calibrate(device, &pool, &options, DiskAccess::Exclusive, progress)
 }
 
-/// What a hard disk of today wants, and more than any server will buffer by the thousand.
+/// The largest read measured: as large as a server's largest read.
 const LARGEST_READ: ByteCount = ByteCount::mib(16);
 
 impl From<ControlError> for Failure {

@@ -1,51 +1,122 @@
-//! The parser, made from the table; and its complaints, put as one sentence and a hint.
+//! The parser, made from the types in `args`; and its errors, as one sentence and a hint.
 
-use crate::table::{ABOUT, Command, GROUPS, LONG, Row, Shape, Value};
-use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, ValueParser};
+use crate::args::examples::{self, Example};
+use crate::args::{ABOUT, CommandLine, GROUPS, LONG};
+use crate::failure::{Code, Failure};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction};
-use meter::viewer::Arrivals;
+use clap::{Arg, CommandFactory, FromArgMatches};
+use std::any::TypeId;
 use std::error::Error;
-use std::fmt::{Debug, Display, Write};
+use std::ffi::OsString;
+use std::fmt::{Display, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
-use units::{BitRate, ByteCount, parse_duration};
+use std::time::Duration;
+use units::show::wrapped;
+use units::{BitRate, ByteCount};
 
-/// The parser for the whole program.
-pub(crate) fn command() -> clap::Command {
-    let root = clap::Command::new("tenuto")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about(ABOUT)
-        .long_about(LONG)
-        .subcommand_required(true)
-        .disable_help_subcommand(true)
-        .override_help(front_page());
-    root.subcommands(GROUPS.iter().flat_map(|group| group.commands).map(build))
+/// Parses a command line, the program's name first.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
+    let matches = command().try_get_matches_from(words)?;
+    CommandLine::from_arg_matches(&matches)
 }
 
-/// Reads in any terminal.
+/// The parser of the whole program, with examples in its help.
+pub(crate) fn command() -> clap::Command {
+    let root = CommandLine::command().override_help(front_page());
+    let root = root.mut_subcommands(|inner| finished("", inner));
+    root.subcommand_required(true).arg_required_else_help(false)
+}
+
+/// Terminal width that help pages are made for.
 pub(crate) const WIDTH: usize = 80;
-/// How far clap indents what an option is for.
+/// Columns by which clap indents the help of an option.
 const INDENT: usize = 10;
+
+/// Adds to a derived command what cannot be declared in its type: value names by type, examples,
+/// and lines that fit a terminal.
+fn finished(before: &str, command: clap::Command) -> clap::Command {
+    let name = format!("{before} {}", command.get_name()).trim_start().to_owned();
+    let long = command.get_long_about().map(|text| wrapped(&text.to_string(), WIDTH));
+    let shown = examples::of(&name);
+    let mut command = command.disable_help_subcommand(true).mut_args(finished_arg);
+    if let Some(long) = long {
+        command = command.long_about(long);
+    }
+    if !shown.is_empty() {
+        command = command.after_long_help(examples_text(shown));
+    }
+    command.mut_subcommands(|inner| finished(&name, inner))
+}
+
+fn finished_arg(arg: Arg) -> Arg {
+    let long = arg.get_long_help().map(|text| wrapped(&text.to_string(), WIDTH - INDENT));
+    let arg = match long {
+        Some(long) => arg.long_help(long),
+        None => arg,
+    };
+    match value_name(&arg) {
+        Some(name) if !arg.is_positional() => arg.value_name(name),
+        _ => arg,
+    }
+}
+
+/// The name of an option's value in help pages, where its type gives one.
+fn value_name(arg: &Arg) -> Option<&'static str> {
+    let named_by_user = arg
+        .get_value_names()
+        .is_some_and(|names| names[0].as_str() != arg.get_id().as_str().to_ascii_uppercase());
+    if named_by_user || !arg.get_action().takes_values() {
+        return None;
+    }
+    let parsed = arg.get_value_parser().type_id();
+    let names = [
+        (TypeId::of::<ByteCount>(), "SIZE"),
+        (TypeId::of::<BitRate>(), "RATE"),
+        (TypeId::of::<Duration>(), "TIME"),
+        (TypeId::of::<PathBuf>(), "PATH"),
+        (TypeId::of::<SocketAddr>(), "ADDRESS"),
+        (TypeId::of::<u32>(), "N"),
+        (TypeId::of::<u64>(), "N"),
+        (TypeId::of::<usize>(), "N"),
+    ];
+    names.into_iter().find(|(of, _)| parsed == *of).map(|(_, name)| name)
+}
+
+fn examples_text(shown: &[Example]) -> String {
+    let mut text = String::from("Examples:");
+    for example in shown {
+        let _ = write!(text, "\n  tenuto {}\n      {}", example.line, example.shows);
+    }
+    text
+}
 
 /// What `tenuto --help` prints: the commands by group, unlike clap's one long list.
 fn front_page() -> String {
+    let root = CommandLine::command();
     let mut page =
         format!("Tenuto: {ABOUT}\n\n{}\n\nUsage: tenuto COMMAND ...\n", wrapped(LONG, WIDTH));
-    for group in GROUPS {
-        let _ = write!(page, "\n{}:\n", group.title);
-        for command in group.commands {
-            let _ = writeln!(page, "  {:<12} {}", command.name, command.about);
+    for (title, names) in GROUPS {
+        let commands: Vec<_> = names.iter().filter_map(|name| root.find_subcommand(name)).collect();
+        if commands.is_empty() {
+            continue;
+        }
+        let _ = write!(page, "\n{title}:\n");
+        for command in commands {
+            let _ = writeln!(page, "  {:<12} {}", command.get_name(), about(command));
         }
     }
     page + OPTIONS + if crate::WHOLE { FIRST_STEPS } else { "" } + EXIT_CODES
 }
 
+/// The line about a command.
+pub(crate) fn about(command: &clap::Command) -> String {
+    command.get_about().map(ToString::to_string).unwrap_or_default()
+}
+
 const OPTIONS: &str = "
 Options:
-  -h, --help     This page; after a command, that command's
+  -h, --help     This page; after a command, that command's, as `tenuto help COMMAND`
   -V, --version  The version
 ";
 
@@ -57,138 +128,22 @@ First steps:
 ";
 
 const EXIT_CODES: &str = "
-Exit codes: 0 done, 1 failed, 2 usage, 3 refused by admission, 4 damage found, 5 run invalid.
+Exit codes: 0 done, 1 failed, 2 usage, 3 refused by admission or not held, 4 damage found,
+5 run invalid.
 ";
 
-/// `text` with each paragraph broken into lines of at most `width` characters. (clap would ask the
-/// terminal for its width, with one more dependency.)
-pub(crate) fn wrapped(text: &str, width: usize) -> String {
-    text.split("\n\n").map(|paragraph| broken(paragraph, width)).collect::<Vec<_>>().join("\n\n")
-}
-
-fn broken(paragraph: &str, width: usize) -> String {
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in paragraph.split_whitespace() {
-        if column > 0 {
-            let fits = column + 1 + word.len() <= width;
-            lines.push(if fits { ' ' } else { '\n' });
-            column = if fits { column + 1 } else { 0 };
-        }
-        lines.push_str(word);
-        column += word.len();
-    }
-    lines
-}
-
-fn build(command: &'static Command) -> clap::Command {
-    let long = format!("{}\n\n{}", command.about, wrapped(command.long, WIDTH));
-    clap::Command::new(command.name)
-        .about(command.about)
-        .long_about(long.trim_end().to_owned())
-        .disable_help_subcommand(true)
-        .subcommand_required(!command.inner.is_empty())
-        .args(command.rows.iter().map(argument))
-        .subcommands(command.inner.iter().map(build))
-}
-
-fn argument(row: &'static Row) -> Arg {
-    let mut arg = Arg::new(row.name).help(row.about);
-    if !row.long.is_empty() {
-        arg = arg.long_help(format!("{}\n\n{}", row.about, wrapped(row.long, WIDTH - INDENT)));
-    }
-    arg = match row.shape {
-        Shape::Needed => arg.required(true).value_name(row.name),
-        Shape::Maybe => arg.value_name(row.name),
-        Shape::Many => {
-            arg.required(true).value_name(row.name).action(ArgAction::Append).num_args(1..)
-        }
-        Shape::Option => {
-            let negative = matches!(row.value, Value::Speed);
-            arg.long(row.name).value_name(value_name(row.value)).allow_negative_numbers(negative)
-        }
-        Shape::Options => {
-            arg.long(row.name).value_name(value_name(row.value)).action(ArgAction::Append)
-        }
-        Shape::Switch => return arg.long(row.name).action(ArgAction::SetTrue),
-    };
-    if let Some(typed) = row.default {
-        arg = arg.default_value(typed).hide_default_value(typed.is_empty());
-    }
-    arg.value_parser(parser(row))
-}
-
-/// How a value is called in usage lines.
-pub(crate) fn value_name(value: Value) -> &'static str {
-    match value {
-        Value::Nothing => "",
-        Value::Text => "TEXT",
-        Value::Path => "PATH",
-        Value::Size => "SIZE",
-        Value::Rate => "RATE",
-        Value::Time => "TIME",
-        Value::Count(..) => "N",
-        Value::Speed => "SPEED",
-        Value::Address => "ADDRESS",
-        Value::Url => "URL",
-        Value::Arrivals => "ARRIVALS",
-        Value::Choice(_) => "WORD",
-    }
-}
-
-fn parser(row: &Row) -> ValueParser {
-    match row.value {
-        // Only an option whose default is "nothing" may be given as nothing.
-        Value::Text if row.default == Some("") => ValueParser::string(),
-        Value::Nothing | Value::Text | Value::Url => NonEmptyStringValueParser::new().into(),
-        Value::Path => clap::value_parser!(PathBuf),
-        Value::Size => ValueParser::new(ByteCount::from_str),
-        Value::Rate => ValueParser::new(BitRate::from_str),
-        Value::Time => ValueParser::new(parse_duration),
-        Value::Count(least, most) => ValueParser::new(move |text: &str| count(text, least, most)),
-        Value::Speed => ValueParser::new(speed),
-        Value::Address => ValueParser::new(address),
-        Value::Arrivals => ValueParser::new(Arrivals::from_str),
-        Value::Choice(words) => PossibleValuesParser::new(
-            words.iter().map(|(word, about)| PossibleValue::new(*word).help(*about)),
-        )
-        .into(),
-    }
-}
-
-fn count(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-    number.ok_or_else(|| format!("'{text}' is not a whole number from {least} to {most}"))
-}
-
-fn speed(text: &str) -> Result<f64, String> {
-    let speed = text.parse().ok().filter(|speed: &f64| (1.0 / 64.0..=64.0).contains(&speed.abs()));
-    speed.ok_or_else(|| {
-        format!("'{text}' is not a speed such as 2, 0.5 or -1 (backwards), at most 64")
-    })
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is not an address such as 127.0.0.1:8080 or [::]:8080"))
-}
-
-/// A wrong command line in words: what is wrong, and what to do.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Complaint {
-    pub(crate) sentence: String,
-    pub(crate) hint: String,
-}
-
-/// Puts clap's error about these words as one sentence and a hint.
-pub(crate) fn complaint(error: &clap::Error, words: &[String]) -> Complaint {
+/// A parse error as a failure: what is wrong in one sentence, and a hint. `words` are those of the
+/// command line after the program's name.
+pub(crate) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
     let text = |kind| error.get(kind).map(plain).unwrap_or_default();
     let arg = bare(&text(ContextKind::InvalidArg));
     let value = text(ContextKind::InvalidValue);
     let sentence = match error.kind() {
         ErrorKind::ValueValidation => {
+            // The parsers' own texts end with `; do this` where there is something to do.
             let why = error.source().map(ToString::to_string).unwrap_or_default();
-            format!("{arg}: {why}")
+            let failure = Failure::of(&format!("{arg}: {why}")).code(Code::Usage);
+            return if failure.hint.is_some() { failure } else { failure.hint(hint(error, words)) };
         }
         ErrorKind::InvalidValue if value.is_empty() => format!("{arg} needs a value"),
         ErrorKind::InvalidValue => {
@@ -207,7 +162,7 @@ pub(crate) fn complaint(error: &clap::Error, words: &[String]) -> Complaint {
         ErrorKind::ArgumentConflict => format!("{arg} is given twice"),
         _ => first_line(error),
     };
-    Complaint { sentence, hint: hint(error, words) }
+    Failure::usage(sentence).hint(hint(error, words))
 }
 
 fn missing(error: &clap::Error) -> String {
@@ -222,7 +177,7 @@ fn missing(error: &clap::Error) -> String {
     }
 }
 
-fn hint(error: &clap::Error, words: &[String]) -> String {
+fn hint(error: &clap::Error, words: &[OsString]) -> String {
     let suggested = [
         (ContextKind::SuggestedArg, ""),
         (ContextKind::SuggestedSubcommand, "tenuto "),
@@ -237,12 +192,12 @@ fn hint(error: &clap::Error, words: &[String]) -> String {
 }
 
 /// The command that is meant, as far as the words name one: `tenuto disk show`.
-fn meant(words: &[String]) -> String {
+fn meant(words: &[OsString]) -> String {
     let mut name = "tenuto".to_owned();
     let mut at = command();
     for word in words {
         let Some(inner) = at.find_subcommand(word) else { break };
-        name = format!("{name} {word}");
+        name = format!("{name} {}", word.display());
         at = inner.clone();
     }
     name
@@ -271,68 +226,21 @@ fn first_line(error: &impl Display) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// The values of a parsed command line, by the names in the table.
-pub(crate) struct Args<'a>(pub(crate) &'a clap::ArgMatches);
-
-impl Args<'_> {
-    /// A value that the table says is there: needed, or with a default.
-    pub(crate) fn get<T: Clone + Send + Sync + Debug + 'static>(&self, name: &str) -> T {
-        self.maybe(name).unwrap_or_else(|| panic!("the table promises a value for {name}"))
-    }
-
-    /// A value that may be there.
-    pub(crate) fn maybe<T: Clone + Send + Sync + Debug + 'static>(&self, name: &str) -> Option<T> {
-        self.0.get_one::<T>(name).cloned()
-    }
-
-    /// All values of what may come more than once.
-    pub(crate) fn all<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Vec<T> {
-        self.0.get_many::<T>(name).into_iter().flatten().cloned().collect()
-    }
-
-    /// Whether a switch is given.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.get_flag(name)
-    }
-
-    /// Whether the command has this option and it is given, not left to its default.
-    pub(crate) fn typed(&self, name: &str) -> bool {
-        self.0.try_contains_id(name).is_ok()
-            && self.0.value_source(name) == Some(ValueSource::CommandLine)
-    }
-
-    /// A positional path.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.get(name)
-    }
-
-    /// A text.
-    pub(crate) fn text(&self, name: &str) -> String {
-        self.get(name)
-    }
-
-    /// A whole number; the table's bounds make it fit.
-    pub(crate) fn count<T: TryFrom<u64>>(&self, name: &str) -> T {
-        let number: u64 = self.get(name);
-        T::try_from(number).unwrap_or_else(|_| panic!("the table bounds {name} too widely"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
     fn check(line: &str, expected: &Expect) {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let all = std::iter::once("tenuto".to_owned()).chain(words.clone());
-        let error = command().try_get_matches_from(all).expect_err("a wrong command line");
-        let Complaint { sentence, hint } = complaint(&error, &words);
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let all = std::iter::once("tenuto".into()).chain(words.clone());
+        let error = parse(all).err().expect("a wrong command line");
+        let Failure { sentence, hint, .. } = failure(&error, &words);
+        let hint = hint.unwrap_or_default();
         expected.assert_eq(&format!("error: {sentence}\nhint: {hint}\n"));
     }
-
     #[test]
-    fn complaints_say_what_to_do() {
+    fn errors_say_what_to_do() {
         check(
             "",
             &expect![[r#"
@@ -364,7 +272,7 @@ mod tests {
         check(
             "serve a --admission vbrsym",
             &expect![[r#"
-            error: --admission: 'vbrsym' is not one of time-domain, service-curve, vbrsim, rates, scan, grouped-sweeps, full-stroke, service-cycle, simple-maximum, instantaneous-maximum, time-domain-by-chance, chernoff, normal, overflow, observed, average, none
+            error: --admission: 'vbrsym' is not one of time-domain, service-curve, vbrsim, observed, none
             hint: did you mean `vbrsim`?
         "#]],
         );
@@ -387,5 +295,38 @@ mod tests {
     #[test]
     fn the_parser_is_sound() {
         command().debug_assert();
+    }
+
+    /// Every argument with the words of its command.
+    fn all_args(before: &str, command: &clap::Command, all: &mut Vec<(String, Arg)>) {
+        for inner in command.get_subcommands() {
+            let name = format!("{before} {}", inner.get_name());
+            all.extend(inner.get_arguments().map(|arg| (name.clone(), arg.clone())));
+            all_args(&name, inner, all);
+        }
+    }
+
+    #[test]
+    fn help_is_short_and_one_word_allows_overwriting() {
+        let mut all = Vec::new();
+        all_args("tenuto", &command(), &mut all);
+        for (name, arg) in all {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            let id = arg.get_id();
+            assert!(!help.is_empty() && help.len() <= 72, "{name} {id}: {} columns", help.len());
+            assert!(!help.ends_with('.'), "{name} {id}: no full stop");
+            let other = ["force", "overwrite", "yes", "clobber"].contains(&id.as_str());
+            assert!(!other, "{name}: --destroy is the one word that allows overwriting");
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_a_group() {
+        let root = command();
+        let mut named: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let mut known: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
+        named.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(named, known);
     }
 }

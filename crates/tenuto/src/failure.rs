@@ -1,28 +1,29 @@
-//! How a command ends when it does not end well: one sentence, a hint, an exit code.
+//! A failed command: one sentence, a hint, an exit code.
 
-use device::DeviceError;
+use device::{DeviceError, DiskModelError};
+use meter::{MeterError, MeterErrorKind};
 use store::StoreError;
 
-/// The exit codes, documented in `docs/reference/exit-codes.md`.
+/// The exit codes other than 0, documented in `docs/reference/exit-codes.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// It was tried and did not work.
+    /// The command was tried and did not work.
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,
-    /// Admission let nobody in.
+    /// Admission refused, or the storage did not hold.
     Refused = 3,
-    /// Bytes on disk are not what was written.
+    /// Damage was found: bytes on disk are not what was written.
     Damage = 4,
-    /// A measurement ran, but what it says cannot be relied on.
+    /// A measurement ran, but its figures cannot be relied on.
     Invalid = 5,
 }
 
-/// What went wrong and what to do about it.
+/// Why a command failed, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
-    /// Without a full stop. Empty: it has been reported already; only the code is left to give.
+    /// One sentence without a full stop; empty where the report on standard output has it all.
     pub(crate) sentence: String,
     pub(crate) hint: Option<String>,
 }
@@ -32,17 +33,17 @@ impl Failure {
         Self { code: Code::Failed, sentence: sentence.into(), hint: None }
     }
 
-    /// A wrong command line that the parser could not see.
+    /// A wrong command line that the parser cannot detect.
     pub(crate) fn usage(sentence: impl Into<String>) -> Self {
         Self { code: Code::Usage, ..Self::new(sentence) }
     }
 
-    /// Somebody pressed Ctrl-C.
+    /// A command on a store that a signal interrupted.
     pub(crate) fn interrupted() -> Self {
         Self::new("interrupted: the store is as it was")
     }
 
-    /// The report on standard output says it all.
+    /// A failure that the report on standard output describes; only the exit code is left.
     pub(crate) fn reported(code: Code) -> Self {
         Self { code, sentence: String::new(), hint: None }
     }
@@ -57,24 +58,11 @@ impl Failure {
         self
     }
 
-    /// Of an error's text. The rooms below end theirs with `; do this`: that is the hint.
+    /// A failure from an error's text. The text may end with `; do this`, which becomes the hint.
     pub(crate) fn of(text: &str) -> Self {
-        match text.rsplit_once("; ") {
-            // A quote left open before it: the semicolon belongs to a name.
-            Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => {
-                Self::new(sentence).hint(hint)
-            }
-            _ => Self::new(text),
-        }
+        let (sentence, hint) = units::split_hint(text);
+        Self { hint: hint.map(str::to_owned), ..Self::new(sentence) }
     }
-}
-
-/// Quotes around names, without the apostrophes in words.
-fn quotes(text: &str) -> usize {
-    let ends_word = |before: &str| before.ends_with(char::is_alphanumeric);
-    let starts_word = |after: &str| after.starts_with(char::is_alphanumeric);
-    let quote = |at: &usize| !(ends_word(&text[..*at]) && starts_word(&text[at + 1..]));
-    text.match_indices('\'').map(|(at, _)| at).filter(quote).count()
 }
 
 impl From<StoreError> for Failure {
@@ -86,6 +74,24 @@ impl From<StoreError> for Failure {
             StoreError::SizeNeeded { .. } => failure.hint("for example --size 40GiB"),
             _ => failure,
         }
+    }
+}
+
+impl From<DiskModelError> for Failure {
+    fn from(error: DiskModelError) -> Self {
+        Self::of(&error.to_string())
+    }
+}
+
+impl From<MeterError> for Failure {
+    fn from(error: MeterError) -> Self {
+        let MeterError { kind, message, hint } = error;
+        let code = match kind {
+            MeterErrorKind::Failed => Code::Failed,
+            MeterErrorKind::Usage => Code::Usage,
+            MeterErrorKind::Invalid | MeterErrorKind::Interrupted => Code::Invalid,
+        };
+        Self { code, sentence: message, hint }
     }
 }
 

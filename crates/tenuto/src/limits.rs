@@ -1,9 +1,9 @@
-//! What the machine allows this process.
+//! Resource limits of this process.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// A connection for each viewer: takes as many open files as this process may have without asking
-/// anybody. What is not granted shows later, as an error with a hint.
+/// Raises the soft limit of open files to the hard limit, as each viewer has a connection. A limit
+/// that is still too low shows later, as an error with a hint.
 pub(crate) fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,51 +1,42 @@
 //! `tenuto`: the command line.
 //!
-//! Glue only: the table says what can be typed (`table`), the parser is made from it (`cli`), a
-//! command calls the rooms below (`commands`) and shows what they say (`out`). What a command
-//! knows about media, disks or schedules is wrong here.
+//! Typed arguments in (`args`, parsed by `cli`), one call of the crates below (`commands`),
+//! rendering out (`out`). Knowledge about media, disks or schedules does not belong here.
+
+#![cfg_attr(not(feature = "whole"), allow(dead_code, reason = "agents run two commands"))]
 
 mod access;
+mod args;
 mod cli;
 mod commands;
 mod failure;
 mod limits;
 mod out;
 mod reference;
-mod show;
 mod stopping;
-mod table;
 
 use clap::error::ErrorKind;
-use failure::{Code, Failure};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Whether this is all of the program, or what `make agent` builds of it: the part that is copied to
-/// many hosts, `meter agent` and what it runs. What stands behind this being false is not compiled in.
+/// Whether this is the whole program, or the part that `make agent` builds to be copied to many
+/// hosts: `meter agent` and `meter run`.
 const WHOLE: bool = cfg!(feature = "whole");
 
 fn main() -> ExitCode {
-    let matches = match cli::command().try_get_matches() {
-        Ok(matches) => matches,
-        Err(error) => return not_parsed(&error),
-    };
-    match commands::run(&matches) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            out::complain(&failure);
-            ExitCode::from(failure.code as u8)
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let failure = match cli::parse(words.clone()) {
+        Ok(line) => commands::run(line.command).err(),
+        // clap treats what help and version print as errors.
+        Err(error)
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
+        {
+            out::print(&error.to_string());
+            None
         }
-    }
-}
-
-/// Help and version are asked for with options that clap treats as errors.
-fn not_parsed(error: &clap::Error) -> ExitCode {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        out::print(&error.to_string());
-        return ExitCode::SUCCESS;
-    }
-    let words = std::env::args_os().skip(1);
-    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-    let complaint = cli::complaint(error, &words);
-    out::complain(&Failure::usage(complaint.sentence).hint(complaint.hint));
-    ExitCode::from(Code::Usage as u8)
+        Err(error) => Some(cli::failure(&error, words.get(1..).unwrap_or_default())),
+    };
+    let Some(failure) = failure else { return ExitCode::SUCCESS };
+    out::complain(&failure);
+    ExitCode::from(failure.code as u8)
 }

@@ -1,109 +1,232 @@
-//! The reference of the command line as Markdown, from the table: `docs/reference/cli.md`.
+//! The reference of the command line as Markdown, from the parser: `docs/reference/cli.md`.
+//!
+//! Options that several commands share are described once, at the end, under the heading that their
+//! struct gives them; a command's section names the headings. Subcommands with the same options
+//! (the studies of `meter study`) are one section with a table.
 
-use crate::cli::value_name;
-use crate::table::{Command, GROUPS, LONG, Row, Shape, Value};
+use crate::args::{GROUPS, LONG, examples};
+use crate::cli;
+use clap::{Arg, Command};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The whole page.
 pub(crate) fn markdown() -> String {
-    let mut page = String::from(HEAD);
-    let _ = writeln!(page, "{LONG}\n");
-    for group in GROUPS {
-        let _ = writeln!(page, "| {} | |\n|---|---|", group.title);
-        for command in group.commands {
-            let anchor = format!("tenuto-{}", command.name);
-            let _ = writeln!(page, "| [`{}`](#{anchor}) | {} |", command.name, command.about);
+    let root = cli::command();
+    let mut page = format!("{HEAD}{LONG}\n\n");
+    for (title, names) in GROUPS {
+        let _ = writeln!(page, "| {title} | |\n|---|---|");
+        for command in names.iter().filter_map(|name| root.find_subcommand(name)) {
+            let name = command.get_name();
+            let about = cli::about(command);
+            let _ = writeln!(page, "| [`{name}`](#tenuto-{name}) | {about} |");
         }
         page.push('\n');
     }
-    for command in GROUPS.iter().flat_map(|group| group.commands) {
-        section(&mut page, "tenuto", command);
+    let mut shared = Shared::default();
+    for command in GROUPS.iter().flat_map(|(_, names)| *names) {
+        let command = root.find_subcommand(command).expect("a test compares the groups");
+        section(&mut page, "", command, &mut shared);
     }
+    page += &shared.sections();
     page.trim_end().to_owned() + "\n"
 }
 
-fn section(page: &mut String, before: &str, command: &Command) {
-    let name = format!("{before} {}", command.name);
-    let _ = writeln!(page, "## {name}\n\n{}.", command.about);
-    if !command.long.is_empty() {
-        let _ = writeln!(page, "\n{}", command.long);
+/// Groups of shared options: each with its arguments as first met.
+#[derive(Default)]
+struct Shared {
+    groups: BTreeMap<String, Vec<Arg>>,
+}
+
+fn section(page: &mut String, before: &str, command: &Command, shared: &mut Shared) {
+    let name = format!("{before} {}", command.get_name()).trim_start().to_owned();
+    let _ = writeln!(page, "## tenuto {name}\n\n{}\n", description(command));
+    let inner: Vec<&Command> = command.get_subcommands().collect();
+    let alike: Vec<&Command> = match inner.first() {
+        Some(first) if inner.len() > 2 => {
+            inner.iter().copied().filter(|other| ids(other) == ids(first)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let alike = if alike.len() > 2 { alike } else { Vec::new() };
+    if let Some(first) = alike.first() {
+        let _ = writeln!(page, "| {name} | |\n|---|---|");
+        for one in &alike {
+            let text = description(one).replace("\n\n", " ");
+            let _ = writeln!(page, "| `{}` | {text} |", one.get_name());
+        }
+        let usage = format!("{name} NAME");
+        let _ = writeln!(page);
+        arguments(page, &usage, first, shared);
+    } else if inner.is_empty() {
+        arguments(page, &name, command, shared);
     }
-    if command.inner.is_empty() {
-        let _ = writeln!(page, "\n```\n{}\n```", usage(&name, command));
+    shown(page, &name);
+    let listed = |one: &&Command| alike.iter().any(|other| other.get_name() == one.get_name());
+    for inner in inner.iter().filter(|one| !listed(one)) {
+        section(page, &name, inner, shared);
     }
-    let _ = writeln!(page);
-    if !command.rows.is_empty() {
-        let _ = writeln!(page, "| argument | default | what |\n|---|---|---|");
-        for row in command.rows {
-            let _ = writeln!(page, "{}", table_row(command.name, row));
+}
+
+fn description(command: &Command) -> String {
+    let text = command.get_long_about().or(command.get_about()).map(ToString::to_string);
+    let text = text.unwrap_or_default();
+    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    let text = paragraphs.collect::<Vec<_>>().join("\n\n");
+    if text.ends_with(['.', ')', ':']) || text.contains("\n\n") { text } else { text + "." }
+}
+
+fn ids(command: &Command) -> Vec<&str> {
+    command.get_arguments().map(|arg| arg.get_id().as_str()).collect()
+}
+
+/// The usage of a command, a table of its own arguments, and the names of the groups that it
+/// shares.
+fn arguments(page: &mut String, name: &str, command: &Command, shared: &mut Shared) {
+    let _ = writeln!(page, "```\n{}\n```\n", usage(name, command));
+    let (own, common): (Vec<&Arg>, Vec<&Arg>) = command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .partition(|arg| group(arg).is_none());
+    let mut groups: Vec<&str> = Vec::new();
+    for arg in common {
+        let Some(group) = group(arg) else { continue };
+        let known = shared.groups.entry(group.to_owned()).or_default();
+        if known.iter().all(|other| other.get_id() != arg.get_id()) {
+            known.push(arg.clone());
+        }
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    if !own.is_empty() {
+        let _ = writeln!(page, "| argument | default | meaning |\n|---|---|---|");
+        for arg in own {
+            let _ = writeln!(page, "{}", row(arg));
         }
         let _ = writeln!(page);
     }
-    for inner in command.inner {
-        section(page, &name, inner);
+    let links = groups.iter().map(|group| format!("[{}](#{})", lowered(group), anchor(group)));
+    let links: Vec<String> = links.collect();
+    if !links.is_empty() {
+        let _ = writeln!(page, "And {}.\n", links.join(", "));
+    }
+}
+
+/// The heading under which an option is described once for all commands.
+fn group(arg: &Arg) -> Option<&str> {
+    let common = ["json", "destroy", "replica", "switching"];
+    match arg.get_help_heading() {
+        Some(heading) => Some(heading),
+        None if common.contains(&arg.get_id().as_str()) => Some(COMMON),
+        None => None,
+    }
+}
+
+const COMMON: &str = "Common options";
+
+fn anchor(heading: &str) -> String {
+    heading.to_lowercase().replace(' ', "-")
+}
+
+/// A heading within a sentence: acronyms stay.
+fn lowered(heading: &str) -> String {
+    let acronym = heading.chars().nth(1).is_some_and(char::is_uppercase);
+    if acronym { heading.to_owned() } else { heading.to_lowercase() }
+}
+
+impl Shared {
+    fn sections(&self) -> String {
+        let mut text = String::new();
+        for (group, args) in &self.groups {
+            let _ = writeln!(text, "## {group}\n\n| option | default | meaning |\n|---|---|---|");
+            for arg in args {
+                let _ = writeln!(text, "{}", row(arg));
+            }
+            text.push('\n');
+        }
+        text
     }
 }
 
 fn usage(name: &str, command: &Command) -> String {
-    let mut words = vec![name.to_owned()];
-    for row in command.rows {
-        words.push(match row.shape {
-            Shape::Needed => row.name.to_owned(),
-            Shape::Maybe => format!("[{}]", row.name),
-            Shape::Many => format!("{}...", row.name),
-            Shape::Option => format!("[--{} {}]", row.name, value_name(row.value)),
-            Shape::Options => format!("[--{} {}]...", row.name, value_name(row.value)),
-            Shape::Switch => format!("[--{}]", row.name),
-        });
+    let mut words = vec![format!("tenuto {name}")];
+    for arg in command.get_positionals() {
+        words.push(named(arg));
+    }
+    if command.get_opts().next().is_some() {
+        words.insert(1, "[OPTIONS]".to_owned());
     }
     words.join(" ")
 }
 
-fn table_row(command: &str, row: &Row) -> String {
-    let name = match row.shape {
-        Shape::Needed | Shape::Maybe | Shape::Many => row.name.to_owned(),
-        Shape::Option | Shape::Options => format!("--{} {}", row.name, value_name(row.value)),
-        Shape::Switch => format!("--{}", row.name),
-    };
-    let default = match row.default {
-        Some(typed) if !typed.is_empty() => format!("`{typed}`"),
-        _ => String::new(),
-    };
-    let mut what = format!("{}.", row.about);
-    if !row.long.is_empty() {
-        let _ = write!(what, " {}", row.long);
+/// An argument as usage lines show it.
+fn named(arg: &Arg) -> String {
+    let value = || arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+    let value = value().unwrap_or_default();
+    let many = arg.get_num_args().is_some_and(|count| count.max_values() > 1);
+    match arg.get_long() {
+        Some(long) if arg.get_action().takes_values() => format!("--{long} {value}"),
+        Some(long) => format!("--{long}"),
+        None if many => format!("{value}..."),
+        None if arg.is_required_set() => value,
+        None => format!("[{value}]"),
     }
-    if let Value::Choice(words) = row.value {
-        for (word, about) in words {
-            let _ = write!(what, "<br>`{word}`");
-            if !about.is_empty() {
-                let _ = write!(what, ": {about}");
-            }
+}
+
+fn row(arg: &Arg) -> String {
+    let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy());
+    let default: Vec<_> = defaults.filter(|value| !value.is_empty()).collect();
+    let takes = arg.get_action().takes_values();
+    let default = if default.is_empty() || !takes {
+        String::new()
+    } else {
+        format!("`{}`", default.join(" "))
+    };
+    let text = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let mut text = text.replace("\n\n", " ").replace('\n', " ");
+    if !text.ends_with(['.', ')']) {
+        text.push('.');
+    }
+    let possible = if takes { arg.get_possible_values() } else { Vec::new() };
+    for value in possible.iter().filter(|value| !value.is_hide_set()) {
+        let _ = write!(text, "<br>`{}`", value.get_name());
+        if let Some(help) = value.get_help() {
+            let _ = write!(text, ": {help}");
         }
     }
-    format!("| `{name}` | {default} | {what} Example: `tenuto {}` |", row.example_of(command))
+    format!("| `{}` | {default} | {text} |", named(arg))
+}
+
+fn shown(page: &mut String, name: &str) {
+    let shown = examples::of(name);
+    if shown.is_empty() {
+        return;
+    }
+    page.push_str("```sh\n");
+    for example in shown {
+        let _ = writeln!(page, "# {}\ntenuto {}", example.shows, example.line);
+    }
+    page.push_str("```\n\n");
 }
 
 const HEAD: &str = "\
-<!-- Written by `cargo xtask docs` from crates/tenuto/src/table/. Change it there. -->
+<!-- Written by `cargo xtask docs` from crates/tenuto/src/args/. Change it there. -->
 # The command line
 
 Sizes are written `64KiB`, `40GiB` or `2TB`, rates `800kbps` or `8.5Mbps`, times `500ms`, `2s` or
 `1h`. Reports go to standard output, notes, errors and progress to standard error. With `--json` the
 report is one object; [json.md](json.md) explains it. [exit-codes.md](exit-codes.md) explains how a
-command can end.
+command can end. `tenuto help COMMAND` prints what is here in the terminal, `tenuto man COMMAND` as a
+manual page. Options that several commands share are at the end.
 
 ";
 
 #[cfg(test)]
 mod tests {
+    /// `make docs` writes the page anew.
     #[test]
     fn the_written_reference_is_current() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            written == super::markdown(),
-            "docs/reference/cli.md is not what the table says; write it anew with: make docs"
-        );
+        expect_test::expect_file!["../../../docs/reference/cli.md"].assert_eq(&super::markdown());
     }
 }

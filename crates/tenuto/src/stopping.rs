@@ -1,5 +1,5 @@
-//! Signals to a command that has an emulated disk of its own: the first ends it in order, a second
-//! one in haste, and no number of them breaks off what takes the disk down.
+//! Signals to a command that has an emulated disk of its own: the first signal stops it in order, a
+//! second one at once, and further signals do not interrupt the removal of the disk.
 //!
 //! ```text
 //!   working ──signal──▶ ending ──signal, or out of patience──▶ pulled ──GRACE later──▶ exit
@@ -14,8 +14,8 @@ use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// From here on SIGINT and SIGTERM do this. `patience`: for how long it may end in order; None is as
-/// long as it takes, until somebody asks again.
+/// Handles SIGINT and SIGTERM from here on, and returns the stop flag that they set. `patience`:
+/// the longest time for an orderly stop; without it the command waits until a second signal.
 pub(crate) fn by_signals(patience: Option<Duration>) -> Result<Arc<DiskStop>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
@@ -71,7 +71,7 @@ fn end() -> ! {
     std::process::exit(Code::Failed as i32)
 }
 
-/// Where it is, and until when it may be there.
+/// The state of an orderly stop, and the time that it may take.
 #[derive(Debug)]
 struct Course {
     patience: Option<Duration>,
@@ -88,10 +88,10 @@ enum State {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// For so long.
+    /// Stop in order, within this time.
     Ask(Option<Duration>),
     Pull,
-    /// It is being done already; for so long at most.
+    /// The disk is being removed; this time is left at most.
     Still(Duration),
     GiveUp,
 }
@@ -126,11 +126,11 @@ impl Course {
     }
 }
 
-/// Signals that come within it count once: nobody presses faster.
+/// Time between two looks for signals; signals within it count once.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Nothing waits for the disk then; a loop device that somebody else has open is looked at for five
-/// seconds.
+/// Time from the removal of the disk to the end of the process. It covers the five seconds in which
+/// a loop device that another process has open is tried again.
 const GRACE: Duration = Duration::from_secs(20);
 
 #[cfg(test)]

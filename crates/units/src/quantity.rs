@@ -11,9 +11,7 @@ pub struct ByteCount(pub u64);
 
 impl ByteCount {
     pub const ZERO: Self = Self(0);
-    pub const KIB: Self = Self(1 << 10);
     pub const MIB: Self = Self(1 << 20);
-    pub const GIB: Self = Self(1 << 30);
 
     /// `n` kibibytes.
     pub const fn kib(n: u64) -> Self {

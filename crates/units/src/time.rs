@@ -83,14 +83,14 @@ impl Moment {
 impl Add<Duration> for Moment {
     type Output = Self;
     fn add(self, time: Duration) -> Self {
-        Self(self.0.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+        Self(self.0.saturating_add(crate::nanos(time)))
     }
 }
 
 impl Sub<Duration> for Moment {
     type Output = Self;
     fn sub(self, time: Duration) -> Self {
-        Self(self.0.saturating_sub(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)))
+        Self(self.0.saturating_sub(crate::nanos(time)))
     }
 }
 
@@ -101,12 +101,12 @@ pub struct SlotIndex(pub u64);
 impl SlotIndex {
     /// The slot that `moment` falls in. `slot` (the period) is not zero.
     pub fn at(moment: Moment, slot: Duration) -> Self {
-        Self(moment.0 / u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX))
+        Self(moment.0 / crate::nanos(slot))
     }
 
     /// When this slot starts.
     pub fn start(self, slot: Duration) -> Moment {
-        Moment(self.0.saturating_mul(u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX)))
+        Moment(self.0.saturating_mul(crate::nanos(slot)))
     }
 
     pub const fn next(self) -> Self {

@@ -5,14 +5,15 @@
 //! cargo bench -p device --bench processor -- FILE [--depth 8] [--size 1024] [--turns 9] [--huge]
 //! ```
 //!
-//! Both read FILE (made and filled, 1 GiB, if it is not there) from its front to its end, four times
-//! a turn, in pieces of `--size` KiB with `--depth` of them under way: past the page cache, one
-//! registered file, registered buffers. Ours lie in huge pages wherever the kernel has some to spare;
-//! fio's with `--huge`, which takes some that were put aside for it (`sysctl vm.nr_hugepages=64`). They
-//! take turns, so that what else the machine does falls on both. Neither side's beginning is counted: fio leaves it
-//! out of what it says of its job; ours (probes, ring, and memory touched for the first time and
-//! registered) is told at the end. Of ours the whole process is counted, with what the kernel's
-//! workers did for it; of fio, as it reports it, the thread that reads.
+//! Both read FILE (made and filled, 1 GiB, if it is not there) from its front to its end, four
+//! times a turn, in pieces of `--size` KiB with `--depth` of them under way: past the page cache,
+//! one registered file, registered buffers. Ours lie in huge pages wherever the kernel has some to
+//! spare; fio's with `--huge`, which takes some that were put aside for it (`sysctl
+//! vm.nr_hugepages=64`). They take turns, so that what else the machine does falls on both. Neither
+//! side's beginning is counted: fio leaves it out of what it says of its job; ours (probes, ring,
+//! and memory touched for the first time and registered) is told at the end. Of ours the whole
+//! process is counted, with what the kernel's workers did for it; of fio, as it reports it, the
+//! thread that reads.
 //!
 //! Needs fio. It is not a test: nothing is judged, all is printed.
 

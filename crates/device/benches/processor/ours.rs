@@ -72,7 +72,7 @@ fn cost<T>(of: impl FnOnce() -> T) -> (Duration, T) {
     (processor_time() - before, made)
 }
 
-/// Of this process with all its threads, the kernel's workers for it included.
+/// Processor time of this process with all its threads, the kernel's workers for it included.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(time).expect("a time since the process began")

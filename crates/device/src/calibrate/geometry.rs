@@ -10,15 +10,15 @@
 //! Without a revolution there is no arm to be seen, and no seeks are timed. Where there is one,
 //! places at which the rate changes much from one to the next get another between them.
 
-use super::course::{Course, Following, reads_in};
+use super::procedure::{Procedure, SequentialReads, reads_in};
 use crate::DeviceError;
-use disk::{Arm, Calibration, Costs, Survey, TimedRead};
+use disk::{Actuator, Calibration, Characterization, Costs, TimedRead};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 type Zones = Vec<(ByteCount, BitRate)>;
 
-impl Course<'_> {
+impl Procedure<'_> {
     /// Sequential reading at places all over the area. A first read brings the arm there and is
     /// not counted.
     pub(super) fn zones(&mut self, depth: u32) -> Result<Vec<(ByteCount, BitRate)>, DeviceError> {
@@ -61,17 +61,18 @@ impl Course<'_> {
         if round.following > Duration::ZERO {
             let last = rest.last().copied().unwrap_or(first);
             let longest = round.following;
-            self.followings.push(Following { places: (first, last), size, longest });
+            self.followings.push(SequentialReads { places: (first, last), size, longest });
         }
         Ok(round.took.max(Duration::from_nanos(1)))
     }
 
-    /// What a read that goes on costs beside its transfer, as admission will count that: the most that
-    /// was seen, and a shortest movement with all that a command costs once more. Rates are means of a
-    /// few reads: one may have a switch more than its share, and smaller ones have more commands.
+    /// What a read that goes on costs beside its transfer, as admission will count that: the most
+    /// that was seen, and a shortest movement with all that a command costs once more. Rates are
+    /// means of a few reads: one may have a switch more than its share, and smaller ones have more
+    /// commands.
     pub(super) fn with_following(&self, calibration: Calibration) -> Calibration {
-        let Some(arm) = calibration.arm else { return calibration };
-        let beyond = |run: &Following| {
+        let Some(arm) = calibration.actuator else { return calibration };
+        let beyond = |run: &SequentialReads| {
             let costs = Costs::of_calibration(&calibration, ByteCount(run.size))?;
             let (first, last) = run.places;
             let transfer = costs.transfer(first, run.size).min(costs.transfer(last, run.size));
@@ -80,7 +81,7 @@ impl Course<'_> {
         let most = self.followings.iter().filter_map(beyond).max();
         let movement = Duration::from_secs_f64((arm.seek.settle_ms + arm.seek.track_ms) / 1e3);
         let following = most.map(|most| most + movement);
-        Calibration { arm: Some(Arm { following, ..arm }), ..calibration }
+        Calibration { actuator: Some(Actuator { following, ..arm }), ..calibration }
     }
 
     /// The arm, if there is one, and zones as exact as it needs them.
@@ -88,10 +89,10 @@ impl Course<'_> {
         &mut self,
         zones: Zones,
         depth: u32,
-    ) -> Result<(Zones, Option<Arm>), DeviceError> {
+    ) -> Result<(Zones, Option<Actuator>), DeviceError> {
         let mut reads = self.turns()?;
         let capacity = ByteCount(self.options.area.end.min(self.places.end()));
-        let timed = |reads: &[TimedRead]| Survey::with_zones(reads, &zones, capacity);
+        let timed = |reads: &[TimedRead]| Characterization::with_zones(reads, &zones, capacity);
         if timed(&reads).revolution.is_none() {
             return Ok((zones, None));
         }
@@ -165,7 +166,7 @@ impl Course<'_> {
     }
 }
 
-/// Of the budget, for zones.
+/// Part of the budget for measuring zones.
 const ZONES: f64 = 0.2;
 
 /// Enough to see a hard disk's zones; they change slowly.

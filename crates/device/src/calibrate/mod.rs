@@ -1,25 +1,26 @@
 //! Finds out what a device holds, by reading from it: the record that admission stands on.
 //!
 //! Four parts, within a budget of time: how many reads to keep in the device at once; sweeps of
-//! reads in the placements that hurt most (`places.rs`), for each read size; sequential reading by
+//! reads in the placements that hurt most (`offsets.rs`), for each read size; sequential reading by
 //! place, and where that shows platters that turn, timed single reads from which the arm is fitted
-//! (`geometry.rs`). All of them only read. A last one, what a writer beside the readers costs, is made only
-//! where the caller names a part that may be overwritten. The order of things and the arithmetic
-//! are in `course.rs`, which knows no clock; here the reads are made and timed (`bench.rs`).
+//! (`geometry.rs`). All of them only read. A last one, what a writer beside the readers costs, is
+//! made only where the caller names a part that may be overwritten. The order of things and the
+//! arithmetic are in `procedure.rs`, which knows no clock; here the reads are made and timed
+//! (`device_timer.rs`).
 //!
-//! On a disk that others use by turns, each few reads wait for a turn ([`Turns`]), and only the time
-//! within turns counts.
+//! On a disk that others use, too, each few reads wait for a permit ([`DiskAccess`]), and only the
+//! time under permits counts.
 
-mod bench;
-mod course;
+mod device_timer;
 mod geometry;
-mod places;
+mod offsets;
+mod procedure;
 
 use crate::{BlockDevice, DeviceError, DeviceKind, Pool};
-use bench::Reads;
-use course::{Bench, Course};
+use device_timer::DeviceTimer;
 use disk::Calibration;
-use places::Places;
+use offsets::ReadableArea;
+use procedure::{Procedure, ReadTimer};
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -43,7 +44,7 @@ pub struct CalibrateOptions {
     /// What may be overwritten to find out what writes cost; too small or `None`: that part is
     /// left out.
     pub scratch: Option<Range<u64>>,
-    /// Of the random placements: the same seed reads the same places.
+    /// Seed of the random placements: equal seeds read the same places.
     pub seed: u64,
 }
 
@@ -63,28 +64,28 @@ impl Default for CalibrateOptions {
     }
 }
 
-/// How far it is.
+/// Progress of a calibration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CalibrateProgress {
     /// What is being measured.
     pub stage: &'static str,
-    /// Of all of it, from 0 to 1.
+    /// Part of the whole calibration that is done, from 0 to 1.
     pub done: f64,
 }
 
-/// Who decides when a calibration may be at the disk.
+/// Whether a calibration has the disk to itself or shares it.
 #[derive(Clone, Copy)]
-pub enum Turns<'a> {
-    /// It has the disk to itself.
-    Alone,
-    /// Called before each few reads, with their bytes; what it returns is dropped when they are
-    /// done.
-    Asked(&'a dyn Fn(ByteCount) -> Box<dyn Any>),
+pub enum DiskAccess<'a> {
+    /// Nothing else uses the disk.
+    Exclusive,
+    /// The disk serves others, too: this is called with the bytes of the next few reads and blocks
+    /// until they may begin; the permit that it returns is dropped when they are done.
+    Shared(&'a dyn Fn(ByteCount) -> Box<dyn Any>),
 }
 
-impl fmt::Debug for Turns<'_> {
+impl fmt::Debug for DiskAccess<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, Self::Alone) { "Alone" } else { "Asked" })
+        f.write_str(if matches!(self, Self::Exclusive) { "Exclusive" } else { "Shared" })
     }
 }
 
@@ -107,22 +108,22 @@ pub fn calibrate(
     device: &dyn BlockDevice,
     pool: &Pool,
     options: &CalibrateOptions,
-    turns: Turns<'_>,
+    turns: DiskAccess<'_>,
     progress: &mut dyn FnMut(CalibrateProgress),
 ) -> Result<Calibration, DeviceError> {
     let depth = options.depths.iter().copied().max().unwrap_or(1).max(1);
     let queue = device.queue(depth, pool)?;
     let (places, options) = measurable(device, options)?;
     let method = format!("{}{}", queue.method(), places.remark());
-    let mut bench = Reads::new(device, queue, pool, turns);
+    let mut bench = DeviceTimer::new(device, queue, pool, turns);
     // Wakes a sleeping disk, and touches the buffers.
     bench.round(
-        &places.spread(0.0..1.0, 4, LARGEST_BLOCK, &mut places::Random::new(0)),
+        &places.spread(0.0..1.0, 4, LARGEST_BLOCK, &mut offsets::Random::new(0)),
         LARGEST_BLOCK,
         2,
     )?;
     bench.restart();
-    let calibration = Course::new(&mut bench, &places, &options, progress).run()?;
+    let calibration = Procedure::new(&mut bench, &places, &options, progress).run()?;
     let measured_at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Ok(Calibration {
         method: format!("{method}; {}", calibration.method),
@@ -134,7 +135,7 @@ pub fn calibrate(
 fn measurable(
     device: &dyn BlockDevice,
     options: &CalibrateOptions,
-) -> Result<(Places, CalibrateOptions), DeviceError> {
+) -> Result<(ReadableArea, CalibrateOptions), DeviceError> {
     let mut options = options.clone();
     options.read_sizes.sort_unstable();
     loop {
@@ -147,7 +148,10 @@ fn measurable(
     }
 }
 
-fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Places, DeviceError> {
+fn places_of(
+    device: &dyn BlockDevice,
+    options: &CalibrateOptions,
+) -> Result<ReadableArea, DeviceError> {
     let geometry = device.geometry();
     let unusable = |reason: String| {
         let path = match geometry.kind {
@@ -168,7 +172,7 @@ fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Pla
         ));
     }
     let written = device.written(area.clone())?;
-    let places = Places::new(area, &written, largest.0);
+    let places = ReadableArea::new(area, &written, largest.0);
     places.map_or_else(
         || {
             unusable(format!(
@@ -180,5 +184,5 @@ fn places_of(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Pla
     )
 }
 
-/// Of every disk there is: a read that always is whole blocks.
+/// The largest block of any disk, in bytes: a read of it is whole blocks everywhere.
 const LARGEST_BLOCK: u64 = 4096;

@@ -2,18 +2,18 @@
 //! which the model is done with it.
 //!
 //! ```text
-//!   read, write ──▶ Line ──▶ bytes fetched at once ──▶ held until the model's moment ──▶ answered
+//!   read, write ──▶ CommandQueue ──▶ bytes fetched ──▶ held until the model's moment ──▶ answered
 //!   (any thread)    └────────────── one thread, woken by a timer or by a request ──────────────┘
 //! ```
 //!
-//! Never early. An answer that comes late (the thread was not run, copying took its time) is counted
-//! as late, and the next service still starts at the model's moment, so lateness does not add up;
-//! not even for a program that asks only when it was answered ([`Debt`]).
-//! A write is in the file when it comes and answered when the model has written it.
+//! Never early. An answer that comes late (the thread was not run, copying took its time) is
+//! counted as late, and the next service still starts at the model's moment, so lateness does not
+//! add up; not even for a program that asks only when it was answered ([`Compensation`]). A write
+//! is in the file when it comes and answered when the model has written it.
 
 use super::backing::Backing;
-use super::debt::Debt;
-use super::line::{Line, Request, What};
+use super::command_queue::{CommandQueue, DiskRequest, RequestKind};
+use super::compensation::Compensation;
 use super::statistics::{Counters, DiskStatistics};
 use disk::{Head, Service};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ use units::Moment;
 /// What is done when a request is: with the bytes read (none for a write), or the error.
 pub(super) type Answer = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
 
-/// See the head of this file.
+/// The modelled disk at work in real time.
 pub(super) struct Drive {
     backing: Backing,
     origin: Instant,
@@ -35,48 +35,49 @@ pub(super) struct Drive {
     speed: u32,
     /// Whether it has one, and so does one thing at a time.
     arm: bool,
-    desk: Mutex<Desk>,
-    bell: Condvar,
+    state: Mutex<DriveState>,
+    wakeup: Condvar,
 }
 
-struct Desk {
-    line: Line<Waiting>,
-    debt: Debt,
+struct DriveState {
+    line: CommandQueue<Pending>,
+    compensation: Compensation,
     counters: Counters,
-    /// Of what was answered last: when it came, and when it was.
+    /// Arrival and answer of the request that was answered last.
     latest: Option<(Moment, Moment)>,
     fast: bool,
     closing: bool,
 }
 
 /// Who waits, since when by the clock.
-struct Waiting {
+struct Pending {
     came: Moment,
     answer: Answer,
 }
 
 /// What the disk is at, its bytes already there.
-struct Served {
-    request: Request,
+struct InService {
+    request: DiskRequest,
     service: Service,
-    waiting: Waiting,
+    waiting: Pending,
     bytes: io::Result<Vec<u8>>,
 }
 
 impl Drive {
-    /// `depth`: see [`Line::new`]. `speed`: how many times as fast as the model's clock runs.
+    /// `depth`: see [`CommandQueue::new`]. `speed`: how many times as fast as the model's clock
+    /// runs.
     pub(super) fn new(backing: Backing, head: Head, depth: u32, speed: u32, fast: bool) -> Self {
         let (speed, arm) = (speed.max(1), head.model().rotational());
-        let desk = Desk {
-            line: Line::new(head, depth),
-            debt: Debt::new(speed),
+        let state = DriveState {
+            line: CommandQueue::new(head, depth),
+            compensation: Compensation::new(speed),
             latest: None,
             counters: Counters::new(Moment::ZERO),
             fast,
             closing: false,
         };
-        let (desk, bell) = (Mutex::new(desk), Condvar::new());
-        Self { backing, origin: Instant::now(), speed, arm, desk, bell }
+        let (state, wakeup) = (Mutex::new(state), Condvar::new());
+        Self { backing, origin: Instant::now(), speed, arm, state, wakeup }
     }
 
     /// Reads, as far as the disk goes.
@@ -86,7 +87,7 @@ impl Drive {
         if len == 0 {
             return answer(Ok(&[]));
         }
-        self.ask(offset, len, What::Read, Waiting { came, answer });
+        self.ask(offset, len, RequestKind::Read, Pending { came, answer });
     }
 
     /// Writes all of `from`, or nothing.
@@ -103,31 +104,31 @@ impl Drive {
             self.lock().counters.failed();
             return answer(Err(error));
         }
-        self.ask(offset, len, What::Write, Waiting { came, answer });
+        self.ask(offset, len, RequestKind::Write, Pending { came, answer });
     }
 
     /// Answered when everything written before is out of the disk's memory.
     pub(super) fn flush(&self, answer: Answer) {
-        self.ask(0, 0, What::Flush, Waiting { came: self.now(), answer });
+        self.ask(0, 0, RequestKind::Flush, Pending { came: self.now(), answer });
     }
 
     /// While set, requests take the time that the file takes; those that wait are answered.
     pub(super) fn set_fast(&self, on: bool) {
-        let mut desk = self.lock();
-        desk.fast = on;
-        desk.debt.forget();
-        drop(desk);
-        self.bell.notify_all();
+        let mut state = self.lock();
+        state.fast = on;
+        state.compensation.forget();
+        drop(state);
+        self.wakeup.notify_all();
     }
 
     /// What the way to the disk and back takes of itself, which is not the disk's time.
-    pub(super) fn set_way(&self, way: Duration) {
-        self.lock().debt.set_way(way);
+    pub(super) fn set_round_trip(&self, round_trip: Duration) {
+        self.lock().compensation.set_round_trip(round_trip);
     }
 
     /// What was set; zero on a disk without an arm, which is begun with at once.
-    pub(super) fn way(&self) -> Duration {
-        self.lock().debt.way()
+    pub(super) fn round_trip(&self) -> Duration {
+        self.lock().compensation.round_trip()
     }
 
     /// When the request that was answered last had come, and when it was answered.
@@ -140,19 +141,19 @@ impl Drive {
     }
 
     pub(super) fn statistics(&self) -> DiskStatistics {
-        let desk = self.lock();
-        desk.counters.statistics(self.now())
+        let state = self.lock();
+        state.counters.statistics(self.now())
     }
 
     pub(super) fn reset_statistics(&self) {
-        let mut desk = self.lock();
-        desk.counters = Counters::new(self.now());
+        let mut state = self.lock();
+        state.counters = Counters::new(self.now());
     }
 
     /// Lets [`Drive::run`] return.
     pub(super) fn close(&self) {
         self.lock().closing = true;
-        self.bell.notify_all();
+        self.wakeup.notify_all();
     }
 
     /// The file with the bytes.
@@ -160,63 +161,64 @@ impl Drive {
         self.backing.as_fd()
     }
 
-    /// The disk's own thread. What waits when it is closed is failed; the file is free for others when
-    /// this returns.
+    /// The disk's own thread. What waits when it is closed is failed; the file is free for others
+    /// when this returns.
     pub(super) fn run(&self) {
-        let mut at_work: VecDeque<Served> = VecDeque::new();
+        let mut at_work: VecDeque<InService> = VecDeque::new();
         let mut spare: Vec<Vec<u8>> = Vec::new();
-        let mut desk = self.lock();
-        while !desk.closing {
+        let mut state = self.lock();
+        while !state.closing {
             let now = self.now();
             let due = at_work.front().map(|served| served.service.finish);
-            if due.is_some_and(|due| due <= now || desk.fast) {
-                let fast = desk.fast;
+            if due.is_some_and(|due| due <= now || state.fast) {
+                let fast = state.fast;
                 let served = at_work.pop_front().expect("it is there");
                 if self.arm {
-                    desk.debt.answers(served.service.finish, served.waiting.came);
+                    state.compensation.answers(served.service.finish, served.waiting.came);
                 }
-                drop(desk);
+                drop(state);
                 let counted = self.answer(served, &mut spare);
-                desk = self.lock();
-                counted.book(&mut desk, fast);
-            } else if desk.fast {
-                let waiting: Vec<_> = desk.line.drain().collect();
+                state = self.lock();
+                counted.book(&mut state, fast);
+            } else if state.fast {
+                let waiting: Vec<_> = state.line.drain().collect();
                 if waiting.is_empty() {
-                    desk = self.wait(desk, None);
+                    state = self.wait(state, None);
                     continue;
                 }
-                drop(desk);
+                drop(state);
                 waiting.into_iter().for_each(|(request, who)| self.pass(request, who.answer));
-                desk = self.lock();
-            } else if let Some((request, waiting, service)) = desk.line.next(now) {
-                drop(desk);
+                state = self.lock();
+            } else if let Some((request, waiting, service)) = state.line.next(now) {
+                drop(state);
                 let bytes = self.fetch(request, spare.pop().unwrap_or_default());
-                at_work.push_back(Served { request, service, waiting, bytes });
-                desk = self.lock();
+                at_work.push_back(InService { request, service, waiting, bytes });
+                state = self.lock();
             } else {
-                desk = self.wait(desk, due.map(|due| due.since(now) / self.speed));
+                state = self.wait(state, due.map(|due| due.since(now) / self.speed));
             }
         }
         // Here, where the files are open that answers go through.
-        desk.line.drain().for_each(drop);
+        state.line.drain().for_each(drop);
         self.backing.unlock();
     }
 
-    fn ask(&self, offset: u64, len: u64, what: What, waiting: Waiting) {
-        let mut desk = self.lock();
+    fn ask(&self, offset: u64, len: u64, what: RequestKind, waiting: Pending) {
+        let mut state = self.lock();
         // Under the lock, so that moments come in order.
-        let request = Request { arrival: desk.debt.asked(waiting.came), offset, len, what };
-        if desk.fast {
-            drop(desk);
+        let request =
+            DiskRequest { arrival: state.compensation.asked(waiting.came), offset, len, what };
+        if state.fast {
+            drop(state);
             return self.pass(request, waiting.answer);
         }
-        desk.line.arrive(request, waiting);
-        drop(desk);
-        self.bell.notify_one();
+        state.line.arrive(request, waiting);
+        drop(state);
+        self.wakeup.notify_one();
     }
 
     /// At the file's own speed.
-    fn pass(&self, request: Request, answer: Answer) {
+    fn pass(&self, request: DiskRequest, answer: Answer) {
         self.lock().counters.passed_fast();
         let bytes = self.fetch(request, Vec::new());
         if bytes.is_err() {
@@ -225,8 +227,8 @@ impl Drive {
         answer(bytes.as_deref().map_err(same));
     }
 
-    fn fetch(&self, request: Request, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
-        if request.what != What::Read {
+    fn fetch(&self, request: DiskRequest, mut bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        if request.what != RequestKind::Read {
             bytes.clear();
         } else {
             bytes.resize(usize::try_from(request.len).unwrap_or(usize::MAX), 0);
@@ -235,11 +237,11 @@ impl Drive {
         Ok(bytes)
     }
 
-    fn answer(&self, served: Served, spare: &mut Vec<Vec<u8>>) -> Counted {
-        let Served { request, service, waiting: Waiting { came, answer }, bytes } = served;
+    fn answer(&self, served: InService, spare: &mut Vec<Vec<u8>>) -> CompletedRequest {
+        let InService { request, service, waiting: Pending { came, answer }, bytes } = served;
         answer(bytes.as_deref().map_err(same));
         let (answered, failed) = (self.now(), bytes.is_err());
-        let counted = Counted { request, service, came, answered, failed };
+        let counted = CompletedRequest { request, service, came, answered, failed };
         if let Ok(bytes) = bytes
             && spare.len() < MOST_SPARE
         {
@@ -250,19 +252,19 @@ impl Drive {
 
     fn wait<'a>(
         &self,
-        desk: MutexGuard<'a, Desk>,
+        state: MutexGuard<'a, DriveState>,
         at_most: Option<Duration>,
-    ) -> MutexGuard<'a, Desk> {
+    ) -> MutexGuard<'a, DriveState> {
         match at_most {
             Some(time) => {
-                self.bell.wait_timeout(desk, time).unwrap_or_else(PoisonError::into_inner).0
+                self.wakeup.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
             }
-            None => self.bell.wait(desk).unwrap_or_else(PoisonError::into_inner),
+            None => self.wakeup.wait(state).unwrap_or_else(PoisonError::into_inner),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, DriveState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// By the model's clock.
@@ -278,25 +280,25 @@ impl fmt::Debug for Drive {
 }
 
 /// What there is to book of a request that was answered.
-struct Counted {
-    request: Request,
+struct CompletedRequest {
+    request: DiskRequest,
     service: Service,
     came: Moment,
     answered: Moment,
     failed: bool,
 }
 
-impl Counted {
-    fn book(self, desk: &mut Desk, fast: bool) {
-        desk.debt.answered(self.answered);
-        desk.latest = Some((self.came, self.answered));
+impl CompletedRequest {
+    fn book(self, state: &mut DriveState, fast: bool) {
+        state.compensation.answered(self.answered);
+        state.latest = Some((self.came, self.answered));
         if self.failed {
-            desk.counters.failed();
+            state.counters.failed();
         }
         if fast {
-            desk.counters.passed_fast();
+            state.counters.passed_fast();
         } else {
-            desk.counters.served(&self.request, &self.service, self.came, self.answered);
+            state.counters.served(&self.request, &self.service, self.came, self.answered);
         }
     }
 }

@@ -36,7 +36,7 @@ impl LoopDevice {
             let name = format!("loop{number}");
             let path = Path::new("/dev").join(&name);
             let held = open(&path, 0)?;
-            let config = Config::direct(&opened, file);
+            let config = LoopConfig::direct(&opened, file);
             // SAFETY: the structure is the kernel's `loop_config` and lives across the call.
             let refused =
                 unsafe { libc::ioctl(held.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
@@ -119,16 +119,16 @@ fn failed(path: &Path, hint: &str) -> DeviceError {
 
 /// `struct loop_config` of `linux/loop.h`.
 #[repr(C)]
-struct Config {
+struct LoopConfig {
     fd: u32,
     block_size: u32,
-    info: Info,
+    info: LoopInfo,
     reserved: [u64; 8],
 }
 
 /// `struct loop_info64` of `linux/loop.h`.
 #[repr(C)]
-struct Info {
+struct LoopInfo {
     device: u64,
     inode: u64,
     rdevice: u64,
@@ -144,14 +144,14 @@ struct Info {
     init: [u64; 2],
 }
 
-impl Config {
+impl LoopConfig {
     fn direct(file: &File, path: &Path) -> Self {
         let mut file_name = [0; 64];
-        // What `losetup` shows; cut, with a zero at its end.
+        // RequestKind `losetup` shows; cut, with a zero at its end.
         let bytes = path.as_os_str().as_encoded_bytes();
         let shown = bytes.len().min(file_name.len() - 1);
         file_name[..shown].copy_from_slice(&bytes[..shown]);
-        let info = Info {
+        let info = LoopInfo {
             device: 0,
             inode: 0,
             rdevice: 0,
@@ -171,7 +171,7 @@ impl Config {
     }
 }
 
-const _: () = assert!(size_of::<Info>() == 232 && size_of::<Config>() == 304);
+const _: () = assert!(size_of::<LoopInfo>() == 232 && size_of::<LoopConfig>() == 304);
 
 const CONTROL: &str = "/dev/loop-control";
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;

@@ -5,7 +5,7 @@
 //!        │ block device                                 │ file
 //!   /dev/loopN ── direct ──▶ AT/disk ◀──────────────────┘      AT/control
 //!                               │ FUSE                            │ text: statistics, fast on|off
-//!                             Files ──▶ Drive (Line, disk::Head) ◀┘
+//!                             DiskFiles ──▶ Drive (CommandQueue, disk::Head) ◀┘
 //!                                         │ bytes at once, answers when the model says
 //!                                       the backing file
 //! ```
@@ -14,25 +14,25 @@
 //! ([`DiskModel::scaled_to`]). Writes take what the model says and are in the backing file, which
 //! outlives this process but is not flushed against a power cut of the machine. There is no
 //! second copy and no faults: [`Faulty`](crate::Faulty) has those. For reads of one program in this
-//! process [`AsDisk`](crate::AsDisk) does the same without any rights.
+//! process [`PacedDisk`](crate::PacedDisk) does the same without any rights.
 
 mod backing;
-mod debt;
+mod command_queue;
+mod compensation;
+mod disk_files;
 mod drive;
-mod files;
-mod keeper;
-mod lateness;
-mod left_over;
-mod line;
+mod file_table;
+mod fuse_thread;
+mod histogram;
 mod loop_device;
 mod mounts;
-mod own_files;
 mod preconditions;
+mod round_trip;
+mod stale;
 mod statistics;
 mod stop;
-mod way;
 
-pub use left_over::clear_left_over;
+pub use stale::remove_stale_disks;
 pub use statistics::DiskStatistics;
 pub use stop::DiskStop;
 
@@ -40,10 +40,10 @@ use crate::DeviceError;
 use backing::Backing;
 use disk::DiskModel;
 use drive::Drive;
+use fuse_thread::{ControlHeader, FuseThread};
 use fuser::{Config, MountOption, SessionACL};
-use keeper::{About, Keeper};
 use loop_device::LoopDevice;
-use preconditions::{Means, canonical, folder_is_free, nothing_is_mounted};
+use preconditions::{Prerequisites, canonical, folder_is_free, nothing_is_mounted};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::ByteCount;
 
-/// How to emulate.
+/// How to emulate a disk.
 #[derive(Clone, Debug)]
 pub struct EmulateOptions {
     /// The file with the disk's bytes; made, all of it allocated, if it is not there.
@@ -62,7 +62,7 @@ pub struct EmulateOptions {
     /// Where its files appear: an empty folder, or one to be made. By default beside the backing
     /// file, see [`EmulatedDisk::folder_of`].
     pub at: Option<PathBuf>,
-    /// Also as a block device.
+    /// Whether it also appears as a block device.
     pub attach: bool,
     /// At the speed of the backing file, until [`EmulatedDisk::set_fast`] ends it.
     pub fast: bool,
@@ -91,7 +91,7 @@ pub struct EmulatedDisk {
     at: PathBuf,
     made_folder: bool,
     drive: Arc<Drive>,
-    keeper: Option<Keeper>,
+    fuse_thread: Option<FuseThread>,
     device: Option<LoopDevice>,
     realtime: Result<(), String>,
     notes: Vec<String>,
@@ -104,10 +104,10 @@ impl EmulatedDisk {
     /// What is missing or in the way, and what to do about it. Nothing is left behind but a new
     /// backing file.
     pub fn start(model: &DiskModel, options: &EmulateOptions) -> Result<Self, DeviceError> {
-        Means::here().suffice(options.attach)?;
+        Prerequisites::here().suffice(options.attach)?;
         let at = options.at.clone().unwrap_or_else(|| Self::folder_of(&options.backing));
         let at = canonical(&at)?;
-        let left_over = left_over::clear_at(&at);
+        let left_over = stale::clear_at(&at);
         nothing_is_mounted(&at)?;
         let existed = folder_is_free(&at)? && left_over.is_none();
         let backing = Backing::open(&options.backing, options.size, model)?;
@@ -123,22 +123,22 @@ impl EmulatedDisk {
             at,
             made_folder: !existed,
             drive,
-            keeper: None,
+            fuse_thread: None,
             device: None,
             realtime: Ok(()),
             notes: left_over.into_iter().collect(),
         };
         // From here on, dropping it undoes what was done.
-        let about = About { model: disk.model.name().to_owned(), size, depth, speed };
+        let about = ControlHeader { model: disk.model.name().to_owned(), size, depth, speed };
         let cannot_mount = |e| cannot_use(&disk.at, mount_hint(&e), e);
-        let keeper = Keeper::start(&disk.drive, &disk.at, about).map_err(cannot_mount)?;
-        disk.realtime = keeper.realtime.clone();
-        disk.keeper = Some(keeper);
+        let fuse_thread = FuseThread::start(&disk.drive, &disk.at, about).map_err(cannot_mount)?;
+        disk.realtime = fuse_thread.realtime.clone();
+        disk.fuse_thread = Some(fuse_thread);
         if options.attach {
             disk.device = Some(LoopDevice::attach(&disk.file(), disk.model.rotational())?);
         }
         if disk.model.rotational() {
-            disk.measure_way(fast);
+            disk.measure_round_trip(fast);
         }
         Ok(disk)
     }
@@ -153,7 +153,7 @@ impl EmulatedDisk {
 
     /// The control file under this folder.
     pub fn control_in(folder: &Path) -> PathBuf {
-        folder.join(files::CONTROL)
+        folder.join(disk_files::CONTROL)
     }
 
     /// The model as it is applied: scaled to the disk's size.
@@ -163,7 +163,7 @@ impl EmulatedDisk {
 
     /// The disk as a file.
     pub fn file(&self) -> PathBuf {
-        self.at.join(files::DISK)
+        self.at.join(disk_files::DISK)
     }
 
     /// Statistics when read; takes `fast on`, `fast off` and `reset`.
@@ -182,10 +182,10 @@ impl EmulatedDisk {
         self.realtime.as_ref().copied().map_err(String::as_str)
     }
 
-    /// What the way through the kernel to the disk and back takes, in the model's time. It is made
-    /// up for (see [`DiskStatistics::made_up`]); zero for a disk without an arm.
-    pub fn way(&self) -> Duration {
-        self.drive.way()
+    /// Time through the kernel to the disk and back, in the model's time. It is compensated for
+    /// (see [`DiskStatistics::compensated`]); zero for a disk without an arm.
+    pub fn round_trip(&self) -> Duration {
+        self.drive.round_trip()
     }
 
     /// What a person should know about the start.
@@ -198,12 +198,12 @@ impl EmulatedDisk {
         self.drive.set_fast(on);
     }
 
-    /// See [`DiskStatistics`].
+    /// What the disk did since it started or the statistics were reset.
     pub fn statistics(&self) -> DiskStatistics {
         self.drive.statistics()
     }
 
-    /// From here on.
+    /// Sets the statistics back to zero.
     pub fn reset_statistics(&self) {
         self.drive.reset_statistics();
     }
@@ -232,14 +232,14 @@ impl EmulatedDisk {
             }
             self.device = None;
         }
-        if let Some(keeper) = self.keeper.take() {
+        if let Some(fuse_thread) = self.fuse_thread.take() {
             // Others have no right to; the session asks a helper that has.
             let unmounts = preconditions::may_mount();
             if unmounts && let Err(busy) = mounts::take_down(&self.at) {
-                self.keeper = Some(keeper);
+                self.fuse_thread = Some(fuse_thread);
                 return Err(busy);
             }
-            let ended = keeper.end(unmounts);
+            let ended = fuse_thread.end(unmounts);
             ended.map_err(|e| cannot_use(&self.at, "; it did not end well", e))?;
         }
         self.remove_folder();
@@ -254,13 +254,13 @@ impl EmulatedDisk {
     }
 
     /// `fast`: how it goes on then.
-    fn measure_way(&mut self, fast: bool) {
+    fn measure_round_trip(&mut self, fast: bool) {
         let file = self.file();
         let path = self.device().unwrap_or(&file);
         self.drive.set_fast(false);
-        let way = way::measure(&self.drive, path, self.model.capacity());
-        match way {
-            Ok(way) => self.drive.set_way(way),
+        let round_trip = round_trip::measure(&self.drive, path, self.model.capacity());
+        match round_trip {
+            Ok(round_trip) => self.drive.set_round_trip(round_trip),
             Err(error) => self.notes.push(format!(
                 "the way to the disk could not be measured ({error}): its time counts as the disk's"
             )),
@@ -311,7 +311,7 @@ fn mount_hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Of the folder beside the backing file.
+/// Ending of the default folder, beside the backing file.
 const FOLDER_ENDING: &str = "emulated";
 
 /// What the list of mounts calls it.

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// A line of `/proc/self/mountinfo`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mounted {
+pub(super) struct MountEntry {
     pub(super) at: PathBuf,
     pub(super) kind: String,
     pub(super) source: PathBuf,
 }
 
 /// Everything that is mounted, in the order in which it was.
-pub(super) fn all() -> io::Result<Vec<Mounted>> {
+pub(super) fn all() -> io::Result<Vec<MountEntry>> {
     let text = std::fs::read("/proc/self/mountinfo")?;
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse).collect())
 }
@@ -39,8 +39,8 @@ pub(super) fn take_down(at: &Path) -> Result<(), DeviceError> {
     }
 }
 
-/// Ends the connection of the FUSE file system at `at` to those who answer for it: whatever waits for
-/// them fails. Unmounts it if nobody has a file of it open.
+/// Ends the connection of the FUSE file system at `at` to those who answer for it: whatever waits
+/// for them fails. Unmounts it if nobody has a file of it open.
 pub(super) fn abort(at: &Path) -> io::Result<()> {
     match unmount(at, UnmountFlags::FORCE) {
         // In use, but aborted; or gone.
@@ -55,12 +55,12 @@ pub(super) fn let_go(at: &Path) {
     let _ = unmount(at, UnmountFlags::DETACH);
 }
 
-/// Those of these that are mounted from a loop device on this file, which need not answer.
+/// The mounts in `mounted` that come from a loop device on `file`; the file need not answer.
 pub(super) fn by_loop_on<'a>(
     file: &'a Path,
-    mounted: &'a [Mounted],
-) -> impl Iterator<Item = &'a Mounted> {
-    let is_on_it = move |mounted: &&Mounted| {
+    mounted: &'a [MountEntry],
+) -> impl Iterator<Item = &'a MountEntry> {
+    let is_on_it = move |mounted: &&MountEntry| {
         let name = mounted.source.file_name().unwrap_or_default();
         let backing = Path::new("/sys/block").join(name).join("loop/backing_file");
         mounted.source.starts_with("/dev")
@@ -72,13 +72,13 @@ pub(super) fn by_loop_on<'a>(
 /// ```text
 /// 36 35 98:0 /root /at rw,noatime shared:1 - kind source options
 /// ```
-fn parse(line: &[u8]) -> Option<Mounted> {
+fn parse(line: &[u8]) -> Option<MountEntry> {
     let mut words = line.split(|byte| *byte == b' ');
     let at = words.nth(4)?;
     let mut words = words.skip_while(|word| *word != b"-").skip(1);
     let kind = String::from_utf8_lossy(words.next()?).into_owned();
     let source = words.next()?;
-    Some(Mounted { at: path(at), kind, source: path(source) })
+    Some(MountEntry { at: path(at), kind, source: path(source) })
 }
 
 /// Blanks and backslashes are written `\040`.
@@ -110,7 +110,7 @@ mod tests {
     fn mounts_are_read_from_the_kernels_list() {
         let line = br"36 35 0:27 / /mnt/old\040films rw shared:1 master:2 - btrfs /dev/loop3 rw";
         let (at, source) = ("/mnt/old films".into(), "/dev/loop3".into());
-        assert_eq!(parse(line), Some(Mounted { at, kind: "btrfs".to_owned(), source }));
+        assert_eq!(parse(line), Some(MountEntry { at, kind: "btrfs".to_owned(), source }));
         assert_eq!(parse(b""), None);
         // The root need not be one (in a chroot it is not), but the list itself lies on one.
         assert!(all().unwrap().iter().any(|mounted| mounted.at == Path::new("/proc")));

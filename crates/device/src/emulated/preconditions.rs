@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 /// What of all that is needed is there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Means {
+pub(super) struct Prerequisites {
     fuse: bool,
     root: bool,
     helper: bool,
 }
 
-impl Means {
+impl Prerequisites {
     pub(super) fn here() -> Self {
         let helpers = ["/usr/bin/fusermount3", "/bin/fusermount3", "/usr/bin/fusermount"];
         Self {
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_what_to_do() {
         let (nothing, root, helper) = (
-            Means { fuse: false, root: true, helper: true },
-            Means { fuse: true, root: true, helper: false },
-            Means { fuse: true, root: false, helper: true },
+            Prerequisites { fuse: false, root: true, helper: true },
+            Prerequisites { fuse: true, root: true, helper: false },
+            Prerequisites { fuse: true, root: false, helper: true },
         );
-        let nobody = Means { helper: false, ..helper };
+        let nobody = Prerequisites { helper: false, ..helper };
         for (means, attach, said) in [
             (nothing, false, Some("/dev/fuse: it is not there; load the kernel's module fuse")),
             (nothing, true, Some("in a container: pass the device in")),

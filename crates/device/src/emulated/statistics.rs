@@ -1,15 +1,16 @@
 //! What an emulated disk has done, and how late the emulation itself was; and its text, which the
 //! control file holds: one `name value` a line, sizes in bytes, times in nanoseconds.
 
-use super::lateness::Lateness;
-use super::line::{Request, What};
+use super::command_queue::{DiskRequest, RequestKind};
+use super::histogram::LatenessHistogram;
 use disk::Service;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
-/// Since it started, or since they were last set back. What passed in fast mode is only counted.
+/// What an emulated disk did since it started or the statistics were reset. Requests in fast mode
+/// are only counted.
 ///
 /// On a disk with an arm `overhead` + `seek` + `rotation` + `transfer` + `flush` = `busy`, to the
 /// nanosecond: it serves one request at a time. On one without, services overlap and their sum is
@@ -20,40 +21,40 @@ pub struct DiskStatistics {
     pub reads: u64,
     /// Requests that wrote.
     pub writes: u64,
-    /// What they read.
+    /// Bytes read.
     pub read_bytes: ByteCount,
-    /// What they wrote.
+    /// Bytes written.
     pub written_bytes: ByteCount,
-    /// Of all requests, those for which arm or platter moved.
+    /// Requests for which arm or platter moved.
     pub positioned: u64,
-    /// Until the arm starts; on a disk without one, until the first byte.
+    /// Time before the arm starts; on a disk without one, before the first byte.
     pub overhead: Duration,
-    /// Arm movements.
+    /// Time of arm movements.
     pub seek: Duration,
-    /// Waiting for the platter.
+    /// Pending for the platter.
     pub rotation: Duration,
-    /// From first byte to last.
+    /// Time from first byte to last.
     pub transfer: Duration,
     /// Emptying the disk's write cache because it was asked to; a disk without one needs no time.
     pub flush: Duration,
-    /// With at least one request in service.
+    /// Time with at least one request in service.
     pub busy: Duration,
-    /// In all, idle time included.
+    /// Time since the statistics were reset, idle time included.
     pub elapsed: Duration,
-    /// By how much services were begun before their requests came, because these would have come
-    /// earlier had the emulation not been late.
-    pub made_up: Duration,
+    /// Time taken off for the emulation's own lateness: by how much services began before their
+    /// requests arrived, because these would have arrived earlier on a real disk.
+    pub compensated: Duration,
     /// Requests that passed in fast mode.
     pub fast_requests: u64,
     /// Requests that the backing file failed.
     pub failed: u64,
-    /// How much later than the model says half of the requests were answered, at most.
+    /// Median lateness of answers after the model's time.
     pub late_p50: Duration,
-    /// Nine of ten.
+    /// 90th percentile of that lateness.
     pub late_p90: Duration,
-    /// 99 of 100.
+    /// 99th percentile of that lateness.
     pub late_p99: Duration,
-    /// All.
+    /// Longest lateness of an answer.
     pub late_max: Duration,
 }
 
@@ -61,7 +62,7 @@ pub struct DiskStatistics {
 #[derive(Debug)]
 pub(super) struct Counters {
     so_far: DiskStatistics,
-    lateness: Lateness,
+    lateness: LatenessHistogram,
     since: Moment,
     busy_until: Moment,
 }
@@ -69,28 +70,29 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn new(now: Moment) -> Self {
         let so_far = DiskStatistics::default();
-        Self { so_far, lateness: Lateness::new(), since: now, busy_until: Moment::ZERO }
+        Self { so_far, lateness: LatenessHistogram::new(), since: now, busy_until: Moment::ZERO }
     }
 
-    /// A request that came at `came` was served, and answered at `answered`. They come in the order of their ends.
+    /// A request that came at `came` was served, and answered at `answered`. They come in the order
+    /// of their ends.
     pub(super) fn served(
         &mut self,
-        request: &Request,
+        request: &DiskRequest,
         service: &Service,
         came: Moment,
         answered: Moment,
     ) {
         let s = &mut self.so_far;
         match request.what {
-            What::Read => {
+            RequestKind::Read => {
                 s.reads += 1;
                 s.read_bytes.0 += request.len;
             }
-            What::Write => {
+            RequestKind::Write => {
                 s.writes += 1;
                 s.written_bytes.0 += request.len;
             }
-            What::Flush => s.flush += service.finish.since(service.start),
+            RequestKind::Flush => s.flush += service.finish.since(service.start),
         }
         s.positioned += u64::from(service.seek + service.rotation > Duration::ZERO);
         s.overhead += service.overhead;
@@ -99,7 +101,7 @@ impl Counters {
         s.transfer += service.transfer;
         s.busy += service.finish.since(service.start.max(self.busy_until));
         self.busy_until = self.busy_until.max(service.finish);
-        s.made_up += came.since(service.start);
+        s.compensated += came.since(service.start);
         self.lateness.add(answered.since(service.finish));
     }
 
@@ -140,7 +142,7 @@ impl DiskStatistics {
             ("flush", Time(&mut self.flush)),
             ("busy", Time(&mut self.busy)),
             ("elapsed", Time(&mut self.elapsed)),
-            ("made_up", Time(&mut self.made_up)),
+            ("compensated", Time(&mut self.compensated)),
             ("fast_requests", Count(&mut self.fast_requests)),
             ("failed", Count(&mut self.failed)),
             ("late_p50", Time(&mut self.late_p50)),
@@ -203,8 +205,8 @@ mod tests {
             let idle = Duration::from_millis(rng.u64(0..3) * 10);
             let service = head.serve(now + idle, offset, 4096, i % 3 == 0);
             now = service.finish;
-            let what = if i % 3 == 0 { What::Write } else { What::Read };
-            let request = Request { arrival: service.start, offset, len: 4096, what };
+            let what = if i % 3 == 0 { RequestKind::Write } else { RequestKind::Read };
+            let request = DiskRequest { arrival: service.start, offset, len: 4096, what };
             let (came, answered) = (service.start + idle, now + Duration::from_micros(i));
             counters.served(&request, &service, came, answered);
             owed += idle;
@@ -214,7 +216,7 @@ mod tests {
         assert_eq!(s.read_bytes.0 + s.written_bytes.0, 4_096_000);
         assert_eq!(s.overhead + s.seek + s.rotation + s.transfer, s.busy);
         assert!(s.busy < s.elapsed);
-        assert_eq!(s.made_up, owed);
+        assert_eq!(s.compensated, owed);
         assert_eq!(s.late_max, Duration::from_micros(999));
     }
 
@@ -226,7 +228,7 @@ mod tests {
         for i in 0..32 {
             let service = head.serve(Moment::ZERO, i << 20, 1 << 20, false);
             let (arrival, offset) = (Moment::ZERO, i << 20);
-            let request = Request { arrival, offset, len: 1 << 20, what: What::Read };
+            let request = DiskRequest { arrival, offset, len: 1 << 20, what: RequestKind::Read };
             counters.served(&request, &service, arrival, service.finish);
             last = service.finish;
         }

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 #[derive(Debug, Default)]
 pub struct DiskStop {
     asked: AtomicBool,
-    cable: Mutex<Cable>,
+    cable: Mutex<CableState>,
 }
 
 #[derive(Debug, Default)]
-struct Cable {
+struct CableState {
     disk: Option<(PathBuf, Weak<Drive>)>,
     pulled: bool,
 }
@@ -29,8 +29,8 @@ impl DiskStop {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// To end as soon as possible: as if the disk's cable were pulled, all that waits for it and all
-    /// that comes later fails, and what file systems hold is lost. As often as one likes.
+    /// To end as soon as possible: as if the disk's cable were pulled, all that waits for it and
+    /// all that comes later fails, and what file systems hold is lost. As often as one likes.
     ///
     /// # Errors
     /// It needs the right to unmount (root).
@@ -61,12 +61,12 @@ impl DiskStop {
         }
     }
 
-    fn cable(&self) -> std::sync::MutexGuard<'_, Cable> {
+    fn cable(&self) -> std::sync::MutexGuard<'_, CableState> {
         self.cable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Cable {
+impl CableState {
     fn pull(&self) -> io::Result<()> {
         match &self.disk {
             // Of one that is gone, the place may be another's.

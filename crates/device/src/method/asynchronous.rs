@@ -1,5 +1,5 @@
-//! A queue over an asynchronous way of reading and writing: what io_uring, libaio and POSIX aio have
-//! in common. Each of them is a [`Kernel`]; here is when it is asked for what.
+//! A queue over an asynchronous way of reading and writing: what io_uring, libaio and POSIX aio
+//! have in common. Each of them is a [`AsyncInterface`]; here is when it is asked for what.
 //!
 //! ```text
 //!   start ──▶ list (no system call)
@@ -7,7 +7,8 @@
 //! ```
 
 use super::in_flight::{InFlight, refuses_method};
-use crate::file::OpenFile;
+use crate::block::ByteSpan;
+use crate::open_file::OpenFile;
 use crate::{Buffer, Completion, DeviceError, Direction, Queue, Transfer};
 use rustix::io::Errno;
 use std::io;
@@ -15,10 +16,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A transfer's slot, and what the kernel says of it: bytes moved, or a negated error number.
-pub(super) type Answer = (usize, i64);
+pub(super) type RawCompletion = (usize, i64);
 
 /// An asynchronous interface of the kernel (or the C library), open for one file.
-pub(super) trait Kernel: Send {
+pub(super) trait AsyncInterface: Send {
     /// Hands over what is fresh, oldest first; how many were taken. Fewer than all: it is full for
     /// now. An error is about the first of them.
     ///
@@ -27,7 +28,7 @@ pub(super) trait Kernel: Send {
 
     /// Waits at most so long for an answer, and appends it and perhaps others that there are; the
     /// rest are for the next call. May come back early with none; whether that time has passed.
-    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool>;
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<RawCompletion>) -> io::Result<bool>;
 
     /// Calls off what was taken and has not begun; it is answered with `ECANCELED`.
     fn cancel(&mut self, _file: &OpenFile) -> io::Result<()> {
@@ -38,16 +39,16 @@ pub(super) trait Kernel: Send {
     fn method(&self, file: &OpenFile) -> String;
 }
 
-/// See the head of this file.
-pub(super) struct Asynchronous<K: Kernel> {
+/// A queue over an asynchronous interface of the kernel or the C library.
+pub(super) struct AsyncQueue<K: AsyncInterface> {
     file: Arc<OpenFile>,
     kernel: K,
     transfers: InFlight,
     /// Scratch of `wait`.
-    answers: Vec<Answer>,
+    answers: Vec<RawCompletion>,
 }
 
-impl<K: Kernel> Asynchronous<K> {
+impl<K: AsyncInterface> AsyncQueue<K> {
     pub(super) fn new(file: &Arc<OpenFile>, depth: u32, kernel: K) -> Self {
         let transfers = InFlight::new(file, depth);
         Self { file: Arc::clone(file), kernel, transfers, answers: Vec::new() }
@@ -70,13 +71,13 @@ impl<K: Kernel> Asynchronous<K> {
     }
 
     fn failed(&self, action: &'static str, error: io::Error) -> DeviceError {
-        DeviceError::io(action, &self.file.path, (0, 0), error)
+        DeviceError::io(action, &self.file.path, ByteSpan::NONE, error)
     }
 }
 
 /// Makes one read by this kernel, which answers for all: that a method can be set up says little.
 /// Fails with the kernel's reason if it refuses. What the disk says is not for or against it.
-pub(super) fn probe<K: Kernel>(
+pub(super) fn probe<K: AsyncInterface>(
     file: &Arc<OpenFile>,
     mut kernel: K,
     buffer: Buffer,
@@ -102,15 +103,15 @@ pub(super) fn probe<K: Kernel>(
     refuses_method(answer).map_or(Ok(()), |errno| Err(errno.into()))
 }
 
-impl<K: Kernel> Queue for Asynchronous<K> {
+impl<K: AsyncInterface> Queue for AsyncQueue<K> {
     fn start(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
         self.transfers.submit(transfer);
         Ok(())
     }
 
-    /// The clock is asked only where the kernel came back early with nothing (a signal, or a transfer
-    /// that came short): on some virtual machines asking costs a tenth of a read. The time begins
-    /// anew then, once.
+    /// The clock is asked only where the kernel came back early with nothing (a signal, or a
+    /// transfer that came short): on some virtual machines asking costs a tenth of a read. The time
+    /// begins anew then, once.
     fn wait(&mut self, at_most: Duration, done: &mut Vec<Completion>) -> Result<(), DeviceError> {
         let (before, mut left, mut early) = (done.len(), at_most, None);
         self.transfers.drain(done);
@@ -147,7 +148,7 @@ impl<K: Kernel> Queue for Asynchronous<K> {
     }
 }
 
-impl<K: Kernel> Drop for Asynchronous<K> {
+impl<K: AsyncInterface> Drop for AsyncQueue<K> {
     /// Waits for what is in the kernel. Where that is not possible (another thread made the ring),
     /// the buffers are never used again, because the kernel may still use them.
     fn drop(&mut self) {

@@ -1,6 +1,6 @@
 //! The transfers that an asynchronous method has in the kernel: where each stands and what the
-//! kernel's answer means. Shared by io_uring, libaio and POSIX aio, so that an end of file, an error
-//! and a short transfer are the same by each. Talks to nobody.
+//! kernel's answer means. Shared by io_uring, libaio and POSIX aio, so that an end of file, an
+//! error and a short transfer are the same by each. Talks to nobody.
 //!
 //! ```text
 //!   submit ──▶ fresh ──taken──▶ in the kernel ──answered──▶ done
@@ -8,15 +8,15 @@
 //!                └────────── short of its end ─────┘
 //! ```
 
-use crate::file::OpenFile;
 use crate::frames::index;
+use crate::open_file::OpenFile;
 use crate::{Completion, DeviceError, Direction, Transfer};
 use rustix::io::Errno;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A transfer under way.
-struct UnderWay {
+struct Slot {
     transfer: Transfer,
     /// Bytes that have been moved.
     moved: usize,
@@ -24,17 +24,18 @@ struct UnderWay {
 
 /// What is still to do of a transfer, as kernels want it. The memory stays where it is until the
 /// transfer has been answered.
-pub(super) struct Rest {
+pub(super) struct Remainder {
     pub(super) direction: Direction,
     pub(super) memory: NonNull<u8>,
     pub(super) len: usize,
     pub(super) offset: u64,
 }
 
-/// See the head of this file. A transfer's slot is its name in the kernel.
+/// The transfers that a queue has handed, or will hand, to the kernel. A transfer's slot is its
+/// name in the kernel.
 pub(super) struct InFlight {
     file: Arc<OpenFile>,
-    slots: Vec<Option<UnderWay>>,
+    slots: Vec<Option<Slot>>,
     free: Vec<usize>,
     /// Finished without the kernel: refused, or called off before it began.
     finished: Vec<Completion>,
@@ -65,7 +66,7 @@ impl InFlight {
     /// As [`InFlight::submit`], whatever the file is: for probes.
     pub(super) fn submit_unchecked(&mut self, transfer: Transfer) {
         let slot = self.free.pop().expect("no more transfers in flight than the queue's depth");
-        self.slots[slot] = Some(UnderWay { transfer, moved: 0 });
+        self.slots[slot] = Some(Slot { transfer, moved: 0 });
         self.fresh.push(slot);
     }
 
@@ -83,9 +84,9 @@ impl InFlight {
         &self.under_way(slot).transfer
     }
 
-    pub(super) fn rest(&self, slot: usize) -> Rest {
-        let UnderWay { transfer, moved } = self.under_way(slot);
-        Rest {
+    pub(super) fn rest(&self, slot: usize) -> Remainder {
+        let Slot { transfer, moved } = self.under_way(slot);
+        Remainder {
             direction: transfer.direction,
             memory: transfer.buffer.place(*moved),
             len: transfer.buffer.len() - moved,
@@ -136,7 +137,7 @@ impl InFlight {
         }
     }
 
-    fn under_way(&self, slot: usize) -> &UnderWay {
+    fn under_way(&self, slot: usize) -> &Slot {
         self.slots[slot].as_ref().expect("a transfer in flight")
     }
 
@@ -149,7 +150,7 @@ impl InFlight {
     /// How the transfer of this slot ended; `None`: it must go on.
     fn settle(&mut self, slot: usize, answer: i64) -> Option<Result<(), DeviceError>> {
         let file = &self.file;
-        let UnderWay { transfer, moved } = self.slots[slot].as_mut().expect("a transfer in flight");
+        let Slot { transfer, moved } = self.slots[slot].as_mut().expect("a transfer in flight");
         let (direction, place) = (transfer.direction, transfer.place());
         let Ok(now) = usize::try_from(answer) else {
             let errno = i32::try_from(-answer).map_or(Errno::IO, Errno::from_raw_os_error);
@@ -160,7 +161,7 @@ impl InFlight {
             };
         };
         *moved += now;
-        if *moved == place.1 {
+        if *moved == place.len {
             return Some(Ok(()));
         }
         let whole_blocks = moved.is_multiple_of(index(file.geometry.block));

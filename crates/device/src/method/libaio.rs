@@ -1,15 +1,15 @@
 //! The kernel's older asynchronous interface (`io_setup`, `io_submit`, `io_getevents`), called
 //! directly: no C library has to be there.
 //!
-//! Asynchronous for direct files only: a buffered transfer is made within `io_submit`, which then
+//! AsyncQueue for direct files only: a buffered transfer is made within `io_submit`, which then
 //! waits for the disk. What is in the kernel cannot be called off.
 #![expect(unsafe_code, reason = "system calls that no crate wraps; the kernel uses buffers")]
 
-use super::asynchronous::{Answer, Asynchronous, Kernel, probe};
-use super::in_flight::{InFlight, Rest};
+use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion, probe};
+use super::in_flight::{InFlight, Remainder};
 use super::{cached, probe_buffer};
-use crate::file::OpenFile;
 use crate::frames::index;
+use crate::open_file::OpenFile;
 use crate::{Direction, Pool};
 use rustix::io::Errno;
 use std::io;
@@ -17,10 +17,10 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// See the head of this file.
+/// The kernel's older asynchronous interface, open for one file.
 pub(super) struct Libaio {
-    context: Context,
-    events: Vec<Event>,
+    context: AioContext,
+    events: Vec<IoEvent>,
 }
 
 impl Libaio {
@@ -29,22 +29,22 @@ impl Libaio {
         file: &Arc<OpenFile>,
         depth: u32,
         pool: &Pool,
-    ) -> io::Result<Asynchronous<Self>> {
+    ) -> io::Result<AsyncQueue<Self>> {
         probe(file, Self::new(1)?, probe_buffer(pool).1)?;
-        Ok(Asynchronous::new(file, depth, Self::new(depth.clamp(1, MOST_IN_FLIGHT))?))
+        Ok(AsyncQueue::new(file, depth, Self::new(depth.clamp(1, MOST_IN_FLIGHT))?))
     }
 
     fn new(in_kernel: u32) -> io::Result<Self> {
-        let events = vec![Event::default(); index(in_kernel)];
-        Ok(Self { context: Context::new(in_kernel)?, events })
+        let events = vec![IoEvent::default(); index(in_kernel)];
+        Ok(Self { context: AioContext::new(in_kernel)?, events })
     }
 }
 
-impl Kernel for Libaio {
+impl AsyncInterface for Libaio {
     fn hand_over(&mut self, file: &OpenFile, transfers: &InFlight) -> io::Result<usize> {
         let fd = file.file.as_raw_fd();
-        let control = |slot: &usize| Control::new(fd, *slot, &transfers.rest(*slot));
-        let mut blocks: Vec<Control> = transfers.fresh().iter().map(control).collect();
+        let control = |slot: &usize| ControlBlock::new(fd, *slot, &transfers.rest(*slot));
+        let mut blocks: Vec<ControlBlock> = transfers.fresh().iter().map(control).collect();
         let mut taken = 0;
         while taken < blocks.len() {
             match self.context.submit(&mut blocks[taken..]) {
@@ -59,13 +59,13 @@ impl Kernel for Libaio {
         Ok(taken)
     }
 
-    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool> {
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<RawCompletion>) -> io::Result<bool> {
         let count = match self.context.collect(&mut self.events, at_most) {
             Ok(count) => count,
             Err(Errno::INTR) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         };
-        let answer = |event: &Event| (usize::try_from(event.data).expect("a slot"), event.result);
+        let answer = |event: &IoEvent| (usize::try_from(event.data).expect("a slot"), event.result);
         answers.extend(self.events[..count].iter().map(answer));
         Ok(count == 0)
     }
@@ -76,9 +76,9 @@ impl Kernel for Libaio {
 }
 
 /// The kernel's context of transfers; destroyed with it, which waits for what is in it.
-struct Context(u64);
+struct AioContext(u64);
 
-impl Context {
+impl AioContext {
     fn new(depth: u32) -> io::Result<Self> {
         let mut context: u64 = 0;
         // SAFETY: writes the context's number, which is as wide as a pointer.
@@ -88,8 +88,8 @@ impl Context {
     }
 
     /// How many of these the kernel has taken.
-    fn submit(&self, blocks: &mut [Control]) -> Result<usize, Errno> {
-        let pointers: Vec<*mut Control> = blocks.iter_mut().map(std::ptr::from_mut).collect();
+    fn submit(&self, blocks: &mut [ControlBlock]) -> Result<usize, Errno> {
+        let pointers: Vec<*mut ControlBlock> = blocks.iter_mut().map(std::ptr::from_mut).collect();
         // SAFETY: the kernel copies the control blocks before it returns; the buffers they speak of
         // stay with the queue until their completion has been seen.
         let taken = unsafe {
@@ -99,7 +99,7 @@ impl Context {
     }
 
     /// How many completions have been written to `events`; waits for the first.
-    fn collect(&self, events: &mut [Event], at_most: Duration) -> Result<usize, Errno> {
+    fn collect(&self, events: &mut [IoEvent], at_most: Duration) -> Result<usize, Errno> {
         let mut time = libc::timespec {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(at_most.subsec_nanos()),
@@ -114,7 +114,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for AioContext {
     fn drop(&mut self) {
         // SAFETY: the context is ours and not used again.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
@@ -128,7 +128,7 @@ fn answered(answer: libc::c_long) -> Result<usize, Errno> {
 
 /// `struct iocb` of `<linux/aio_abi.h>`, little-endian as all machines we run on.
 #[repr(C)]
-struct Control {
+struct ControlBlock {
     data: u64,
     key: u32,
     operation_flags: u32,
@@ -143,8 +143,8 @@ struct Control {
     event_file: u32,
 }
 
-impl Control {
-    fn new(file: RawFd, slot: usize, rest: &Rest) -> Self {
+impl ControlBlock {
+    fn new(file: RawFd, slot: usize, rest: &Remainder) -> Self {
         Self {
             data: slot as u64,
             key: 0,
@@ -168,7 +168,7 @@ impl Control {
 /// `struct io_event`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Event {
+struct IoEvent {
     data: u64,
     control: u64,
     result: i64,
@@ -181,5 +181,5 @@ const PREAD: u16 = 0;
 /// `IOCB_CMD_PWRITE`.
 const PWRITE: u16 = 1;
 
-/// Of the system's `aio-max-nr`, usually 65,536.
+/// Requests in the kernel at most: a small part of the system's `aio-max-nr`, usually 65,536.
 const MOST_IN_FLIGHT: u32 = 4096;

@@ -18,9 +18,10 @@
 //! time and its errors are the write's; of a buffered file it stays in the cache.
 #![expect(unsafe_code, reason = "a mapping, read and written by the kernel")]
 
-use super::one_by_one::Blocking;
 use super::probe_buffer;
-use crate::file::OpenFile;
+use super::serial::BlockingMethod;
+use crate::block::ByteSpan;
+use crate::open_file::OpenFile;
 use crate::{Buffer, DeviceError, DeviceKind, Direction, Pool, Transfer};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::Errno;
@@ -29,7 +30,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
 
-/// See the head of this file.
+/// Reads and writes by copying from and to mappings of the file.
 pub(super) struct Mmap {
     all: bool,
 }
@@ -46,7 +47,7 @@ impl Mmap {
     /// Fails with the kernel's reason if a file cannot be read so.
     fn probed(self, file: &OpenFile, pool: &Pool) -> io::Result<Self> {
         let (_, mut buffer) = probe_buffer(pool);
-        let mapping = Mapping::new(file, Direction::Read, (0, buffer.len()))?;
+        let mapping = Mapping::new(file, Direction::Read, ByteSpan::new(0, buffer.len()))?;
         match mapping.copy(Direction::Read, &mut buffer) {
             Err(error) if REFUSED.contains(&error) => Err(error.into()),
             _ => Ok(self),
@@ -54,7 +55,7 @@ impl Mmap {
     }
 }
 
-impl Blocking for Mmap {
+impl BlockingMethod for Mmap {
     type Prepared = Option<Mapping>;
 
     fn prepare(
@@ -104,11 +105,11 @@ fn mapped(file: &OpenFile, transfer: &Transfer) -> Result<Mapping, DeviceError> 
 
 /// Why a page could not be had. The fault does not say; of a place in a file that had none on the
 /// disk, asking for one does.
-fn reason(file: &OpenFile, direction: Direction, (offset, len): (u64, usize)) -> Errno {
+fn reason(file: &OpenFile, direction: Direction, place: ByteSpan) -> Errno {
     if direction == Direction::Read || file.geometry.kind == DeviceKind::Block {
         return Errno::IO;
     }
-    let asked = fallocate(&file.file, FallocateFlags::KEEP_SIZE, offset, len as u64);
+    let asked = fallocate(&file.file, FallocateFlags::KEEP_SIZE, place.offset, place.len as u64);
     match asked {
         Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => errno,
         _ => Errno::IO,
@@ -127,15 +128,11 @@ pub(super) struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    fn new(
-        file: &OpenFile,
-        direction: Direction,
-        (offset, len): (u64, usize),
-    ) -> Result<Self, Errno> {
+    fn new(file: &OpenFile, direction: Direction, place: ByteSpan) -> Result<Self, Errno> {
         let page = rustix::param::page_size() as u64;
-        let begin = units::align_down(offset, page);
-        let skip = usize::try_from(offset - begin).expect("below a page");
-        let len = len + skip;
+        let begin = units::align_down(place.offset, page);
+        let skip = usize::try_from(place.offset - begin).expect("below a page");
+        let len = place.len + skip;
         if file.direct && direction == Direction::Read {
             // Refused: then the cache may answer, as it would have.
             let _ = fadvise(&file.file, begin, NonZeroU64::new(len as u64), Advice::DontNeed);

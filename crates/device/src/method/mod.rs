@@ -1,7 +1,7 @@
 //! The kernel's ways of reading a file, by name, and which of them it allows here.
 //!
 //! ```text
-//!   asynchronous   io_uring (io_uring-poll)   libaio   posix-aio       many reads in the device from one thread
+//!   asynchronous   io_uring (io_uring-poll)   libaio   posix-aio   many reads from one thread
 //!   blocking       threads                             as many threads as reads at once
 //!                  pread   preadv2   mmap   mmap-all   one read after another
 //! ```
@@ -15,16 +15,16 @@ mod asynchronous;
 mod in_flight;
 mod libaio;
 mod mmap;
-mod one_by_one;
 mod posix_aio;
 mod pread;
 mod preadv2;
+mod serial;
 mod threads;
 mod uring;
 
-use crate::file::OpenFile;
+use crate::open_file::OpenFile;
 use crate::{Buffer, DeviceError, Pool, Queue};
-use one_by_one::OneByOne;
+use serial::SerialQueue;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -80,7 +80,7 @@ impl Method {
     }
 
     /// One line about it.
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Best => "io_uring, or threads where the kernel refuses that",
             Self::Uring => "io_uring: registered file and buffers, one call for many reads",
@@ -133,10 +133,10 @@ impl Method {
             Self::Best | Self::Uring => Box::new(uring::Uring::queue(file, depth, pool, false)?),
             Self::UringPoll => Box::new(uring::Uring::queue(file, depth, pool, true)?),
             Self::Threads => Box::new(threads::ThreadsQueue::new(file, depth, "")?),
-            Self::Pread => Box::new(OneByOne::new(file, pread::Pread)),
-            Self::Preadv2 => Box::new(OneByOne::new(file, preadv2::Preadv2::new(file)?)),
-            Self::Mmap => Box::new(OneByOne::new(file, mmap::Mmap::in_turn(file, pool)?)),
-            Self::MmapAll => Box::new(OneByOne::new(file, mmap::Mmap::all(file, pool)?)),
+            Self::Pread => Box::new(SerialQueue::new(file, pread::Pread)),
+            Self::Preadv2 => Box::new(SerialQueue::new(file, preadv2::Preadv2::new(file)?)),
+            Self::Mmap => Box::new(SerialQueue::new(file, mmap::Mmap::in_turn(file, pool)?)),
+            Self::MmapAll => Box::new(SerialQueue::new(file, mmap::Mmap::all(file, pool)?)),
             Self::Libaio => Box::new(libaio::Libaio::queue(file, depth, pool)?),
             Self::PosixAio => Box::new(posix_aio::PosixAio::queue(file, depth)),
         })

@@ -4,11 +4,11 @@
 //! measured, not to be used.
 #![expect(unsafe_code, reason = "the C library's interface; its threads use buffers")]
 
-use super::asynchronous::{Answer, Asynchronous, Kernel};
+use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion};
 use super::cached;
-use super::in_flight::{InFlight, Rest};
+use super::in_flight::{InFlight, Remainder};
 use crate::Direction;
-use crate::file::OpenFile;
+use crate::open_file::OpenFile;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -16,22 +16,22 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// See the head of this file.
+/// The C library's asynchronous I/O (`aio_read`, `aio_write`).
 #[derive(Default)]
 pub(super) struct PosixAio {
     /// With the C library, by slot. Each stays where it is until its transfer has ended; what is
     /// left when this is dropped stays for good.
-    blocks: BTreeMap<usize, Block>,
+    blocks: BTreeMap<usize, AioControlBlock>,
 }
 
 /// A request, on the heap; given back by `free` once the C library has done with it.
-struct Block(NonNull<libc::aiocb>);
+struct AioControlBlock(NonNull<libc::aiocb>);
 
 // SAFETY: the only pointer to it beside the C library's, which does not care who asks.
-unsafe impl Send for Block {}
+unsafe impl Send for AioControlBlock {}
 
-impl Block {
-    fn new(file: RawFd, rest: &Rest) -> Self {
+impl AioControlBlock {
+    fn new(file: RawFd, rest: &Remainder) -> Self {
         // SAFETY: all zeros is a block that asks for nothing.
         let mut block: Box<libc::aiocb> = Box::new(unsafe { std::mem::zeroed() });
         block.aio_fildes = file;
@@ -49,14 +49,14 @@ impl Block {
 }
 
 impl PosixAio {
-    pub(super) fn queue(file: &Arc<OpenFile>, depth: u32) -> Asynchronous<Self> {
-        Asynchronous::new(file, depth, Self::default())
+    pub(super) fn queue(file: &Arc<OpenFile>, depth: u32) -> AsyncQueue<Self> {
+        AsyncQueue::new(file, depth, Self::default())
     }
 
     /// Takes over what has ended.
-    fn take_ended(&mut self, answers: &mut Vec<Answer>) {
+    fn take_ended(&mut self, answers: &mut Vec<RawCompletion>) {
         let before = answers.len();
-        for (slot, Block(block)) in &self.blocks {
+        for (slot, AioControlBlock(block)) in &self.blocks {
             // SAFETY: a block that the C library has.
             let said = unsafe { libc::aio_error(block.as_ptr()) };
             if said != libc::EINPROGRESS {
@@ -74,8 +74,11 @@ impl PosixAio {
 
     /// Until one has ended; whether the time was up before.
     fn suspend(&self, at_most: Duration) -> bool {
-        let blocks: Vec<*const libc::aiocb> =
-            self.blocks.values().map(|Block(block)| block.as_ptr().cast_const()).collect();
+        let blocks: Vec<*const libc::aiocb> = self
+            .blocks
+            .values()
+            .map(|AioControlBlock(block)| block.as_ptr().cast_const())
+            .collect();
         let time = libc::timespec {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(at_most.subsec_nanos()),
@@ -88,11 +91,11 @@ impl PosixAio {
     }
 }
 
-impl Kernel for PosixAio {
+impl AsyncInterface for PosixAio {
     fn hand_over(&mut self, file: &OpenFile, transfers: &InFlight) -> io::Result<usize> {
         for (i, slot) in transfers.fresh().iter().enumerate() {
             let rest = transfers.rest(*slot);
-            let block = Block::new(file.file.as_raw_fd(), &rest);
+            let block = AioControlBlock::new(file.file.as_raw_fd(), &rest);
             // SAFETY: the block lies on the heap and stays in `self.blocks`, and the buffer with
             // the queue, until the C library says that the transfer has ended.
             let answer = unsafe {
@@ -112,7 +115,7 @@ impl Kernel for PosixAio {
         Ok(transfers.fresh().len())
     }
 
-    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool> {
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<RawCompletion>) -> io::Result<bool> {
         self.take_ended(answers);
         if !answers.is_empty() || self.blocks.is_empty() || at_most.is_zero() {
             return Ok(at_most.is_zero());
@@ -124,7 +127,7 @@ impl Kernel for PosixAio {
 
     /// One that has begun goes on.
     fn cancel(&mut self, file: &OpenFile) -> io::Result<()> {
-        for Block(block) in self.blocks.values() {
+        for AioControlBlock(block) in self.blocks.values() {
             // SAFETY: a block that the C library has.
             unsafe { libc::aio_cancel(file.file.as_raw_fd(), block.as_ptr()) };
         }

@@ -1,14 +1,14 @@
 //! `pread` and `pwrite`, one after another: the plainest way, and the first paper's `read`.
 
 use super::cached;
-use super::one_by_one::Blocking;
-use crate::file::OpenFile;
+use super::serial::BlockingMethod;
+use crate::open_file::OpenFile;
 use crate::{DeviceError, Transfer};
 
-/// See the head of this file.
+/// Reads by `pread` and writes by `pwrite`.
 pub(super) struct Pread;
 
-impl Blocking for Pread {
+impl BlockingMethod for Pread {
     type Prepared = ();
 
     fn prepare(&mut self, _file: &OpenFile, _transfer: &Transfer) -> Result<(), DeviceError> {

@@ -1,25 +1,25 @@
 //! `preadv2` and `pwritev2`, one after another.
 //!
-//! Buffered, `RWF_NOWAIT` first, when reading, which takes what the page cache holds and never waits for
-//! the disk; the rest, if any, by a second call that does. So it is known how many reads the page cache
-//! answered, and reports say it.
+//! Buffered, `RWF_NOWAIT` first, when reading, which takes what the page cache holds and never
+//! waits for the disk; the rest, if any, by a second call that does. So it is known how many reads
+//! the page cache answered, and reports say it.
 //!
-//! Direct, no flag. `RWF_HIPRI` once polled for the completion instead of sleeping; since Linux 5.19 (commit
-//! 9650b453a3d4) the kernel takes it and ignores it, also on disks with queues that are polled. Polling is
-//! io_uring's (`uring.rs`).
+//! Direct, no flag. `RWF_HIPRI` once polled for the completion instead of sleeping; since Linux
+//! 5.19 (commit 9650b453a3d4) the kernel takes it and ignores it, also on disks with queues that
+//! are polled. Polling is io_uring's (`uring.rs`).
 
 use super::cached;
 use super::in_flight::refuses_method;
-use super::one_by_one::Blocking;
+use super::serial::BlockingMethod;
 use crate::bounce::Bounce;
-use crate::file::OpenFile;
+use crate::open_file::OpenFile;
 use crate::{DeviceError, Direction, Transfer};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use std::io::{self, IoSlice, IoSliceMut};
 
-/// See the head of this file.
+/// Reads by `preadv2`, first without waiting, then with.
 pub(super) struct Preadv2 {
-    /// Of a first try.
+    /// Flags of the first try, which does not wait.
     first: ReadWriteFlags,
     reads: u64,
     /// Reads that the page cache answered wholly.
@@ -57,7 +57,7 @@ impl Preadv2 {
     }
 }
 
-impl Blocking for Preadv2 {
+impl BlockingMethod for Preadv2 {
     type Prepared = ();
 
     fn prepare(&mut self, _file: &OpenFile, _transfer: &Transfer) -> Result<(), DeviceError> {
@@ -74,8 +74,8 @@ impl Blocking for Preadv2 {
         let reading = direction == Direction::Read;
         let (mut moved, mut calls) = (0, 0);
         let mut flags = if reading { self.first } else { self.first - ReadWriteFlags::NOWAIT };
-        while moved < place.1 {
-            let at = place.0 + moved as u64;
+        while moved < place.len {
+            let at = place.offset + moved as u64;
             let rest = &mut transfer.buffer[moved..];
             let answer = match direction {
                 Direction::Read => preadv2(&file.file, &mut [IoSliceMut::new(rest)], at, flags),

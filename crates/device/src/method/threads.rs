@@ -1,8 +1,8 @@
-//! A pool of threads that call `pread` and `pwrite`: works everywhere, costs a thread per transfer in
-//! flight. What no thread has begun can be called off.
+//! A pool of threads that call `pread` and `pwrite`: works everywhere, costs a thread per transfer
+//! in flight. What no thread has begun can be called off.
 
 use super::cached;
-use crate::file::OpenFile;
+use crate::open_file::OpenFile;
 use crate::{Completion, DeviceError, Queue, Transfer};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// See the head of this file.
+/// A queue whose transfers are made by threads of its own.
 pub(super) struct ThreadsQueue {
     /// `None` only while dropped.
     work: Option<Sender<Transfer>>,

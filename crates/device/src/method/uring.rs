@@ -6,11 +6,11 @@
 //!                 without having waited, takes a [`BATCH`]
 //! ```
 //!
-//! What one call starts, the block layer gives to the driver together, when the last of them has been
-//! made ready. A device of microseconds idles meanwhile, so many go in batches. Who had to wait may
-//! find all of its transfers ended and the device idle: so one is taken alone, and what is begun
-//! in its place is under way before the others are looked at. (A virtual disk of one queue, 32
-//! reads of 4 KiB: 61,000 to 67,000 a second, and one interrupt for 30 instead of for 18.)
+//! What one call starts, the block layer gives to the driver together, when the last of them has
+//! been made ready. A device of microseconds idles meanwhile, so many go in batches. Who had to
+//! wait may find all of its transfers ended and the device idle: so one is taken alone, and what is
+//! begun in its place is under way before the others are looked at. (A virtual disk of one queue,
+//! 32 reads of 4 KiB: 61,000 to 67,000 a second, and one interrupt for 30 instead of for 18.)
 //!
 //! That a ring can be made says little: whether reads work is found out with one. The ring itself
 //! is made switched off and switched on by the thread that submits first, because a ring with a
@@ -20,17 +20,17 @@
 //! the same, only with more work for the kernel.
 //!
 //! A polled ring asks the disk whether it is done instead of waiting to be told, for as long as the
-//! disk takes: for disks of microseconds. The kernel makes such a ring over every disk; only one with queues
-//! that are polled (`queue/io_poll`) gets one here, and only for direct transfers. What was
-//! handed over is not called off in it.
+//! disk takes: for disks of microseconds. The kernel makes such a ring over every disk; only one
+//! with queues that are polled (`queue/io_poll`) gets one here, and only for direct transfers. What
+//! was handed over is not called off in it.
 #![expect(unsafe_code, reason = "the kernel uses buffers behind the compiler's back")]
 
-use super::asynchronous::{Answer, Asynchronous, Kernel, probe};
-use super::in_flight::{InFlight, Rest};
+use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion, probe};
+use super::in_flight::{InFlight, Remainder};
 use super::{cached, probe_buffer};
-use crate::file::OpenFile;
 use crate::frames::index;
-use crate::sysfs::Disk;
+use crate::open_file::OpenFile;
+use crate::sysfs::SysfsDisk;
 use crate::{Buffer, Direction, Pool};
 use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
@@ -43,15 +43,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::ByteCount;
 
-/// See the head of this file.
+/// An io_uring for the reads and writes of one file.
 pub(super) struct Uring {
     pool: Pool,
     ring: IoUring,
     /// Switched on, by the thread that submits.
     started: bool,
     polled: bool,
-    /// Of the pool, in order; none if nothing is registered.
-    regions: Vec<Region>,
+    /// The pool's regions in order; none if no memory is registered.
+    regions: Vec<BufferRegion>,
 }
 
 /// What a probe found to work.
@@ -65,7 +65,7 @@ struct Setup {
 
 /// Whether a region of the pool is registered with the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Region {
+enum BufferRegion {
     Unseen,
     Registered,
     Refused,
@@ -78,19 +78,19 @@ impl Uring {
         depth: u32,
         pool: &Pool,
         polled: bool,
-    ) -> io::Result<Asynchronous<Self>> {
+    ) -> io::Result<AsyncQueue<Self>> {
         if polled {
             can_poll(file)?;
         }
         let setup = Setup::probe(file, pool, polled)?;
         let kernel = Self::new(setup, file, depth.clamp(1, MOST_IN_FLIGHT), pool)?;
-        Ok(Asynchronous::new(file, depth, kernel))
+        Ok(AsyncQueue::new(file, depth, kernel))
     }
 
     fn new(setup: Setup, file: &OpenFile, depth: u32, pool: &Pool) -> io::Result<Self> {
         let regions = if setup.registered { pool.regions() } else { 0 };
         let ring = setup.ring(file, depth, regions)?;
-        let regions = vec![Region::Unseen; index(regions)];
+        let regions = vec![BufferRegion::Unseen; index(regions)];
         Ok(Self { pool: pool.clone(), ring, started: false, polled: setup.polled, regions })
     }
 
@@ -102,8 +102,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Whether the kernel has something to begin or to end that only a call makes it do: looking for
-    /// completions is free otherwise. In a polled ring each look is the kernel's.
+    /// Whether the kernel has something to begin or to end that only a call makes it do: looking
+    /// for completions is free otherwise. In a polled ring each look is the kernel's.
     fn has_work(&mut self) -> bool {
         let polled = self.polled;
         let queued = self.ring.submission();
@@ -117,17 +117,17 @@ impl Uring {
         }
         let number = self.pool.region_of(buffer)?;
         let region = &mut self.regions[index(number)];
-        if *region == Region::Unseen {
+        if *region == BufferRegion::Unseen {
             *region = match register(&self.ring, number, self.pool.region(number)) {
-                Ok(()) => Region::Registered,
-                Err(_) => Region::Refused,
+                Ok(()) => BufferRegion::Registered,
+                Err(_) => BufferRegion::Refused,
             };
         }
-        (*region == Region::Registered).then(|| u16::try_from(number).expect("few regions"))
+        (*region == BufferRegion::Registered).then(|| u16::try_from(number).expect("few regions"))
     }
 }
 
-impl Kernel for Uring {
+impl AsyncInterface for Uring {
     fn hand_over(&mut self, _file: &OpenFile, transfers: &InFlight) -> io::Result<usize> {
         self.start()?;
         for (i, slot) in transfers.fresh().iter().enumerate() {
@@ -145,7 +145,7 @@ impl Kernel for Uring {
         Ok(transfers.fresh().len())
     }
 
-    fn collect(&mut self, at_most: Duration, answers: &mut Vec<Answer>) -> io::Result<bool> {
+    fn collect(&mut self, at_most: Duration, answers: &mut Vec<RawCompletion>) -> io::Result<bool> {
         let waiting = self.ring.completion().is_empty() && !at_most.is_zero();
         let entered = if waiting || self.has_work() {
             enter(&self.ring, waiting, at_most)
@@ -178,7 +178,8 @@ impl Kernel for Uring {
     }
 
     fn method(&self, file: &OpenFile) -> String {
-        let buffers = match (self.regions.is_empty(), self.regions.contains(&Region::Refused)) {
+        let buffers = match (self.regions.is_empty(), self.regions.contains(&BufferRegion::Refused))
+        {
             (true, _) => "",
             (false, false) => ", registered buffers",
             (false, true) => ", some buffers registered (raise the limit of locked memory)",
@@ -213,7 +214,7 @@ impl Setup {
             // Refused here, it is refused later: then without.
             let number = pool.region_of(&buffer).expect("taken from it above");
             register(&kernel.ring, number, pool.region(number))?;
-            kernel.regions[index(number)] = Region::Registered;
+            kernel.regions[index(number)] = BufferRegion::Registered;
         }
         probe(file, kernel, buffer)
     }
@@ -246,7 +247,7 @@ fn can_poll(file: &OpenFile) -> io::Result<()> {
     if !file.direct {
         return refused("only direct reads can be polled for");
     }
-    if !Disk::of_number(file.number).is_some_and(|disk| disk.polls()) {
+    if !SysfsDisk::of_number(file.number).is_some_and(|disk| disk.polls()) {
         return refused("the disk has no queues that are polled");
     }
     Ok(())
@@ -273,7 +274,7 @@ fn register(
 }
 
 /// The rest of a transfer as the ring wants it.
-fn entry(rest: &Rest, known: Option<u16>) -> squeue::Entry {
+fn entry(rest: &Remainder, known: Option<u16>) -> squeue::Entry {
     let (file, start, offset) = (Fixed(0), rest.memory.as_ptr(), rest.offset);
     let len = u32::try_from(rest.len).expect("transfers are below 4 GiB");
     match (rest.direction, known) {
@@ -289,7 +290,7 @@ fn entry(rest: &Rest, known: Option<u16>) -> squeue::Entry {
 }
 
 /// Hands over what is queued and, if `waiting`, waits for a completion; whether time was up before.
-/// That a signal came, or the ring is full of completions, is seen by what is collected.
+/// A signal, or a ring full of completions, is no error: the caller sees what it collects.
 fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<bool> {
     let timeout = Timespec::from(at_most);
     // A timer costs something, too, and the kernel knows no time that long.
@@ -305,11 +306,11 @@ fn enter(ring: &IoUring, waiting: bool, at_most: Duration) -> io::Result<bool> {
     }
 }
 
-/// Transfers that one call starts, and completions taken at once: 1, 2, 4 and 8 are as fast (4 KiB, 32 at a time, a virtual disk),
-/// 32 a seventh slower; the fewer calls, the less processor time.
+/// Transfers that one call starts, and completions taken at once: 1, 2, 4 and 8 are as fast (4 KiB,
+/// 32 at a time, a virtual disk), 32 a seventh slower; the fewer calls, the less processor time.
 const BATCH: usize = 4;
 
-/// Of the memory that may be locked, the part that a ring may pin is one in so many.
+/// A ring may pin one part in this many of the memory that the process may lock.
 const SHARES_OF_LOCKED: u64 = 4;
 
 /// The name of what calls transfers off, which is no transfer's.

@@ -9,7 +9,7 @@
 //!
 //! Bytes to send are lists of slices of shared memory; the loop keeps them alive until the kernel
 //! has taken them, gathers what is queued into few calls and goes on by itself after a short send.
-//! Two implementations with one behaviour: [`Method::Ring`] (io_uring) and [`Method::Poll`]
+//! Two implementations with one behaviour: [`Backend::Ring`] (io_uring) and [`Backend::Poll`]
 //! (epoll, where io_uring is refused). It knows no protocol, and sets no time limit: whoever uses
 //! it watches [`Sockets::taken`].
 
@@ -35,14 +35,14 @@ pub use waker::Waker;
 
 /// How sockets are driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum Backend {
     /// io_uring.
     Ring,
     /// Readiness (epoll, through `mio`).
     Poll,
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ring => "io_uring",
@@ -167,7 +167,7 @@ pub enum SocketEvent {
 /// Calls that name a connection that is closed, or being closed, do nothing.
 pub struct Sockets {
     driver: Box<dyn Driver>,
-    method: Method,
+    method: Backend,
     // A ring belongs to the thread that made it.
     _one_thread: PhantomData<*const ()>,
 }
@@ -177,25 +177,25 @@ impl Sockets {
     /// unless the environment says `TENUTO_NET=mio`; `TENUTO_NET=io_uring` insists on it.
     pub fn new(listener: Option<TcpListener>) -> io::Result<Self> {
         match std::env::var("TENUTO_NET").as_deref() {
-            Ok("mio") => return Self::with(Method::Poll, listener),
-            Ok("io_uring") => return Self::with(Method::Ring, listener),
+            Ok("mio") => return Self::with(Backend::Poll, listener),
+            Ok("io_uring") => return Self::with(Backend::Ring, listener),
             _ => {}
         }
         let second = listener.as_ref().map(TcpListener::try_clone).transpose()?;
-        Self::with(Method::Ring, listener).or_else(|_| Self::with(Method::Poll, second))
+        Self::with(Backend::Ring, listener).or_else(|_| Self::with(Backend::Poll, second))
     }
 
     /// A loop of this kind.
-    pub fn with(method: Method, listener: Option<TcpListener>) -> io::Result<Self> {
+    pub fn with(method: Backend, listener: Option<TcpListener>) -> io::Result<Self> {
         let driver: Box<dyn Driver> = match method {
-            Method::Ring => Box::new(Ring::new(listener)?),
-            Method::Poll => Box::new(Poll::new(listener)?),
+            Backend::Ring => Box::new(Ring::new(listener)?),
+            Backend::Poll => Box::new(Poll::new(listener)?),
         };
         Ok(Self { driver, method, _one_thread: PhantomData })
     }
 
     /// Which kind this is.
-    pub fn method(&self) -> Method {
+    pub fn method(&self) -> Backend {
         self.method
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Poll {
     waker: Waker,
     listener: Option<TcpListener>,
     accept: Accept,
-    slots: Vec<Slot>,
+    slots: Vec<PollSlot>,
     free: Vec<usize>,
     // Connections to look at before waiting.
     due: Vec<usize>,
@@ -36,12 +36,12 @@ enum Accept {
 }
 
 #[derive(Default)]
-struct Slot {
+struct PollSlot {
     generation: u32,
-    connection: Option<Connection>,
+    connection: Option<PollConnection>,
 }
 
-struct Connection {
+struct PollConnection {
     stream: TcpStream,
     receiving: Option<Vec<u8>>,
     outbox: Outbox,
@@ -81,7 +81,7 @@ impl Poll {
     fn insert(&mut self, mut stream: TcpStream) -> io::Result<ConnectionId> {
         let _ = stream.set_nodelay(true);
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(PollSlot::default());
             self.slots.len() - 1
         });
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -90,7 +90,7 @@ impl Poll {
             return Err(error);
         }
         let slot = &mut self.slots[index];
-        slot.connection = Some(Connection {
+        slot.connection = Some(PollConnection {
             stream,
             receiving: None,
             outbox: Outbox::default(),
@@ -101,7 +101,7 @@ impl Poll {
         Ok(ConnectionId::new(index, slot.generation))
     }
 
-    fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+    fn get(&mut self, id: ConnectionId) -> Option<&mut PollConnection> {
         let slot = self.slots.get_mut(id.index())?;
         if ConnectionId::new(id.index(), slot.generation) != id {
             return None;
@@ -154,7 +154,7 @@ impl Poll {
     }
 }
 
-impl Connection {
+impl PollConnection {
     fn receive(&mut self, id: ConnectionId, events: &mut Vec<SocketEvent>) {
         while self.readable {
             let Some(mut buffer) = self.receiving.take() else { return };

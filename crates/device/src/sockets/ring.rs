@@ -11,7 +11,7 @@
 #![expect(unsafe_code, reason = "io_uring takes pointers; the slots keep what they point at")]
 
 use super::poll::is_peers_fault;
-use super::slot::{Connection, Slot};
+use super::slot::{RingConnection, RingSlot};
 use super::{ACCEPT_PAUSE, ConnectionId, Driver, SendSlice, SocketEvent, Waker, slot_index};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::io;
@@ -29,7 +29,7 @@ pub(super) struct Ring {
     accepting: bool,
     accept_again: Option<Instant>,
     // The kernel may point into what is in here: leaked, not freed, if it does not let go.
-    slots: ManuallyDrop<Vec<Slot>>,
+    slots: ManuallyDrop<Vec<RingSlot>>,
     free: Vec<usize>,
     in_kernel: usize,
     closed: Vec<ConnectionId>,
@@ -68,15 +68,15 @@ impl Ring {
     fn insert(&mut self, stream: TcpStream) -> ConnectionId {
         let _ = stream.set_nodelay(true);
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(RingSlot::default());
             self.slots.len() - 1
         });
         let slot = &mut self.slots[index];
-        slot.connection = Some(Connection::new(stream));
+        slot.connection = Some(RingConnection::new(stream));
         ConnectionId::new(index, slot.generation)
     }
 
-    fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+    fn get(&mut self, id: ConnectionId) -> Option<&mut RingConnection> {
         let slot = self.slots.get_mut(id.index())?;
         if ConnectionId::new(id.index(), slot.generation) != id {
             return None;
@@ -92,7 +92,8 @@ impl Ring {
                 self.in_kernel += 1;
                 return;
             }
-            // The queue is full: hand it over. What fails here fails again in `wait`, which says so.
+            // The queue is full: hand it over. What fails here fails again in `wait`, which says
+            // so.
             let _ = self.ring.submit();
         }
     }
@@ -201,7 +202,7 @@ impl Ring {
     /// Gives a slot of a closing connection back once the kernel points at nothing of it.
     fn free_if_quiet(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        if slot.connection.as_ref().is_some_and(Connection::is_over) {
+        if slot.connection.as_ref().is_some_and(RingConnection::is_over) {
             self.closed.push(ConnectionId::new(index, slot.generation));
             slot.connection = None;
             slot.generation = slot.generation.wrapping_add(1);

@@ -7,34 +7,34 @@ use super::outbox::Outbox;
 use std::net::TcpStream;
 
 #[derive(Default)]
-pub(super) struct Slot {
+pub(super) struct RingSlot {
     pub(super) generation: u32,
-    pub(super) connection: Option<Connection>,
+    pub(super) connection: Option<RingConnection>,
 }
 
-pub(super) struct Connection {
+pub(super) struct RingConnection {
     pub(super) stream: TcpStream,
     pub(super) receiving: Option<Vec<u8>>,
     pub(super) outbox: Outbox,
-    pub(super) message: Box<Message>,
+    pub(super) message: Box<SendMessage>,
     pub(super) sending: bool,
     pub(super) closing: bool,
     pub(super) failed: bool,
 }
 
 /// What a gathered send points at. Boxed, so that it stays where it is.
-pub(super) struct Message {
+pub(super) struct SendMessage {
     pub(super) header: libc::msghdr,
     slices: [libc::iovec; GATHER],
 }
 
-impl Connection {
+impl RingConnection {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
             receiving: None,
             outbox: Outbox::default(),
-            message: Box::new(Message::empty()),
+            message: Box::new(SendMessage::empty()),
             sending: false,
             closing: false,
             failed: false,
@@ -47,7 +47,7 @@ impl Connection {
     }
 }
 
-impl Message {
+impl SendMessage {
     fn empty() -> Self {
         let slices = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; GATHER];
         // SAFETY: `msghdr` is plain data; all zeroes is the empty message.

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Ends a [`super::Sockets::wait`] from any thread. Clones wake the same loop.
 #[derive(Clone, Debug)]
 pub struct Waker {
-    shared: Arc<Shared>,
+    shared: Arc<WakerShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WakerShared {
     eventfd: OwnedFd,
     // Set from the first `wake` until the loop has seen it: the others need no system call.
     raised: AtomicBool,
@@ -32,7 +32,7 @@ impl Waker {
     pub(super) fn new(nonblocking: bool) -> io::Result<Self> {
         let mut flags = EventfdFlags::CLOEXEC;
         flags.set(EventfdFlags::NONBLOCK, nonblocking);
-        let shared = Shared { eventfd: eventfd(0, flags)?, raised: AtomicBool::new(false) };
+        let shared = WakerShared { eventfd: eventfd(0, flags)?, raised: AtomicBool::new(false) };
         Ok(Self { shared: Arc::new(shared) })
     }
 

@@ -1,9 +1,9 @@
 //! Calibration by real reads: what it refuses, and that it keeps within what the device can do.
 
-use crate::scratch::Scratch;
+use crate::scratch::TempDir;
 use device::{
-    Access, AsDisk, BlockDevice, CalibrateOptions, DeviceError, Fault, Faulty, FileDevice,
-    MemoryDevice, OpenOptions, Pool, Rule, Turns, calibrate, preallocate,
+    Access, BlockDevice, CalibrateOptions, DeviceError, DiskAccess, Fault, FaultRule, Faulty,
+    FileDevice, MemoryDevice, OpenOptions, PacedDisk, Pool, calibrate, preallocate,
 };
 use disk::{Calibration, DiskModel};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn quick() -> CalibrateOptions {
 
 fn run(device: &dyn BlockDevice, options: &CalibrateOptions) -> Result<Calibration, DeviceError> {
     let pool = Pool::new(ByteCount::mib(32), ByteCount::mib(1));
-    let result = calibrate(device, &pool, options, Turns::Alone, &mut |_| {});
+    let result = calibrate(device, &pool, options, DiskAccess::Exclusive, &mut |_| {});
     assert_eq!(pool.used(), ByteCount::ZERO, "every buffer came back");
     result
 }
@@ -35,7 +35,7 @@ fn said(device: &dyn BlockDevice, options: &CalibrateOptions) -> String {
 #[test]
 fn a_modelled_disk_is_not_credited_with_more_than_it_can_do() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
-    let disk = AsDisk::new(Arc::new(MemoryDevice::new(ByteCount::mib(256))), &model);
+    let disk = PacedDisk::new(Arc::new(MemoryDevice::new(ByteCount::mib(256))), &model);
     let calibration = run(&disk, &quick()).unwrap();
     let outermost = model.zones()[0].1;
     for g in &calibration.guarantees {
@@ -49,7 +49,7 @@ fn a_modelled_disk_is_not_credited_with_more_than_it_can_do() {
 
 #[test]
 fn a_file_is_measured_where_it_was_written_and_says_so() {
-    let scratch = Scratch::new("calibrate");
+    let scratch = TempDir::new("calibrate");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::mib(64)).unwrap();
     let options = OpenOptions { direct: true, write: true, exclusive: false };
@@ -102,7 +102,7 @@ fn work_by_turns_asks_for_each_few_reads() {
         Box::new(std::rc::Rc::clone(&held))
     };
     let pool = Pool::new(ByteCount::mib(32), ByteCount::mib(1));
-    calibrate(&device, &pool, &quick(), Turns::Asked(&ask), &mut |_| {}).unwrap();
+    calibrate(&device, &pool, &quick(), DiskAccess::Shared(&ask), &mut |_| {}).unwrap();
     assert!(asked.get() > 20, "{}", asked.get());
 }
 
@@ -117,6 +117,6 @@ fn what_cannot_be_measured_is_named() {
     assert!(said(&device, &none).contains("needs a slot and at least one read size"));
     let faulty = Faulty::new(Arc::new(device));
     let fault = Fault::Errno(libc::EIO);
-    faulty.add(Rule { access: Access::Read, area: 0..4 << 20, times: u32::MAX, fault });
+    faulty.add(FaultRule { access: Access::Read, area: 0..4 << 20, times: u32::MAX, fault });
     assert!(said(&faulty, &quick()).contains("Input/output error"));
 }

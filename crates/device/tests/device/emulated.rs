@@ -1,13 +1,12 @@
 //! An emulated disk from outside: its files, its block device with a file system on it, what it
 //! refuses, and what it leaves behind.
 //!
-//! Needs root and /dev/fuse, and says so where it does not have them. Times are not judged beyond
+//! Needs root and /dev/fuse, and is counted as skipped without them. Times are not judged beyond
 //! "never early".
 
-use crate::scratch::Scratch;
+use crate::scratch::TempDir;
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
 use disk::DiskModel;
-use rustix::thread::CapabilitySet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -16,31 +15,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use units::ByteCount;
 
-/// Whether disks can be emulated here with these programs; if not, says that `test` was skipped.
-fn can_emulate(test: &str, programs: &[&str]) -> bool {
-    let rights = rustix::thread::capabilities(None).map(|rights| rights.effective);
-    let missing = if !rights.is_ok_and(|rights| rights.contains(CapabilitySet::SYS_ADMIN)) {
-        Some("root (CAP_SYS_ADMIN)")
-    } else if !Path::new("/dev/fuse").exists() {
-        Some("/dev/fuse")
-    } else if !programs.is_empty() && !Path::new("/dev/loop-control").exists() {
-        Some("/dev/loop-control")
-    } else {
-        let found = |program: &&&str| Command::new(program).arg("-V").output().is_ok();
-        programs.iter().find(|program| !found(program)).copied()
-    };
-    if let Some(missing) = missing {
-        // Not through the macros: the harness hides what they print of a test that passes.
-        let _ = writeln!(std::io::stderr(), "note: {test} skipped: it needs {missing}");
-    }
-    missing.is_none()
-}
-
 fn model(name: &str) -> DiskModel {
     DiskModel::preset(name).unwrap()
 }
 
-fn options(room: &Scratch, size: ByteCount) -> EmulateOptions {
+fn options(room: &TempDir, size: ByteCount) -> EmulateOptions {
     EmulateOptions { size: Some(size), ..EmulateOptions::new(room.path().join("bytes")) }
 }
 
@@ -53,10 +32,8 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
 
 #[test]
 fn its_file_reads_back_what_was_written_and_takes_the_models_time() {
-    if !can_emulate("an emulated disk as a file", &[]) {
-        return;
-    }
-    let room = Scratch::new("emulated file");
+    testkit::needs!(Root, Fuse);
+    let room = TempDir::new("emulated file");
     let mut disk =
         EmulatedDisk::start(&model("hdd-20tb"), &options(&room, ByteCount::mib(16))).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(disk.file()).unwrap();
@@ -92,10 +69,8 @@ fn its_file_reads_back_what_was_written_and_takes_the_models_time() {
 /// In the model's time it takes what it takes, by the clock a part of it.
 #[test]
 fn a_faster_one_says_the_models_times() {
-    if !can_emulate("a faster emulated disk", &[]) {
-        return;
-    }
-    let room = Scratch::new("emulated faster");
+    testkit::needs!(Root, Fuse);
+    let room = TempDir::new("emulated faster");
     let options = EmulateOptions { speed: 20, ..options(&room, ByteCount::mib(4)) };
     let disk = EmulatedDisk::start(&model("st39183w"), &options).unwrap();
     let file = OpenOptions::new().write(true).open(disk.file()).unwrap();
@@ -111,10 +86,8 @@ fn a_faster_one_says_the_models_times() {
 
 #[test]
 fn its_control_file_tells_and_obeys() {
-    if !can_emulate("an emulated disk's control file", &[]) {
-        return;
-    }
-    let room = Scratch::new("emulated control");
+    testkit::needs!(Root, Fuse);
+    let room = TempDir::new("emulated control");
     let mut options = options(&room, ByteCount::mib(4));
     options.fast = true;
     let disk = EmulatedDisk::start(&model("st39183w"), &options).unwrap();
@@ -153,10 +126,8 @@ fn run(program: &str, arguments: &[&str]) {
 
 #[test]
 fn a_file_system_on_its_block_device_gives_back_what_it_was_given() {
-    if !can_emulate("a file system on an emulated disk", &["mkfs.ext4", "mount", "umount"]) {
-        return;
-    }
-    let room = Scratch::new("emulated ext4");
+    testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext4"), Program("mount"), Program("umount"));
+    let room = TempDir::new("emulated ext4");
     let mut options = options(&room, ByteCount::mib(64));
     options.attach = true;
     options.fast = true;
@@ -201,10 +172,8 @@ fn a_file_system_on_its_block_device_gives_back_what_it_was_given() {
 
 #[test]
 fn what_cannot_be_a_disk_is_refused_with_the_reason() {
-    if !can_emulate("what an emulated disk refuses", &[]) {
-        return;
-    }
-    let room = Scratch::new("emulated refusals");
+    testkit::needs!(Root, Fuse);
+    let room = TempDir::new("emulated refusals");
     let refusal = |options: &EmulateOptions| {
         EmulatedDisk::start(&model("st39183w"), options).map(drop).unwrap_err().to_string()
     };
@@ -244,10 +213,8 @@ fn what_cannot_be_a_disk_is_refused_with_the_reason() {
 
 #[test]
 fn who_uses_it_is_asked_to_go_and_a_dropped_one_is_gone() {
-    if !can_emulate("an emulated disk in use", &[]) {
-        return;
-    }
-    let room = Scratch::new("emulated use");
+    testkit::needs!(Root, Fuse);
+    let room = TempDir::new("emulated use");
     let good = options(&room, ByteCount::mib(1));
     let mut disk = EmulatedDisk::start(&model("ssd-nvme"), &good).unwrap();
     let file = File::open(disk.file()).unwrap();

@@ -3,7 +3,7 @@
 use crate::methods::{
     DEPTH, SIZE, all, by_every_method, fill, new_file, on_every_device, pattern, pool, said,
 };
-use crate::scratch::{Loop, Scratch};
+use crate::scratch::{LoopDevice, TempDir};
 use device::{BlockDevice, Completion, DeviceError, FileDevice, Method, OpenOptions};
 use std::time::Duration;
 use units::ByteCount;
@@ -151,7 +151,7 @@ fn read_places(device: &dyn BlockDevice, places: &[u64]) -> Vec<String> {
 
 #[test]
 fn a_file_that_is_cut_short_while_open_is_named() {
-    let scratch = Scratch::new("cut short");
+    let scratch = TempDir::new("cut short");
     by_every_method(
         |name| Some(new_file(scratch.path(), name)),
         |_, path, device| {
@@ -172,8 +172,8 @@ fn a_file_that_is_cut_short_while_open_is_named() {
 
 #[test]
 fn a_block_device_that_shrinks_is_named() {
-    let scratch = Scratch::new("shrinks");
-    let beneath = |name: &str| Loop::over(&new_file(scratch.path(), name));
+    let scratch = TempDir::new("shrinks");
+    let beneath = |name: &str| LoopDevice::over(&new_file(scratch.path(), name));
     by_every_method(beneath, |device_loop, path, device| {
         device_loop.cut_backing(4 << 20);
         device_loop.resize();
@@ -187,8 +187,8 @@ fn a_block_device_that_shrinks_is_named() {
 
 #[test]
 fn what_the_disk_cannot_read_is_an_error_of_that_read_alone() {
-    let scratch = Scratch::new("bad sectors");
-    let beneath = |name: &str| Loop::over(&new_file(scratch.path(), name));
+    let scratch = TempDir::new("bad sectors");
+    let beneath = |name: &str| LoopDevice::over(&new_file(scratch.path(), name));
     by_every_method(beneath, |device_loop, path, device| {
         device_loop.cut_backing(4 << 20);
         let said = read_places(&*device, &[6 << 20, 1 << 20, 7 << 20]);
@@ -202,7 +202,7 @@ fn what_the_disk_cannot_read_is_an_error_of_that_read_alone() {
 
 #[test]
 fn a_file_that_ends_within_a_page_is_read_to_its_last_block() {
-    let scratch = Scratch::new("ends");
+    let scratch = TempDir::new("ends");
     let odd = |name: &str| {
         let path = scratch.path().join(name);
         std::fs::write(&path, pattern(0, 10_000)).unwrap();
@@ -250,10 +250,10 @@ fn what_is_called_off_comes_back_and_what_has_begun_is_read() {
     });
 }
 
-/// Of a method that makes one read after another it is known which have begun.
+/// A serial method knows which of its reads have begun.
 #[test]
 fn of_reads_one_after_another_those_that_wait_are_called_off() {
-    let scratch = Scratch::new("calls off");
+    let scratch = TempDir::new("calls off");
     let path = new_file(scratch.path(), "file");
     let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
     let pool = pool();
@@ -271,7 +271,7 @@ fn of_reads_one_after_another_those_that_wait_are_called_off() {
 
 #[test]
 fn every_method_is_named_listed_and_says_what_it_reads_by() {
-    let scratch = Scratch::new("listed");
+    let scratch = TempDir::new("listed");
     let path = new_file(scratch.path(), "file");
     for direct in [true, false] {
         let options = OpenOptions { direct, ..OpenOptions::default() };

@@ -3,7 +3,7 @@
 use crate::methods::{
     DEPTH, SIZE, all, by_every_method, fill, new_file, on_every_device, pattern, pool, said,
 };
-use crate::scratch::{Loop, Mount, Scratch, sealed_memory};
+use crate::scratch::{LoopDevice, Mount, TempDir, sealed_memory};
 use device::{BlockDevice, Completion, Direction, FileDevice, Method, OpenOptions};
 use std::time::Duration;
 
@@ -128,7 +128,7 @@ fn writes_that_are_called_off_or_dropped_give_their_buffers_back() {
 
 #[test]
 fn what_was_opened_for_reading_is_not_written_to() {
-    let scratch = Scratch::new("read only");
+    let scratch = TempDir::new("read only");
     let path = new_file(scratch.path(), "file");
     let before = std::fs::read(&path).unwrap();
     for (_, method) in Method::NAMES {
@@ -152,7 +152,7 @@ fn what_was_opened_for_reading_is_not_written_to() {
 
 #[test]
 fn a_file_that_was_cut_short_is_not_made_longer_again() {
-    let scratch = Scratch::new("writes cut short");
+    let scratch = TempDir::new("writes cut short");
     by_every_method(
         |name| Some(new_file(scratch.path(), name)),
         |_, path, device| {
@@ -173,8 +173,8 @@ fn a_file_that_was_cut_short_is_not_made_longer_again() {
 
 #[test]
 fn a_block_device_that_shrinks_refuses_what_it_lost() {
-    let scratch = Scratch::new("writes shrink");
-    let beneath = |name: &str| Loop::over(&new_file(scratch.path(), name));
+    let scratch = TempDir::new("writes shrink");
+    let beneath = |name: &str| LoopDevice::over(&new_file(scratch.path(), name));
     by_every_method(beneath, |device_loop, path, device| {
         device_loop.cut_backing(4 << 20);
         device_loop.resize();
@@ -188,7 +188,7 @@ fn a_block_device_that_shrinks_refuses_what_it_lost() {
 
 #[test]
 fn a_file_that_ends_within_a_page_is_written_to_its_last_block_and_keeps_its_end() {
-    let scratch = Scratch::new("writes end");
+    let scratch = TempDir::new("writes end");
     let odd = |name: &str| {
         let path = scratch.path().join(name);
         std::fs::write(&path, pattern(0, 10_000)).unwrap();
@@ -218,7 +218,7 @@ fn a_file_that_ends_within_a_page_is_written_to_its_last_block_and_keeps_its_end
 fn what_the_disk_cannot_write_is_an_error_of_that_write_alone() {
     let beneath = |_: &str| {
         let memory = sealed_memory(SIZE);
-        Loop::over(memory.path()).map(|made| made.keeping(memory))
+        LoopDevice::over(memory.path()).map(|made| made.keeping(memory))
     };
     by_every_method(beneath, |device_loop, path, device| {
         device_loop.cut_backing(4 << 20);
@@ -242,7 +242,7 @@ fn what_the_disk_cannot_write_is_an_error_of_that_write_alone() {
 /// A file with holes on a file system without room for what goes into them.
 #[test]
 fn a_full_disk_is_named_and_said_what_to_do_about() {
-    let scratch = Scratch::new("writes full");
+    let scratch = TempDir::new("writes full");
     let disk = new_file(scratch.path(), "disk");
     let Some(mount) = Mount::ext4(&disk, &scratch.path().join("mounted")) else { return };
     let sparse = |name: &str| {

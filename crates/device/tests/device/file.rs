@@ -1,13 +1,13 @@
 //! Files and block devices: what opening them finds out and refuses.
 
 #![expect(unsafe_code, reason = "a thread that gives up its rights")]
-#![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
 
-use crate::scratch::{Loop, Mount, Scratch};
+use crate::scratch::{LoopDevice, Mount, TempDir};
 use device::{BlockDevice, DeviceError, DeviceKind, FileDevice, OpenOptions, preallocate};
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
+use testkit::Need;
 use units::ByteCount;
 
 fn open(path: &Path, options: OpenOptions) -> Result<FileDevice, DeviceError> {
@@ -22,7 +22,7 @@ const ALONE: OpenOptions = OpenOptions { direct: true, write: true, exclusive: t
 
 #[test]
 fn a_file_tells_its_size_in_whole_blocks() {
-    let scratch = Scratch::new("size");
+    let scratch = TempDir::new("size");
     let path = scratch.path().join("store");
     std::fs::write(&path, vec![7; 10_000]).unwrap();
     let geometry = open(&path, OpenOptions::default()).unwrap().geometry();
@@ -47,7 +47,7 @@ fn where_direct_io_is_refused_the_page_cache_is_used_and_named() {
 
 #[test]
 fn one_process_alone_has_a_file() {
-    let scratch = Scratch::new("alone");
+    let scratch = TempDir::new("alone");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::MIB).unwrap();
     let first = open(&path, ALONE).unwrap();
@@ -61,10 +61,10 @@ fn one_process_alone_has_a_file() {
 
 #[test]
 fn a_block_device_that_is_mounted_or_had_by_another_is_refused() {
-    let scratch = Scratch::new("mounted");
+    let scratch = TempDir::new("mounted");
     let beneath = scratch.path().join("beneath");
     preallocate(&beneath, ByteCount::mib(8)).unwrap();
-    let Some(disk) = Loop::over(&beneath) else { return };
+    let Some(disk) = LoopDevice::over(&beneath) else { return };
     let first = open(disk.path(), ALONE).unwrap();
     let second = open(disk.path(), ALONE);
     assert!(matches!(second, Err(DeviceError::InUse { .. })), "{second:?}");
@@ -92,7 +92,7 @@ fn a_block_device_that_is_mounted_or_had_by_another_is_refused() {
 /// tests.
 fn as_nobody<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can give up root's rights");
+        testkit::skip(Need::Root, "only root can give up root's rights");
         return None;
     }
     let thread = std::thread::spawn(|| {
@@ -146,7 +146,7 @@ fn a_missing_right_is_named_with_who_has_it() {
 
 #[test]
 fn what_cannot_be_a_device_is_named() {
-    let scratch = Scratch::new("named");
+    let scratch = TempDir::new("named");
     let missing = said(open(&scratch.path().join("nothing"), ALONE));
     assert!(missing.contains("nothing") && missing.contains("tenuto format"), "{missing}");
     let directory = said(open(scratch.path(), ALONE));
@@ -157,7 +157,7 @@ fn what_cannot_be_a_device_is_named() {
 
 #[test]
 fn room_is_made_for_all_of_a_file_and_kept_contents_stay() {
-    let scratch = Scratch::new("room");
+    let scratch = TempDir::new("room");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::MIB).unwrap();
     let about = std::fs::metadata(&path).unwrap();
@@ -171,7 +171,7 @@ fn room_is_made_for_all_of_a_file_and_kept_contents_stay() {
 
 #[test]
 fn a_full_disk_is_said_with_figures_and_leaves_nothing_behind() {
-    let scratch = Scratch::new("full");
+    let scratch = TempDir::new("full");
     let path = scratch.path().join("store");
     let error = said(preallocate(&path, ByteCount(8 << 40)));
     assert!(error.contains("8 TiB"), "{error}");
@@ -183,7 +183,7 @@ fn a_full_disk_is_said_with_figures_and_leaves_nothing_behind() {
 
 #[test]
 fn places_never_written_are_known() {
-    let scratch = Scratch::new("written");
+    let scratch = TempDir::new("written");
     let path = scratch.path().join("store");
     preallocate(&path, ByteCount::mib(8)).unwrap();
     let device = open(&path, ALONE).unwrap();

@@ -1,10 +1,10 @@
 //! Every way of reading and writing, and every device of this room, for tests that all of them must
 //! pass.
 
-use crate::scratch::{Loop, Scratch};
+use crate::scratch::{LoopDevice, TempDir};
 use device::{
-    AsDisk, BlockDevice, Completion, DeviceError, Faulty, FileDevice, MemoryDevice, Method,
-    OpenOptions, Pool, Queue, SimulatedDisk, Throttled, preallocate,
+    BlockDevice, Completion, DeviceError, Faulty, FileDevice, MemoryDevice, Method, OpenOptions,
+    PacedDisk, Pool, Queue, SimulatedDisk, Throttled, preallocate,
 };
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// Of every device here.
+/// Size of every device in these tests, in bytes.
 pub(crate) const SIZE: u64 = 8 << 20;
-/// Of every queue that is kept full.
+/// Depth of every queue that is kept full.
 pub(crate) const DEPTH: u32 = 16;
 
 /// A file's device whose queue reads by one method.
 #[derive(Debug)]
-struct By(FileDevice, Method);
+struct ByMethod(FileDevice, Method);
 
-impl BlockDevice for By {
+impl BlockDevice for ByMethod {
     fn geometry(&self) -> device::Geometry {
         self.0.geometry()
     }
@@ -41,7 +41,7 @@ impl BlockDevice for By {
 
 pub(crate) fn file(path: &Path, direct: bool, method: Method) -> Arc<dyn BlockDevice> {
     let options = OpenOptions { direct, write: true, exclusive: false };
-    Arc::new(By(FileDevice::open(path, options).unwrap(), method))
+    Arc::new(ByMethod(FileDevice::open(path, options).unwrap(), method))
 }
 
 /// Runs `body` by every method that this kernel allows, direct and buffered, on what `make` gives;
@@ -74,7 +74,7 @@ impl Place for PathBuf {
     }
 }
 
-impl Place for Loop {
+impl Place for LoopDevice {
     fn place(&self) -> &Path {
         self.path()
     }
@@ -98,10 +98,10 @@ pub(crate) fn new_file(directory: &Path, name: &str) -> PathBuf {
 /// Runs `body` on every device of this room, of `SIZE` bytes, naming the one it fails on. Files and
 /// block devices by every method.
 pub(crate) fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) {
-    let scratch = Scratch::new(test);
+    let scratch = TempDir::new(test);
     by_every_method(|name| Some(new_file(scratch.path(), name)), |_, _, device| body(&device));
     let beneath = new_file(scratch.path(), "beneath");
-    by_every_method(|_| Loop::over(&beneath), |_, _, device| body(&device));
+    by_every_method(|_| LoopDevice::over(&beneath), |_, _, device| body(&device));
 
     let memory = || Arc::new(MemoryDevice::new(ByteCount(SIZE)));
     let wrapped = file(&new_file(scratch.path(), "wrapped"), true, Method::Best);
@@ -112,7 +112,7 @@ pub(crate) fn on_every_device(test: &str, body: impl Fn(&Arc<dyn BlockDevice>)) 
         ("throttled", Arc::new(Throttled::new(memory(), BitRate(100 << 30)))),
         ("faulty", Arc::new(Faulty::new(memory()))),
         ("simulated", Arc::new(SimulatedDisk::new(&simulated))),
-        ("as disk", Arc::new(AsDisk::new(wrapped, &disk))),
+        ("as disk", Arc::new(PacedDisk::new(wrapped, &disk))),
     ];
     for (name, device) in others {
         named(name, || body(&device));

@@ -1,7 +1,7 @@
 //! Polling: refused where it would only be said to be, and made where the disk has queues for it.
 
 use crate::methods::{all, new_file, pattern, pool, said};
-use crate::scratch::Scratch;
+use crate::scratch::TempDir;
 use device::{BlockDevice, Completion, FileDevice, Method, OpenOptions, Pool, describe};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn opened(path: &Path, direct: bool) -> FileDevice {
 
 #[test]
 fn polling_is_refused_with_the_reason_where_it_cannot_be() {
-    let scratch = Scratch::new("polls");
+    let scratch = TempDir::new("polls");
     let path = new_file(scratch.path(), "file");
     let polls = describe(&path).unwrap().disk.is_some_and(|disk| disk.queue.polls);
     for (direct, why) in [
@@ -33,8 +33,9 @@ fn polling_is_refused_with_the_reason_where_it_cannot_be() {
     }
 }
 
-/// On a disk of the caller's with such queues (`nvme.poll_queues=1`, or `modprobe null_blk poll_queues=1`),
-/// which is only read: `TENUTO_POLLED=/dev/nvme0n1 cargo test -p device polled -- --ignored --nocapture`.
+/// On a disk of the caller's with such queues (`nvme.poll_queues=1`, or `modprobe null_blk
+/// poll_queues=1`), which is only read: `TENUTO_POLLED=/dev/nvme0n1 cargo test -p device polled --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "needs a disk with queues that are polled"]
 #[expect(clippy::print_stdout, reason = "by hand, and what it says is what is wanted")]
@@ -70,7 +71,7 @@ fn polled_reads_are_those_of_pread_and_interrupt_nobody() {
     }
 }
 
-/// As above with a disk whose first 4 MiB may be lost:
+/// Needs a disk with polled queues whose first 4 MiB may be lost:
 /// `TENUTO_POLLED_DESTROY=/dev/nvme0n1 cargo test -p device polled -- --ignored`.
 #[test]
 #[ignore = "needs a disk with queues that are polled, and overwrites it"]
@@ -104,7 +105,7 @@ fn polled_writes_are_there_for_pread() {
     }
 }
 
-/// Of all NVMe queues so far; of other disks none is known.
+/// Interrupts of all NVMe queues so far; those of other disks are not known.
 fn interrupts() -> u64 {
     let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let lines = text.lines().filter(|line| line.contains("nvme"));

@@ -1,15 +1,15 @@
 //! Kernels that refuse a way of reading: containers (Docker's default profile forbids io_uring),
-//! `sysctl kernel.io_uring_disabled=2` (the same answer, `EPERM`), kernels built without it (`ENOSYS`).
-//! Here a filter on one thread's system calls answers as they do.
+//! `sysctl kernel.io_uring_disabled=2` (the same answer, `EPERM`), kernels built without it
+//! (`ENOSYS`). Here a filter on one thread's system calls answers as they do.
 
 #![expect(unsafe_code, reason = "a filter of system calls, which no crate here makes")]
-#![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
 
 use crate::methods::{all, new_file, pattern, pool, said};
-use crate::scratch::Scratch;
+use crate::scratch::TempDir;
 use device::{FileDevice, Method, OpenOptions};
 use std::io;
 use std::thread;
+use testkit::Need;
 
 /// From now on this thread, and those it makes, hear `errno` of this system call. Fails where the
 /// kernel has no such filters.
@@ -55,7 +55,7 @@ const ANSWERS: [(i32, &str); 2] =
 
 #[test]
 fn a_method_that_the_kernel_refuses_falls_back_to_threads_and_says_so() {
-    let scratch = Scratch::new("refused");
+    let scratch = TempDir::new("refused");
     let path = new_file(scratch.path(), "file");
     std::fs::write(&path, pattern(0, 1 << 20)).unwrap();
     for ((method, call), (errno, answer)) in
@@ -64,7 +64,7 @@ fn a_method_that_the_kernel_refuses_falls_back_to_threads_and_says_so() {
         let path = path.clone();
         let ran = thread::spawn(move || {
             if let Err(why) = forbid(call, errno) {
-                eprintln!("SKIPPED: this kernel filters no system calls ({why})");
+                testkit::skip(Need::Seccomp, &format!("no filters of system calls: {why}"));
                 return;
             }
             let options = OpenOptions { write: true, ..OpenOptions::default() };

@@ -1,15 +1,14 @@
 //! A directory, a loop device or a small file system for one test, gone afterwards.
 
-#![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
-
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use testkit::Need;
 
-/// See the head of this file.
-pub(crate) struct Scratch(PathBuf);
+/// A directory for one test, removed at its end.
+pub(crate) struct TempDir(PathBuf);
 
-impl Scratch {
+impl TempDir {
     /// An empty directory named after the test, on the disk that the build is on.
     pub(crate) fn new(test: &str) -> Self {
         let name = format!("{}-{}", test.replace(' ', "-"), std::process::id());
@@ -25,22 +24,22 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 /// A loop device over a file; gone when dropped.
-pub(crate) struct Loop {
+pub(crate) struct LoopDevice {
     path: PathBuf,
     backing: PathBuf,
     /// What lies beneath, if it is nobody else's.
     memory: Option<SealedMemory>,
 }
 
-impl Loop {
-    /// Over this file; `None`, and a line that says so, where that is not possible: it takes root
+impl LoopDevice {
+    /// Attaches this file; `None`, and a recorded skip, where that is not possible: it takes root
     /// and a kernel with loop devices.
     pub(crate) fn over(backing: &Path) -> Option<Self> {
         let made = losetup(&[
@@ -54,7 +53,7 @@ impl Loop {
                 Some(Self { path: path.trim().into(), backing: backing.to_owned(), memory: None })
             }
             Err(why) => {
-                eprintln!("SKIPPED on a block device: no loop device here ({why})");
+                testkit::skip(Need::Loop, &why);
                 None
             }
         }
@@ -82,14 +81,14 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = losetup(&["--detach".as_ref(), self.path.as_os_str()]);
     }
 }
 
-/// Memory as a file that may become shorter and never longer: a write behind its end is an I/O error
-/// of whatever stands on it.
+/// Memory as a file that may become shorter and never longer: a write behind its end is an I/O
+/// error of whatever stands on it.
 pub(crate) struct SealedMemory {
     _file: OwnedFd,
     path: PathBuf,
@@ -117,8 +116,8 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// ext4 in this file or block device; `None`, and a line that says so, where that is not possible: it takes root
-    /// and `mkfs.ext4`.
+    /// ext4 in this file or block device; `None`, and a recorded skip, where that is not possible:
+    /// it takes root and `mkfs.ext4`.
     pub(crate) fn ext4(disk: &Path, at: &Path) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let quietly = ["-q", "-F"].map(std::ffi::OsStr::new);
@@ -127,7 +126,7 @@ impl Mount {
         match made {
             Ok(_) => Some(Self { at: at.to_owned() }),
             Err(why) => {
-                eprintln!("SKIPPED on a small file system: none can be mounted here ({why})");
+                testkit::skip(Need::Mount, &why);
                 None
             }
         }

@@ -1,8 +1,8 @@
 //! Devices that stand before others: what they do to time and to bytes.
 
 use device::{
-    Access, AsDisk, BlockDevice, Completion, Fault, Faulty, MemoryDevice, Pool, Queue, Rule,
-    SimulatedDisk, Throttled,
+    Access, BlockDevice, Completion, Fault, FaultRule, Faulty, MemoryDevice, PacedDisk, Pool,
+    Queue, SimulatedDisk, Throttled,
 };
 use disk::DiskModel;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn a_throttle_is_never_faster_than_its_rate() {
 #[test]
 fn a_modelled_disk_is_never_early_and_hands_out_in_its_order() {
     let model = DiskModel::preset("hdd-20tb").unwrap();
-    let disk = AsDisk::new(memory(64), &model);
+    let disk = PacedDisk::new(memory(64), &model);
     assert!(disk.geometry().rotational);
     let pool = pool();
     let mut queue = disk.queue(8, &pool).unwrap();
@@ -85,7 +85,7 @@ fn a_modelled_disk_is_never_early_and_hands_out_in_its_order() {
 
 #[test]
 fn filling_a_store_need_not_wait_for_the_modelled_disk() {
-    let disk = AsDisk::new(memory(8), &DiskModel::preset("st39183w").unwrap());
+    let disk = PacedDisk::new(memory(8), &DiskModel::preset("st39183w").unwrap());
     let far = disk.geometry().size.0 - 4096;
     disk.set_pass_through(true);
     let start = Instant::now();
@@ -108,7 +108,7 @@ fn filling_a_store_need_not_wait_for_the_modelled_disk() {
 fn faulty(rules: &[(Access, std::ops::Range<u64>, u32, Fault)]) -> Faulty {
     let device = Faulty::new(memory(8));
     for (access, area, times, fault) in rules.iter().cloned() {
-        device.add(Rule { access, area, times, fault });
+        device.add(FaultRule { access, area, times, fault });
     }
     device
 }
@@ -135,7 +135,10 @@ fn what_fails_below_fails_above_in_its_turn() {
     let model = DiskModel::preset("ssd-sata").unwrap();
     let rule = (Access::Read, 0..1, 1, Fault::Errno(libc::EIO));
     let above: [(&str, Arc<dyn BlockDevice>); 2] = [
-        ("as disk", Arc::new(AsDisk::new(Arc::new(faulty(std::slice::from_ref(&rule))), &model))),
+        (
+            "as disk",
+            Arc::new(PacedDisk::new(Arc::new(faulty(std::slice::from_ref(&rule))), &model)),
+        ),
         ("throttled", Arc::new(Throttled::new(Arc::new(faulty(&[rule])), BitRate(1 << 33)))),
     ];
     for (name, device) in above {
@@ -188,7 +191,7 @@ fn rot_flips_what_is_read_and_a_torn_write_keeps_its_front() {
     device.write_at(0, &[9; 8192]).unwrap();
 }
 
-/// The same script as for blocking writes, over two kinds of bottom.
+/// The script of the test of blocking writes, over two kinds of device.
 #[test]
 fn a_queued_write_can_fail_be_torn_and_come_late() {
     let rules = [
@@ -199,7 +202,7 @@ fn a_queued_write_can_fail_be_torn_and_come_late() {
     let device = Faulty::new(Arc::new(MemoryDevice::new(ByteCount::mib(8))));
     let disk = SimulatedDisk::new(&DiskModel::preset("ssd-sata").unwrap());
     for (area, fault) in rules {
-        let rule = Rule { access: Access::Write, area, times: 1, fault };
+        let rule = FaultRule { access: Access::Write, area, times: 1, fault };
         device.add(rule.clone());
         disk.add(rule);
     }
@@ -253,7 +256,7 @@ fn a_write_cache_takes_what_is_queued_at_once_and_the_flush_pays() {
     assert!(wrote < Duration::from_millis(6), "16 times overhead and bus: {wrote:?}");
     assert!(flushed > Duration::from_millis(60), "16 places to go to: {flushed:?}");
 
-    let disk = AsDisk::new(memory(64), &model);
+    let disk = PacedDisk::new(memory(64), &model);
     let start = Instant::now();
     write_all(&disk);
     disk.flush().unwrap();
@@ -268,7 +271,12 @@ fn the_time_of_a_write_is_asked_for_without_writing() {
     let write = disk.ask_write(0, 1 << 20).unwrap().since(disk.now());
     assert!(write > read, "flash writes slower than it reads: {write:?} {read:?}");
     assert!(disk.ask_write(disk.geometry().size.0, 1).is_err(), "beyond the end");
-    disk.add(Rule { access: Access::Write, area: 0..1, times: 1, fault: Fault::Torn { kept: 1 } });
+    disk.add(FaultRule {
+        access: Access::Write,
+        area: 0..1,
+        times: 1,
+        fault: Fault::Torn { kept: 1 },
+    });
     let said = disk.ask_write(0, 4096).unwrap_err().to_string();
     assert!(said.contains("writing 4096 bytes at 0 of (simulated): Input/output error"), "{said}");
 }
@@ -297,7 +305,7 @@ fn a_read_can_come_short_and_every_third_late() {
 
 #[test]
 fn a_modelled_disk_counts_how_late_it_was() {
-    let disk = AsDisk::new(memory(8), &DiskModel::preset("ssd-nvme").unwrap());
+    let disk = PacedDisk::new(memory(8), &DiskModel::preset("ssd-nvme").unwrap());
     assert_eq!(disk.lateness().unwrap().requests, 0);
     let pool = pool();
     let mut queue = disk.queue(4, &pool).unwrap();

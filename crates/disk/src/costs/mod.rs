@@ -2,11 +2,11 @@
 //! books.
 //!
 //! ```text
-//!   a sweep of n reads  ≤  Σ transfer(place, length)   exact to the zone, added up read by read
-//!                        + positioning(n)              whatever the places and wherever the arm is
+//!   a sweep of n reads  ≤  Σ transfer(place, length)  exact to the zone, added up read by read
+//!                        + positioning(n)             whatever the places and wherever the head is
 //! ```
 //!
-//! A sweep begins with the end of its reads that is nearer to the arm. Then the arm either starts
+//! A sweep begins with the end of its reads that is nearer to the head. Then the head either starts
 //! outside of them and crosses at most the whole stroke in n movements, or inside and comes to the
 //! nearer end in a movement of at most half a stroke before it crosses it in n - 1. With `h` the
 //! concave bound of the seek curve, and a whole revolution and an overhead for each read:
@@ -27,39 +27,42 @@
 //!   following = overhead + h'(step back) × (stroke that a read covers)
 //! ```
 //!
-//! where the second part is for the arm's way back over a longer visit: h is concave, so nowhere
+//! where the second part is for the head's way back over a longer visit: h is concave, so nowhere
 //! steeper than at the shortest movement that is charged.
 //!
 //! Only reads whose transfer is at least what one visit more costs a sweep may be taken for going
 //! on ([`Costs::shortest_following`]): so a sweep that a read is taken out of, in the middle of a
 //! visit, is never dearer for it.
 //!
-//! A disk whose arm was fitted to timed reads is charged as the model that they make
-//! ([`Calibration::model`]), its read ahead excepted: of that nothing is known, but what a read that goes
-//! on took at most was timed, with the next read in the device already ([`Arm::following`](crate::Arm)).
-//! That takes the place of the overhead above, where two reads are in the device at once. One whose arm was not seen is charged the measured rate of the zone, for each
-//! read alike what the worst placement tried cost beyond transfer, and once a sweep what the longest
-//! read took beyond that: calibration speaks of slots full of reads, not of a few.
+//! A disk whose actuator was fitted to timed reads is charged as the model that they make
+//! ([`Calibration::model`]), its read ahead excepted: of that nothing is known, but what a read
+//! that goes on took at most was timed, with the next read in the device already
+//! ([`Actuator::following`](crate::Actuator::following)). That takes the place of the overhead
+//! above, where two reads are in the device at once. One whose actuator was not measured is charged
+//! the measured rate of the zone, for each read alike what the worst placement tried cost beyond
+//! transfer, and once a sweep what the longest read took beyond that: calibration speaks of slots
+//! full of reads, not of a few.
 //!
 //! ```text
 //!   positioning(n) = (longest - slot/minRead) + n × (slot/minRead - transfer in the slowest zone)
 //! ```
 
 use crate::model::{Chips, Kind};
-use crate::platters::{Platters, float, whole};
+use crate::platters::Platters;
 use crate::{Calibration, DiskModel};
-use std::time::Duration;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, float, nanos, rounded};
 
-/// See the head of this file.
+/// Upper bounds, in nanoseconds, of what sweeps of reads take on one disk: positioning by the
+/// number of reads, and transfer by place.
 #[derive(Clone, PartialEq)]
 pub struct Costs {
     transfer: Transfer,
-    /// Of a sweep of so many reads; more are several sweeps.
+    /// Positioning of a sweep, by its number of reads; a longer row of reads is several sweeps.
     positioning: Vec<u64>,
     /// For any number of reads but none: not above the first plus so many times the second.
     line: (u64, u64),
-    /// Of a read that goes on where the last one ended, and the shortest transfer of such.
+    /// What a sequential read costs beside its transfer, and the shortest transfer of a read that
+    /// counts as one.
     following: Option<(u64, u64)>,
     /// Reads in the device at once for which this holds.
     depth: u32,
@@ -79,14 +82,14 @@ struct Measured {
 }
 
 impl Costs {
-    /// Of a disk exactly as modelled, for reads of at most `largest`, `depth` of them in the device
-    /// at once.
+    /// Costs of a disk exactly as modelled, for reads of at most `largest`, `depth` of them in the
+    /// device at once.
     pub fn of_model(model: &DiskModel, largest: ByteCount, depth: u32) -> Self {
         let positioning = |reads| match &model.kind {
             Kind::Spinning(platters) => platters.positioning(largest.0, reads),
             Kind::Flash(chips) => chips.positioning(reads, depth.max(1)),
         };
-        let table = (0..=MOST_IN_A_SWEEP).map(|reads| whole(positioning(reads).ceil()));
+        let table = (0..=MOST_IN_A_SWEEP).map(|reads| rounded(positioning(reads).ceil()));
         let costs = Self::new(Transfer::Model(model.clone()), table.collect(), depth);
         let Kind::Spinning(platters) = &model.kind else { return costs };
         costs.with_following(platters.following(largest.0))
@@ -95,7 +98,7 @@ impl Costs {
     // A read that goes on costs so much beside transfer, if that is less than a visit.
     fn with_following(self, nanos: Option<f64>) -> Self {
         let more = self.positioning.windows(2).map(|n| n[1] - n[0]).skip(1).max().unwrap_or(0);
-        let following = nanos.map(|nanos| (whole(nanos.ceil()), more));
+        let following = nanos.map(|nanos| (rounded(nanos.ceil()), more));
         Self { following: following.filter(|(nanos, more)| nanos < more), ..self }
     }
 
@@ -106,14 +109,14 @@ impl Costs {
         Self { transfer, positioning, line: (once, each), following: None, depth }
     }
 
-    /// Of a disk as measured, for reads of at most `largest`. `None` where the record says too
-    /// little: no zones, no guarantee that covers such reads, or none at all.
+    /// Costs of a disk as measured, for reads of at most `largest`. `None` where the record says
+    /// too little: no zones, no guarantee that covers such reads, or none at all.
     pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Option<Self> {
         let guarantee = calibration.guarantee_for(largest).filter(|g| g.min_read > 0)?;
         if let Some(model) = calibration.model() {
             let depth = calibration.queue_depth;
             let costs = Self::of_model(&model, largest, depth);
-            let (Some(arm), Kind::Spinning(platters)) = (&calibration.arm, &model.kind) else {
+            let (Some(arm), Kind::Spinning(platters)) = (&calibration.actuator, &model.kind) else {
                 return Some(costs);
             };
             let measured = arm.following.filter(|_| depth >= 2);
@@ -136,7 +139,7 @@ impl Costs {
         }
         let position = (each - transfer).ceil();
         let once = (float(nanos(guarantee.longest_read)) - each).max(0.0).ceil();
-        let positioning = |n| if n == 0 { 0 } else { whole(once + float(n) * position) };
+        let positioning = |n| if n == 0 { 0 } else { rounded(once + float(n) * position) };
         let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
         let table = || (0..=MOST_IN_A_SWEEP).map(positioning).collect();
         let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
@@ -146,15 +149,15 @@ impl Costs {
     /// Nanoseconds from the first byte to the last of a read that lies here. What lies beyond the
     /// disk's end is charged as what lies before it.
     pub fn transfer(&self, offset: u64, len: u64) -> u64 {
-        whole(match &self.transfer {
+        rounded(match &self.transfer {
             Transfer::Model(model) => model.transfer_bound(offset, len),
             Transfer::Measured(measured) => measured.transfer(offset, len),
         })
     }
 
-    /// The same wherever it lies.
+    /// Nanoseconds that the transfer of `len` bytes takes at most, wherever they lie.
     pub fn slowest_transfer(&self, len: u64) -> u64 {
-        whole(match &self.transfer {
+        rounded(match &self.transfer {
             Transfer::Model(model) => model.slowest_transfer(len),
             Transfer::Measured(measured) => {
                 let slowest = measured.zones.iter().map(|(_, per_byte)| *per_byte);
@@ -163,7 +166,7 @@ impl Costs {
         })
     }
 
-    /// Nanoseconds that a sweep of so many reads takes beside transfer, wherever the arm was.
+    /// Nanoseconds that a sweep of so many reads takes beside transfer, wherever the head was.
     #[inline]
     pub fn positioning(&self, reads: u64) -> u64 {
         match usize::try_from(reads) {
@@ -208,8 +211,8 @@ impl Costs {
         self.following.map(|(_, shortest)| shortest)
     }
 
-    /// Where a byte lies, as a part of the arm's stroke: 0 first, 1 last. Zero where there is no
-    /// arm, or nothing is known of it.
+    /// Where a byte lies, as a part of the stroke: 0 first, 1 last. Zero where there is no
+    /// actuator, or nothing is known of it.
     pub fn place(&self, offset: u64) -> f64 {
         match &self.transfer {
             Transfer::Model(model) => model.stroke_part(offset),
@@ -287,7 +290,7 @@ impl Platters {
             return 0.0;
         }
         let n = float(reads);
-        // Where reads overlap or the disk reads on, the arm may have to step back by as much; and
+        // Where reads overlap or the disk reads on, the head may have to step back by as much; and
         // inwards, over reads that lie one behind the other and are read in that order.
         let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
         let hull = |moves: f64, stroke: f64| moves * self.seek.bound(stroke / moves + step_back);
@@ -295,15 +298,15 @@ impl Platters {
         n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)
     }
 
-    /// Of a read that goes on where the last one ended, if the disk reads on long enough for that
-    /// while it takes the next command.
+    /// Nanoseconds that a sequential read costs beside its transfer, if the disk reads ahead for
+    /// long enough while it takes the next command.
     fn following(&self, size: u64) -> Option<f64> {
         let reads_on = float(self.read_ahead) * self.quickest_per_byte();
         (self.read_ahead > 0 && reads_on >= READS_ON * float(self.overhead))
             .then(|| float(self.overhead) + ROUNDING + self.way_back(size))
     }
 
-    /// What a read more in a visit adds to the arm's way back over it.
+    /// What a read more in a visit adds to the head's way back over it.
     fn way_back(&self, size: u64) -> f64 {
         let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
         self.seek.steepest_from(step_back) * self.widest(size)
@@ -324,10 +327,6 @@ fn per_byte(rate: BitRate) -> Option<f64> {
     (rate.0 > 0).then(|| 8e9 / float(rate.0))
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// A disk reads on for so many times the overhead of a command, at least, if what comes next is to
 /// go on: so that it is there in time.
 const READS_ON: f64 = 2.0;
@@ -335,7 +334,7 @@ const READS_ON: f64 = 2.0;
 /// A head rounds each part of a service up to a nanosecond.
 const ROUNDING: f64 = 4.0;
 
-/// More reads are charged as several sweeps, though one would do: by then the arm's part is a few
+/// More reads are charged as several sweeps, though one would do: by then the seek part is a few
 /// percent of the mean, and a table of this length stays in the nearest cache. A multiple of every
 /// queue depth used.
 const MOST_IN_A_SWEEP: u64 = 1024;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::ReadGuarantee;
 use proptest::prelude::*;
+use std::time::Duration;
 use units::Moment;
 
 const SIZES: [u64; 3] = [64 << 10, 1 << 20, 4 << 20];
@@ -95,13 +96,13 @@ fn taking_a_read_out_of_a_sweep_never_costs() {
             }
         }
     }
-    assert!(following > 1, "arms that read ahead");
+    assert!(following > 1, "disks that read ahead");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Visits of several reads, each read at once after the one before, whichever way the arm
+    /// Visits of several reads, each read at once after the one before, whichever way the head
     /// goes; and at the worst rotation.
     #[test]
     fn no_sweep_of_visits_takes_longer_than_it_is_charged(
@@ -153,8 +154,8 @@ proptest! {
     }
 }
 
-/// The other side of the bound: reads evenly over the disk, each of which waits for a whole turn, take
-/// what they are charged but for a few thousandths. Nothing sound is left to be had there.
+/// The other side of the bound: reads evenly over the disk, each of which waits for a whole turn,
+/// take what they are charged but for a few thousandths. Nothing sound is left to be had there.
 #[test]
 fn the_worst_sweep_takes_nearly_what_it_is_charged() {
     for (name, reads) in [("hdd-20tb", 203), ("hdd-20tb", 20), ("st39183w", 62)] {
@@ -190,7 +191,7 @@ fn a_calibrated_disk_is_charged_by_zone_and_by_its_worst_placement() {
         r0: mbps(150),
         t0: Duration::from_millis(9),
         zones: vec![(ByteCount(5), mbps(200)), (ByteCount(1 << 30), mbps(100))],
-        arm: None,
+        actuator: None,
         writing: None,
         method: String::new(),
         measured_at: 0,

@@ -5,26 +5,26 @@
 //! one ended costs no positioning as long as the disk read on by itself and its cache still holds
 //! the place; so does a write that goes on where the last write ended (the disk joins them).
 //!
-//! Other writes take what reads take, unless the disk has a write-back cache: then a write is called
-//! done when it is in the disk's memory, and put on the platter while nobody asks for anything, when
-//! the memory is full, or at a [`Head::flush`]. What was begun is ended: a read that comes meanwhile
-//! waits for one such write.
+//! Other writes take what reads take, unless the disk has a write-back cache: then a write is
+//! called done when it is in the disk's memory, and put on the platter while nobody asks for
+//! anything, when the memory is full, or at a [`Head::flush`]. What was begun is ended: a read that
+//! comes meanwhile waits for one such write.
 
+use crate::DiskModel;
 use crate::model::{Chips, Kind};
-use crate::platters::{Platters, duration, float};
+use crate::platters::{Platters, duration};
 use crate::write_cache::WriteCache;
-use crate::{DiskModel, platters};
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, float};
 
 /// How one request was served. `start` + `overhead` + `seek` + `rotation` + `transfer` = `finish`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
     /// When the disk turned to it: at once, or when it had finished the one before.
     pub start: Moment,
-    /// Until the arm starts; on a solid-state disk, until the first byte.
+    /// Until the head starts; on a solid-state disk, until the first byte.
     pub overhead: Duration,
-    /// The arm's movement.
+    /// The head's movement.
     pub seek: Duration,
     /// Waiting for the platter.
     pub rotation: Duration,
@@ -43,11 +43,11 @@ pub struct Head {
 
 #[derive(Clone, Debug)]
 enum State {
-    Arm(Arm),
+    HeadPosition(HeadPosition),
     Lanes(Lanes),
 }
 
-/// The arm follows the line of bytes that passed or will pass it: `at` passes at `passed`, and it
+/// The head follows the line of bytes that passed or will pass it: `at` passes at `passed`, and it
 /// reads on to `limit`, where it stays.
 ///
 /// ```text
@@ -56,7 +56,7 @@ enum State {
 ///         └─ in the cache ┴─ read ahead ───┘
 /// ```
 #[derive(Clone, Debug, Default)]
-struct Arm {
+struct HeadPosition {
     /// When the disk is free.
     free: u64,
     from: u64,
@@ -81,7 +81,7 @@ struct Lanes {
 impl Head {
     pub(crate) fn new(model: DiskModel) -> Self {
         let state = match &model.kind {
-            Kind::Spinning(_) => State::Arm(Arm::default()),
+            Kind::Spinning(_) => State::HeadPosition(HeadPosition::default()),
             Kind::Flash(chips) => State::Lanes(Lanes {
                 lanes: vec![0; usize::try_from(chips.lanes).unwrap_or(1)],
                 bus: 0,
@@ -120,7 +120,7 @@ impl Head {
             panic!("{len} bytes at {offset} are beyond a disk of {}", self.model.capacity())
         });
         match (&self.model.kind, &mut self.state) {
-            (Kind::Spinning(platters), State::Arm(arm)) => {
+            (Kind::Spinning(platters), State::HeadPosition(arm)) => {
                 arm.turn = turn;
                 arm.serve(platters, arrival.0, offset, end, write)
             }
@@ -133,7 +133,7 @@ impl Head {
     /// `arrival`, after everything asked before.
     pub fn flush(&mut self, arrival: Moment) -> Moment {
         match (&self.model.kind, &mut self.state) {
-            (Kind::Spinning(platters), State::Arm(arm)) => {
+            (Kind::Spinning(platters), State::HeadPosition(arm)) => {
                 arm.write_out_until(platters, arrival.0);
                 arm.free = arm.free.max(arrival.0);
                 while arm.write_out(platters) {}
@@ -144,13 +144,13 @@ impl Head {
         }
     }
 
-    /// How long a request for `offset` would wait for arm and platter (its [`Service::seek`] and
+    /// How long a request for `offset` would wait for seek and rotation (its [`Service::seek`] and
     /// [`Service::rotation`]) if the disk turned to it at `start`. By this a disk that may choose
     /// among waiting requests chooses. Nothing moves.
     pub fn positioning(&self, start: Moment, offset: u64, write: bool) -> Duration {
         match (&self.model.kind, &self.state) {
-            (Kind::Spinning(platters), State::Arm(arm)) => {
-                // One byte, which takes no time to speak of, by a copy of the arm.
+            (Kind::Spinning(platters), State::HeadPosition(arm)) => {
+                // One byte, which takes no time to speak of, by a copy of the head.
                 let service = arm.clone().serve(platters, start.0, offset, offset + 1, write);
                 service.seek + service.rotation
             }
@@ -159,7 +159,7 @@ impl Head {
     }
 }
 
-impl Arm {
+impl HeadPosition {
     fn serve(&mut self, p: &Platters, arrival: u64, offset: u64, end: u64, write: bool) -> Service {
         self.write_out_until(p, arrival);
         let kept = write && end - offset <= p.write_back;
@@ -201,7 +201,7 @@ impl Arm {
         while self.free < arrival && self.write_out(p) {}
     }
 
-    /// Puts one area of the write cache on the platter as soon as the arm is free; whether there
+    /// Puts one area of the write cache on the platter as soon as the head is free; whether there
     /// was one.
     fn write_out(&mut self, p: &Platters) -> bool {
         if self.cache.bytes() == 0 {
@@ -230,18 +230,18 @@ impl Arm {
         self.turn.map_or_else(|| p.rotation(now, streamed), |turn| turn * float(p.revolution))
     }
 
-    /// How far the arm has read on by `now`.
+    /// How far the head has read on by `now`.
     fn streamed_by(&self, p: &Platters, now: u64) -> f64 {
         let on = p.streamed(self.at) + float(now.saturating_sub(self.passed));
         on.min(p.streamed(self.limit))
     }
 
-    /// Serves a read that the cache holds or the arm is coming to: (rotation, transfer).
+    /// Serves a read that the cache holds or the head is coming to: (rotation, transfer).
     fn go_on(&mut self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64) {
         let full = self.passed + nanos(p.streamed(self.limit) - p.streamed(self.at));
         let mut rotation = 0;
         if ready > full {
-            // The cache filled and the arm stopped: what is next must come round again.
+            // The cache filled and the head stopped: what is next must come round again.
             let wait = nanos(self.rotation(p, ready, p.streamed(self.limit)));
             (self.at, self.passed) = (self.limit, ready + wait);
             if end > self.at {
@@ -259,7 +259,7 @@ impl Arm {
         (rotation, done - ready - rotation)
     }
 
-    /// Moves the arm and waits for the platter: (seek, rotation, transfer).
+    /// Moves the head and waits for the platter: (seek, rotation, transfer).
     fn position(&self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64, u64) {
         let streamed = p.streamed(offset);
         let distance = (p.place(streamed) - p.place(self.streamed_by(p, ready))).abs();
@@ -298,7 +298,7 @@ impl Lanes {
 }
 
 fn nanos(time: f64) -> u64 {
-    platters::whole(time.ceil())
+    units::rounded(time.ceil())
 }
 
 #[cfg(test)]

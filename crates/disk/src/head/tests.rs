@@ -88,14 +88,13 @@ fn what_is_in_the_write_cache_is_read_from_it_and_goes_out_when_nobody_asks() {
     let later = read.finish + Duration::from_secs(1);
     assert_eq!(head.flush(later), later, "it went out meanwhile");
     let next = head.serve(later, far + MB, 4096, false);
-    assert!(next.seek.is_zero(), "the arm stands where it wrote: {next:?}");
+    assert!(next.seek.is_zero(), "the head stands where it wrote: {next:?}");
 }
 
 #[test]
 fn a_long_read_pays_for_every_switch_and_a_short_one_rarely() {
     let model = DiskModel::preset("st39183w").unwrap();
-    let read =
-        |len: f64| model.head().serve(Moment::ZERO, 0, crate::platters::whole(len), false).transfer;
+    let read = |len: f64| model.head().serve(Moment::ZERO, 0, units::rounded(len), false).transfer;
     let track = 14.493e6 * (10.0 * 8.333_333 + 9.0 * 0.8 + 1.1) / 1e4;
     let (turn, cylinder) = (millis(read(track - 512.0)), millis(read(track * 10.0 + 512.0)));
     assert!((8.2..8.34).contains(&turn), "a track is a turn: {turn}");

@@ -35,7 +35,7 @@ pub struct Excerpt {
 
 /// Why a title has no such part.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum NoExcerpt {
+pub enum ExcerptError {
     /// It ends before.
     #[error("the title is {:.3} s long; start and stop must lie within that", .0.as_secs_f64())]
     BeyondTheEnd(Duration),
@@ -58,13 +58,13 @@ pub enum NoExcerpt {
 
 impl Packaging {
     /// The part of a title, packaged as a title of its own; in time proportional to its LDUs.
-    pub fn excerpt(&self, wanted: &Excerpt) -> Result<Self, NoExcerpt> {
+    pub fn excerpt(&self, wanted: &Excerpt) -> Result<Self, ExcerptError> {
         let whole = self.duration();
         if wanted.start >= whole || wanted.stop.is_some_and(|stop| stop > whole) {
-            return Err(NoExcerpt::BeyondTheEnd(whole));
+            return Err(ExcerptError::BeyondTheEnd(whole));
         }
         if wanted.stop.is_some_and(|stop| stop <= wanted.start) {
-            return Err(NoExcerpt::Empty);
+            return Err(ExcerptError::Empty);
         }
         let all_segments = if wanted.skip > 0 || wanted.backwards {
             self.skipping(wanted)?
@@ -154,9 +154,9 @@ impl Packaging {
         (0..self.index.tracks.len()).map(segments).collect()
     }
 
-    fn skipping(&self, wanted: &Excerpt) -> Result<Vec<Segments>, NoExcerpt> {
+    fn skipping(&self, wanted: &Excerpt) -> Result<Vec<Segments>, ExcerptError> {
         if self.playable(Some(TrackKind::Video)).next().is_none() {
-            return Err(NoExcerpt::NoPictures);
+            return Err(ExcerptError::NoPictures);
         }
         let videos: Vec<u16> = self.playable(Some(TrackKind::Video)).collect();
         let mut all = vec![Segments::default(); self.index.tracks.len()];
@@ -166,14 +166,14 @@ impl Packaging {
             let shown = groups.shown(wanted);
             let step = usize::try_from(wanted.skip).unwrap_or(usize::MAX).saturating_add(1);
             if step > shown.len() {
-                return Err(NoExcerpt::SkipsAll(shown.len()));
+                return Err(ExcerptError::SkipsAll(shown.len()));
             }
             let mut chosen: Vec<usize> = shown.step_by(step).collect();
             if wanted.backwards {
                 chosen.reverse();
             }
             if chosen.iter().any(|&group| groups.is_open(group, track, line)) {
-                return Err(NoExcerpt::OpenGroups);
+                return Err(ExcerptError::OpenGroups);
             }
             let mut at = MediaTime::ZERO;
             let parts = chosen.into_iter().map(|group| {

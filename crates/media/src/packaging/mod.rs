@@ -24,7 +24,7 @@ mod timeline;
 mod track_boxes;
 
 pub use body::{Body, Slice};
-pub use excerpt::{Excerpt, NoExcerpt};
+pub use excerpt::{Excerpt, ExcerptError};
 
 use crate::{TitleIndex, TitleKind, TrackDescription, TrackKind};
 use segments::Segments;
@@ -49,7 +49,7 @@ impl Default for PackagingOptions {
 
 /// Why a title cannot be packaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotPackaged {
+pub enum PackagingError {
     /// A title of opaque bytes has no tracks with times.
     #[error("the title was taken in as a file, not as media")]
     File,
@@ -62,10 +62,10 @@ pub enum NotPackaged {
 #[derive(Debug)]
 pub struct Packaging {
     index: Arc<TitleIndex>,
-    /// Of each track, edit list applied.
+    /// Timeline of each track, edit list applied.
     lines: Vec<Timeline>,
-    /// Of each track as segments show it: from the first picture that can be decoded. Players on
-    /// Media Source Extensions cannot decode pictures without showing them.
+    /// Timeline of each track as segments show it: from the first picture that can be decoded.
+    /// Players on Media Source Extensions cannot decode pictures without showing them.
     segment_lines: Vec<Timeline>,
     tracks: Vec<PackagedTrack>,
     /// Segments last at least this long where the key frames allow it.
@@ -86,9 +86,9 @@ struct PackagedTrack {
 
 impl Packaging {
     /// Plans the segments. Fails only for what has nothing to play.
-    pub fn new(index: Arc<TitleIndex>, options: &PackagingOptions) -> Result<Self, NotPackaged> {
+    pub fn new(index: Arc<TitleIndex>, options: &PackagingOptions) -> Result<Self, PackagingError> {
         if index.kind == TitleKind::File {
-            return Err(NotPackaged::File);
+            return Err(PackagingError::File);
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
         let preroll = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
@@ -100,7 +100,7 @@ impl Packaging {
         let mut packaging = Self { index, lines, segment_lines, tracks, target, duration };
         packaging.tracks = packaging.package_tracks();
         if packaging.playable(None).next().is_none() {
-            return Err(NotPackaged::NoTracks);
+            return Err(PackagingError::NoTracks);
         }
         Ok(packaging)
     }
@@ -271,12 +271,12 @@ impl Packaging {
         self.tracks.get(i).filter(|track| playable && track.segments.count() > 0)
     }
 
-    /// Of a track that there is.
+    /// Description of an existing track.
     fn description(&self, track: u16) -> &TrackDescription {
         &self.index.tracks[usize::from(track)].description
     }
 
-    /// Of a track that there is.
+    /// Segments of an existing track.
     fn segments(&self, track: u16) -> &Segments {
         &self.tracks[usize::from(track)].segments
     }

@@ -33,8 +33,8 @@ pub(super) struct Chunk {
 
 /// The file with these tracks, in this order.
 pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Body {
-    let parts: Vec<Part<'_>> =
-        tracks.iter().map(|&number| Part::new(index, lines, number)).collect();
+    let parts: Vec<MovieTrack<'_>> =
+        tracks.iter().map(|&number| MovieTrack::new(index, lines, number)).collect();
     let order = interleave(&parts);
     let payload: u64 = parts.iter().map(|part| part.track.ldus.data_len()).sum();
     // How wide places must be written depends on where the file ends, and that on the header's
@@ -72,7 +72,7 @@ pub(super) fn chunks(track: &TrackIndex, line: &Timeline) -> Vec<Chunk> {
 }
 
 /// One track of the file being made.
-struct Part<'a> {
+struct MovieTrack<'a> {
     number: u16,
     track: &'a TrackIndex,
     line: &'a Timeline,
@@ -88,7 +88,7 @@ struct Pcm {
     instants: u32,
 }
 
-impl<'a> Part<'a> {
+impl<'a> MovieTrack<'a> {
     fn new(index: &'a TitleIndex, lines: &'a [Timeline], number: u16) -> Self {
         let (track, line) = (&index.tracks[usize::from(number)], &lines[usize::from(number)]);
         let chunks = chunks(track, line);
@@ -128,7 +128,7 @@ impl Pcm {
 }
 
 /// Chunks as (part, chunk) in the order in which they lie in the file: by second, then by part.
-fn interleave(parts: &[Part<'_>]) -> Vec<(usize, usize)> {
+fn interleave(parts: &[MovieTrack<'_>]) -> Vec<(usize, usize)> {
     let mut order: Vec<_> = parts
         .iter()
         .enumerate()
@@ -140,7 +140,7 @@ fn interleave(parts: &[Part<'_>]) -> Vec<(usize, usize)> {
 
 /// All of the file before the payload, which starts at `start`.
 fn header(
-    parts: &[Part<'_>],
+    parts: &[MovieTrack<'_>],
     order: &[(usize, usize)],
     payload: u64,
     wide: bool,
@@ -157,7 +157,7 @@ fn header(
     let mut out = Vec::new();
     track_boxes::write_file_type(&mut out, quicktime, &[b"isom", b"iso4", b"mp41", b"mp42"]);
     write_box(&mut out, b"moov", |out| {
-        let duration = parts.iter().map(Part::duration).max().unwrap_or(0);
+        let duration = parts.iter().map(MovieTrack::duration).max().unwrap_or(0);
         let next_track_id = u32::try_from(parts.len() + 1).expect("tracks are numbered in 16 bits");
         track_boxes::write_movie_header(out, duration, next_track_id);
         let mut enabled: Vec<TrackKind> = Vec::new();
@@ -182,7 +182,7 @@ fn header(
 }
 
 /// The sample tables; `places` are where the part's chunks lie in the file.
-fn write_tables(out: &mut Vec<u8>, part: &Part<'_>, places: &[u64], wide: bool) {
+fn write_tables(out: &mut Vec<u8>, part: &MovieTrack<'_>, places: &[u64], wide: bool) {
     let index = &part.track.ldus;
     if let Some(pcm) = part.pcm {
         return write_pcm_tables(out, part, pcm, places, wide);
@@ -202,7 +202,13 @@ fn write_tables(out: &mut Vec<u8>, part: &Part<'_>, places: &[u64], wide: bool) 
 }
 
 /// Every LDU is a chunk, so that players which read PCM by chunk get the LDUs as stored.
-fn write_pcm_tables(out: &mut Vec<u8>, part: &Part<'_>, pcm: Pcm, places: &[u64], wide: bool) {
+fn write_pcm_tables(
+    out: &mut Vec<u8>,
+    part: &MovieTrack<'_>,
+    pcm: Pcm,
+    places: &[u64],
+    wide: bool,
+) {
     let Pcm { bytes: size, instants } = pcm;
     let even = SttsEntry { sample_count: instants, sample_delta: 1 };
     write_atom(out, &Stts { entries: vec![even] });

@@ -65,7 +65,7 @@ impl Timeline {
         }
     }
 
-    /// The same places for an excerpt that begins in the middle: nothing is hidden by an edit list.
+    /// This timeline for an excerpt that begins in the middle: nothing is hidden by an edit list.
     pub(super) fn uncovered(&self) -> Self {
         let wait = self.wait.saturating_sub(self.media_start);
         Self { media_start: 0, wait, ..*self }

@@ -3,7 +3,7 @@
 
 use crate::footage::{Folder, Title, make, read, remux};
 use crate::playback::{Frame, decode, decode_ours};
-use media::{Excerpt, NoExcerpt};
+use media::{Excerpt, ExcerptError};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -135,16 +135,19 @@ fn what_is_not_there_cannot_be_shown() {
     };
     let all = Excerpt::default();
     let whole = film.packaging(second).duration();
-    let beyond = NoExcerpt::BeyondTheEnd(whole);
+    let beyond = ExcerptError::BeyondTheEnd(whole);
     assert_eq!(why(&film, Excerpt { start: whole, ..all }), beyond);
     assert_eq!(why(&film, Excerpt { start: Duration::MAX, ..all }), beyond);
     assert_eq!(why(&film, Excerpt { stop: Some(whole + ms(1)), ..all }), beyond);
-    assert_eq!(why(&film, Excerpt { start: second, stop: Some(second), ..all }), NoExcerpt::Empty);
-    assert_eq!(why(&film, Excerpt { skip: 5, ..all }), NoExcerpt::SkipsAll(5));
-    assert_eq!(why(&film, Excerpt { skip: u32::MAX, ..all }), NoExcerpt::SkipsAll(5));
-    assert_eq!(why(&song, Excerpt { skip: 1, ..all }), NoExcerpt::NoPictures);
-    assert_eq!(why(&song, Excerpt { backwards: true, ..all }), NoExcerpt::NoPictures);
-    assert_eq!(why(&open, Excerpt { skip: 1, ..all }), NoExcerpt::OpenGroups);
+    assert_eq!(
+        why(&film, Excerpt { start: second, stop: Some(second), ..all }),
+        ExcerptError::Empty
+    );
+    assert_eq!(why(&film, Excerpt { skip: 5, ..all }), ExcerptError::SkipsAll(5));
+    assert_eq!(why(&film, Excerpt { skip: u32::MAX, ..all }), ExcerptError::SkipsAll(5));
+    assert_eq!(why(&song, Excerpt { skip: 1, ..all }), ExcerptError::NoPictures);
+    assert_eq!(why(&song, Excerpt { backwards: true, ..all }), ExcerptError::NoPictures);
+    assert_eq!(why(&open, Excerpt { skip: 1, ..all }), ExcerptError::OpenGroups);
     let part = Excerpt { start: ms(500), stop: Some(second), ..all };
     let sound = song.packaging(second).excerpt(&part).unwrap();
     assert!(sound.duration().abs_diff(ms(500)) < ms(45), "{:?}", sound.duration());

@@ -4,7 +4,7 @@
 use crate::footage::{Folder, Title, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
-    Body, CHECKSUM_SPAN, Ldu, LduIndex, NotPackaged, Packaging, PackagingOptions, Slice,
+    Body, CHECKSUM_SPAN, Ldu, LduIndex, Packaging, PackagingError, PackagingOptions, Slice,
     TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
@@ -369,8 +369,8 @@ fn what_has_nothing_to_play_is_named() {
         let index = Arc::new(TitleIndex { kind, tracks });
         Packaging::new(index, &PackagingOptions::default()).unwrap_err()
     };
-    assert_eq!(refused(TitleKind::Media, Vec::new()), NotPackaged::NoTracks);
-    assert_eq!(refused(TitleKind::Media, vec![pictures(0, |_| 0)]), NotPackaged::NoTracks);
+    assert_eq!(refused(TitleKind::Media, Vec::new()), PackagingError::NoTracks);
+    assert_eq!(refused(TitleKind::Media, vec![pictures(0, |_| 0)]), PackagingError::NoTracks);
     let file = track(TrackKind::File, 1, LduIndex::default());
-    assert_eq!(refused(TitleKind::File, vec![file]), NotPackaged::File);
+    assert_eq!(refused(TitleKind::File, vec![file]), PackagingError::File);
 }

@@ -7,12 +7,11 @@
 //! ```
 //!
 //! `model`: how near the emulated disk comes to the simulated one, round by round; half a minute,
-//! divided by the speed. `streams`:
-//! 60 readers of 30 MiB each at once, on Tenuto's rounds (direct reads in the order of place;
-//! `rounds-1MiB-4` are reads of 1 MiB, 4 in the disk at once, the last of each stream in two;
-//! `-whole`: that one is as the others), and on ext2, ext4, XFS and btrfs with a read-ahead of 128 KiB and with the kernel's own;
-//! all within the same first 2.7 GB of the disk, each on a disk filled anew, files one after the
-//! other. Takes about three minutes a line.
+//! divided by the speed. `streams`: 60 readers of 30 MiB each at once, on Tenuto's rounds (direct
+//! reads in the order of place; `rounds-1MiB-4` are reads of 1 MiB, 4 in the disk at once, the last
+//! of each stream in two; `-whole`: that one is as the others), and on ext2, ext4, XFS and btrfs
+//! with a read-ahead of 128 KiB and with the kernel's own; all within the same first 2.7 GB of the
+//! disk, each on a disk filled anew, files one after the other. Takes about three minutes a line.
 //!
 //! Needs root, /dev/fuse, 9.1 GB of disk, and the file systems' programs (e2fsprogs, xfsprogs,
 //! btrfs-progs). It is not a test: nothing is judged, all is printed. How many streams are held, by
@@ -26,7 +25,7 @@ mod readers;
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};
 use disk::DiskModel;
 use meter::emulated::FileSystem;
-use meter::rounds::{Spread, Stream};
+use meter::rounds::{RoundsStreamStats, Spread};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::ByteCount;
@@ -37,8 +36,8 @@ const RANGE: ByteCount = ByteCount(units::align_down(2_700_000_000, 1 << 20));
 const STREAMS: u32 = 60;
 const FILE: ByteCount = ByteCount::mib(30);
 
-/// In MiB, so many in the disk at once, and whether the last read of each stream is two. All streams
-/// begin and end together here: halves let them end closer together.
+/// In MiB, so many in the disk at once, and whether the last read of each stream is two. All
+/// streams begin and end together here: halves let them end closer together.
 const ROUNDS: [(u64, u32, bool); 5] =
     [(1, 4, true), (1, 4, false), (1, 2, false), (1, 8, false), (2, 8, false)];
 
@@ -120,7 +119,7 @@ fn start(backing: &Path, speed: u32) -> EmulatedDisk {
     disk
 }
 
-fn say(name: &str, read_ahead: &str, streams: &[Stream], disk: &DiskStatistics) {
+fn say(name: &str, read_ahead: &str, streams: &[RoundsStreamStats], disk: &DiskStatistics) {
     let ms = |time: Duration| format!("{:.2}", time.as_secs_f64() * 1e3);
     let Spread { mean, sd, min, max } = Spread::of(streams.iter().map(|stream| stream.last));
     let gap = streams.iter().map(|stream| stream.longest_gap).max().unwrap_or_default();
@@ -135,7 +134,7 @@ fn say(name: &str, read_ahead: &str, streams: &[Stream], disk: &DiskStatistics) 
     );
 }
 
-/// Of the last minute: what else the machine did.
+/// The load average of the last minute: other work of the machine.
 fn load() -> String {
     let all = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     all.split(' ').next().unwrap_or_default().to_owned()

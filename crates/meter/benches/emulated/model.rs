@@ -4,7 +4,7 @@
 use crate::start;
 use device::{FileDevice, Method, OpenOptions, SimulatedDisk};
 use meter::emulated::{MB, MPEG1};
-use meter::rounds::{Faster, Outcome, Pace, Plan, run};
+use meter::rounds::{Faster, RoundPace, RoundsOutcome, RoundsPlan, run};
 use meter::target::{QueuedPort, SimulatedPort};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 pub(crate) fn against_the_model(backing: &Path, speed: u32) {
     let disk = start(backing, speed);
     let model = disk.model();
-    let spread = Plan::spread(STREAMS, model.capacity(), MB, MPEG1);
-    let plan = Plan { rounds: ROUNDS, pace: Pace::Free, ..spread };
+    let spread = RoundsPlan::spread(STREAMS, model.capacity(), MB, MPEG1);
+    let plan = RoundsPlan { rounds: ROUNDS, pace: RoundPace::Free, ..spread };
     let mut simulated = SimulatedPort::new(SimulatedDisk::new(model)).by_pages();
     let simulated = run(&plan, &mut simulated, &mut |_| true).expect("it has no faults");
     disk.set_fast(false);
@@ -22,13 +22,13 @@ pub(crate) fn against_the_model(backing: &Path, speed: u32) {
     let path = disk.device().expect("attached");
     let emulated = std::thread::scope(|scope| {
         let reading = scope.spawn(|| {
-            let _ = device::run_first();
+            let _ = device::enter_realtime();
             read(path, &plan, speed)
         });
         reading.join().expect("it reads")
     });
     let done = disk.statistics();
-    println!("{STREAMS} streams, {speed} times as fast; a way of {:.3} ms", ms(disk.way()));
+    println!("{STREAMS} streams, {speed} times as fast; a way of {:.3} ms", ms(disk.round_trip()));
     println!("| round | simulated s | emulated s | longer by |");
     println!("|---|---|---|---|");
     for (number, (ours, theirs)) in emulated.rounds.iter().zip(&simulated.rounds).enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn against_the_model(backing: &Path, speed: u32) {
     line("mean", emulated.round_times().mean, simulated.round_times().mean);
     println!(
         "made up {:.3} ms a read; late p50 {:.2}, p99 {:.2}, longest {:.2} ms; load {}\n",
-        ms(done.made_up) / f64::from(STREAMS * ROUNDS),
+        ms(done.compensated) / f64::from(STREAMS * ROUNDS),
         ms(done.late_p50),
         ms(done.late_p99),
         ms(done.late_max),
@@ -45,7 +45,7 @@ pub(crate) fn against_the_model(backing: &Path, speed: u32) {
     );
 }
 
-fn read(path: &Path, plan: &Plan, speed: u32) -> Outcome {
+fn read(path: &Path, plan: &RoundsPlan, speed: u32) -> RoundsOutcome {
     let device = FileDevice::open(path, OpenOptions::default()).expect("the disk opens");
     let pool = QueuedPort::pool(1, plan.block);
     let queue = device.queue_by(Method::Pread, 1, &pool).expect("the disk can be read");

@@ -3,7 +3,7 @@
 use crate::{FILE, RANGE, STREAMS};
 use device::{BlockDevice, EmulatedDisk, FileDevice, OpenOptions};
 use meter::emulated::{MPEG1, Mounted};
-use meter::rounds::{Order, Pace, Plan, Stream, run};
+use meter::rounds::{Order, RoundPace, RoundsPlan, RoundsStreamStats, run};
 use meter::target::QueuedPort;
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub(crate) fn in_rounds(
     block: ByteCount,
     at_once: u32,
     halved: bool,
-) -> Vec<Stream> {
+) -> Vec<RoundsStreamStats> {
     let path = disk.device().expect("attached");
     let device = FileDevice::open(path, OpenOptions::default()).expect("the disk opens");
     let pool = QueuedPort::pool(at_once, block);
@@ -33,7 +33,7 @@ pub(crate) fn in_rounds(
         (rounds, false) => vec![(0, rounds, block)],
         (rounds, true) => vec![(0, rounds - 1, block), (FILE.0 - block.0, 2, half)],
     };
-    let mut streams = vec![Stream::default(); STREAMS as usize];
+    let mut streams = vec![RoundsStreamStats::default(); STREAMS as usize];
     let pitch = units::align_down(RANGE.0 / u64::from(STREAMS), 4096);
     for (from, rounds, block) in parts {
         let before = start.elapsed();
@@ -42,14 +42,14 @@ pub(crate) fn in_rounds(
         };
         // Each read is a stream of one block, so that no round waits for the last of the one
         // before.
-        let plan = Plan {
+        let plan = RoundsPlan {
             starts: (0..rounds).flat_map(round).collect(),
             block,
             rounds: 1,
             order: Order::Streams,
             at_once,
-            pace: Pace::Free,
-            ..Plan::spread(STREAMS, RANGE, block, MPEG1)
+            pace: RoundPace::Free,
+            ..RoundsPlan::spread(STREAMS, RANGE, block, MPEG1)
         };
         let reads = run(&plan, &mut port, &mut |_| true).expect("the disk is read").streams;
         for (number, read) in reads.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(crate) fn in_rounds(
 }
 
 /// Something of it came, at this time from the start.
-fn came(stream: &mut Stream, at: Duration) {
+fn came(stream: &mut RoundsStreamStats, at: Duration) {
     stream.longest_gap = stream.longest_gap.max(at.saturating_sub(stream.last));
     stream.last = stream.last.max(at);
     stream.blocks += 1;
@@ -77,14 +77,14 @@ pub(crate) fn fill(on: &Mounted) -> Vec<PathBuf> {
 }
 
 /// One thread for each file, in pieces of 32 KiB; all begin at once.
-pub(crate) fn of_files(files: &[PathBuf]) -> Vec<Stream> {
+pub(crate) fn of_files(files: &[PathBuf]) -> Vec<RoundsStreamStats> {
     let barrier = &Barrier::new(files.len());
     std::thread::scope(|scope| {
         let read = |path| {
             scope.spawn(move || {
                 let mut file = File::open(path).expect("it was written");
                 let mut piece = vec![0; 32 << 10];
-                let mut stream = Stream::default();
+                let mut stream = RoundsStreamStats::default();
                 barrier.wait();
                 let start = Instant::now();
                 while file.read(&mut piece).expect("it is read") > 0 {

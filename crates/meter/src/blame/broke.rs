@@ -1,13 +1,13 @@
 //! What broke first: the resource that was full when frames began to be late.
 
-use super::{Sample, Watched};
+use super::{SystemSample, Watched};
 use serde::Serialize;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, float, rounded};
 
 /// What may be full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Resource {
+pub(crate) enum Resource {
     /// The processors of this machine.
     Processors,
     /// The one processor that the meter runs on.
@@ -16,11 +16,11 @@ pub enum Resource {
     Softirq,
     /// A network interface.
     Link,
-    /// TCP sends too much again, or nobody takes what has come.
+    /// TCP retransmits too much, or the receiving program does not read fast enough.
     Tcp,
     /// The NFS client's queue.
     NfsQueue,
-    /// The NFS server, or the way to it.
+    /// The NFS server, or the network to it.
     NfsServer,
     /// A block device.
     Device,
@@ -28,23 +28,23 @@ pub enum Resource {
     Nothing,
 }
 
-/// See the head of this file.
+/// The first resource that was full when frames began to be late, and the evidence.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct First {
+pub(crate) struct First {
     /// Which.
-    pub resource: Resource,
+    pub(crate) resource: Resource,
     /// Its name, where there are several.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// The first second, from the start of the run on, in which it was full; `None` if no frame
     /// was late and this is what was fullest.
-    pub second: Option<usize>,
+    pub(crate) second: Option<usize>,
     /// In words.
-    pub sentence: String,
+    pub(crate) sentence: String,
 }
 
 impl First {
     /// In a word or two.
-    pub fn short(&self) -> String {
+    pub(crate) fn short(&self) -> String {
         let what = match self.resource {
             Resource::Processors => "processors",
             Resource::MeterProcessor => "the meter's processor",
@@ -71,7 +71,7 @@ struct Full {
 
 /// What was full when frames began to be late, in second `late`; without one, what was nearest to
 /// being so.
-pub fn first_full(watched: &Watched, late: Option<usize>) -> First {
+pub(crate) fn first_full(watched: &Watched, late: Option<usize>) -> First {
     let Some(late) = late else { return fullest(watched) };
     let from = late.saturating_sub(BEFORE);
     let until = watched.samples.len().min(late + 1);
@@ -120,7 +120,7 @@ fn fullest(watched: &Watched) -> First {
     }
 }
 
-fn what(watched: &Watched, sample: &Sample) -> Vec<Full> {
+fn what(watched: &Watched, sample: &SystemSample) -> Vec<Full> {
     let mut all = vec![processors(sample), meter_processor(sample), softirq(sample)];
     for link in &sample.links {
         let Some(speed) = watched.speeds.get(&link.name) else { continue };
@@ -153,7 +153,7 @@ fn what(watched: &Watched, sample: &Sample) -> Vec<Full> {
     all
 }
 
-fn processors(sample: &Sample) -> Full {
+fn processors(sample: &SystemSample) -> Full {
     // Who watches the clock has no work.
     let count = u32::try_from(sample.processors.len()).unwrap_or(u32::MAX).max(1);
     let spun = sample.own_spin / sample.seconds.max(1e-6) / f64::from(count);
@@ -174,7 +174,7 @@ fn processors(sample: &Sample) -> Full {
     }
 }
 
-fn meter_processor(sample: &Sample) -> Full {
+fn meter_processor(sample: &SystemSample) -> Full {
     let own = sample.own_share();
     Full {
         resource: Resource::MeterProcessor,
@@ -184,7 +184,7 @@ fn meter_processor(sample: &Sample) -> Full {
     }
 }
 
-fn softirq(sample: &Sample) -> Full {
+fn softirq(sample: &SystemSample) -> Full {
     let most = sample.processors.iter().map(|each| each.softirq).fold(0.0, f64::max);
     Full {
         resource: Resource::Softirq,
@@ -194,11 +194,11 @@ fn softirq(sample: &Sample) -> Full {
     }
 }
 
-fn tcp(sample: &Sample) -> Vec<Full> {
-    let Sample { tcp_segments, tcp_again, tcp_windows_closed, .. } = sample;
+fn tcp(sample: &SystemSample) -> Vec<Full> {
+    let SystemSample { tcp_segments, tcp_again, tcp_windows_closed, .. } = sample;
     let mut all = Vec::new();
     if *tcp_segments >= FEW_SEGMENTS {
-        let lost = number(*tcp_again) / number(*tcp_segments);
+        let lost = float(*tcp_again) / float(*tcp_segments);
         all.push(Full {
             resource: Resource::Tcp,
             name: None,
@@ -211,7 +211,7 @@ fn tcp(sample: &Sample) -> Vec<Full> {
     all.push(Full {
         resource: Resource::Tcp,
         name: None,
-        share: number(*tcp_windows_closed) / CLOSED,
+        share: float(*tcp_windows_closed) / CLOSED,
         words: format!(
             "TCP peers were told to stop {tcp_windows_closed} times because nobody took what came"
         ),
@@ -219,7 +219,7 @@ fn tcp(sample: &Sample) -> Vec<Full> {
     all
 }
 
-fn nfs(sample: &Sample) -> Option<Full> {
+fn nfs(sample: &SystemSample) -> Option<Full> {
     let nfs = sample.nfs.filter(|nfs| nfs.requests > 0)?;
     let waits_here = nfs.queue > nfs.server;
     let (resource, words) = if waits_here {
@@ -265,35 +265,25 @@ fn millis(seconds: f64) -> String {
 }
 
 fn size(bytes: f64) -> ByteCount {
-    ByteCount(whole(bytes))
+    ByteCount(rounded(bytes))
 }
 
 fn rate(bytes: f64) -> BitRate {
-    BitRate(whole(bytes * 8.0))
+    BitRate(rounded(bytes * 8.0))
 }
 
 fn bytes(rate: BitRate) -> f64 {
-    number(rate.0) / 8.0
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "for people to read")]
-fn whole(value: f64) -> u64 {
-    value.max(0.0).round() as u64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a second")]
-fn number(count: u64) -> f64 {
-    count as f64
+    float(rate.0) / 8.0
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Device, Link, Nfs, Processor};
+    use super::super::sample::{Device, Link, Nfs, Processor};
     use super::*;
 
-    fn quiet() -> Sample {
+    fn quiet() -> SystemSample {
         let processor = Processor { busy: 0.2, softirq: 0.01, steal: 0.0 };
-        Sample { seconds: 1.0, processors: vec![processor; 2], ..Sample::default() }
+        SystemSample { seconds: 1.0, processors: vec![processor; 2], ..SystemSample::default() }
     }
 
     fn device(name: &str, busy: f64, queue: f64) -> Device {
@@ -301,7 +291,7 @@ mod tests {
         Device { name, busy, queue, requests: 100, request: 0.04, read: 2e8, written: 0.0 }
     }
 
-    fn seen(second: Sample) -> First {
+    fn seen(second: SystemSample) -> First {
         let samples = vec![quiet(), quiet(), quiet(), second, quiet()];
         let speeds = [("eth0".to_owned(), BitRate(1_000_000_000))].into();
         first_full(&Watched { samples, speeds, ..Watched::default() }, Some(4))
@@ -315,17 +305,26 @@ mod tests {
         let nfs = |queue, server| Nfs { requests: 50, again: 0, queue, server };
         let cases = [
             (
-                Sample { processors: vec![idle_for_us; 2], own_wait: 0.2, ..quiet() },
+                SystemSample { processors: vec![idle_for_us; 2], own_wait: 0.2, ..quiet() },
                 Resource::Processors,
             ),
-            (Sample { processors: vec![idle_for_us; 2], ..quiet() }, Resource::Nothing),
-            (Sample { processors: vec![busy, Processor::default()], ..quiet() }, Resource::Softirq),
-            (Sample { links: vec![link], ..quiet() }, Resource::Link),
-            (Sample { tcp_segments: 1000, tcp_again: 30, ..quiet() }, Resource::Tcp),
-            (Sample { nfs: Some(nfs(0.5, 0.01)), ..quiet() }, Resource::NfsQueue),
-            (Sample { nfs: Some(nfs(0.01, 0.5)), ..quiet() }, Resource::NfsServer),
-            (Sample { devices: vec![device("sda", 0.99, 12.0)], ..quiet() }, Resource::Device),
-            (Sample { devices: vec![device("sda", 0.99, 0.9)], ..quiet() }, Resource::Nothing),
+            (SystemSample { processors: vec![idle_for_us; 2], ..quiet() }, Resource::Nothing),
+            (
+                SystemSample { processors: vec![busy, Processor::default()], ..quiet() },
+                Resource::Softirq,
+            ),
+            (SystemSample { links: vec![link], ..quiet() }, Resource::Link),
+            (SystemSample { tcp_segments: 1000, tcp_again: 30, ..quiet() }, Resource::Tcp),
+            (SystemSample { nfs: Some(nfs(0.5, 0.01)), ..quiet() }, Resource::NfsQueue),
+            (SystemSample { nfs: Some(nfs(0.01, 0.5)), ..quiet() }, Resource::NfsServer),
+            (
+                SystemSample { devices: vec![device("sda", 0.99, 12.0)], ..quiet() },
+                Resource::Device,
+            ),
+            (
+                SystemSample { devices: vec![device("sda", 0.99, 0.9)], ..quiet() },
+                Resource::Nothing,
+            ),
         ];
         for (second, resource) in cases {
             let first = seen(second);
@@ -336,7 +335,7 @@ mod tests {
     #[test]
     fn a_processor_that_only_watches_the_clock_is_not_full() {
         let busy = Processor { busy: 1.0, ..Processor::default() };
-        let second = |own_spin| Sample {
+        let second = |own_spin| SystemSample {
             processors: vec![busy],
             own_cpu: 1.0,
             own_spin,
@@ -350,17 +349,17 @@ mod tests {
     #[test]
     fn of_devices_on_top_of_each_other_the_lowest_that_is_full_is_named() {
         let devices = vec![device("loop0", 1.0, 20.0), device("vda", 0.98, 15.0)];
-        let first = seen(Sample { devices, ..quiet() });
+        let first = seen(SystemSample { devices, ..quiet() });
         assert_eq!((first.name.as_deref(), first.second), (Some("vda"), Some(3)));
         assert!(first.sentence.starts_with("vda was busy 98 % of the time"), "{}", first.sentence);
         assert_eq!(first.short(), "device vda");
         let devices = vec![device("loop0", 1.0, 20.0), device("vda", 0.1, 0.2)];
-        assert_eq!(seen(Sample { devices, ..quiet() }).name.as_deref(), Some("loop0"));
+        assert_eq!(seen(SystemSample { devices, ..quiet() }).name.as_deref(), Some("loop0"));
     }
 
     #[test]
     fn without_a_miss_it_says_what_was_nearest_to_its_limit() {
-        let busy = Sample { devices: vec![device("sda", 0.9, 4.0)], ..quiet() };
+        let busy = SystemSample { devices: vec![device("sda", 0.9, 4.0)], ..quiet() };
         let watched = Watched { samples: vec![quiet(), busy], ..Watched::default() };
         let first = first_full(&watched, None);
         assert_eq!((first.resource, first.second), (Resource::Device, None));

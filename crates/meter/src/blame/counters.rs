@@ -11,23 +11,23 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Read one after another, which takes less than a millisecond.
 #[derive(Clone, Debug)]
-pub struct Counters {
+pub(crate) struct SystemCounters {
     pub(super) at: Instant,
     /// What clocks on the wall say; they may be set.
     pub(super) wall: SystemTime,
     pub(super) processors: Vec<Ticks>,
-    /// Those asked for, in their order.
+    /// Counters of the block devices that were requested, in that order.
     pub(super) disks: Vec<Disk>,
     pub(super) interfaces: Vec<Interface>,
     pub(super) tcp: Option<Tcp>,
     pub(super) nfs: Option<NfsMount>,
-    /// Of each thread of this process.
+    /// Processor waiting time by thread of this process.
     pub(super) threads: BTreeMap<u32, Waiting>,
 }
 
-impl Counters {
+impl SystemCounters {
     /// As they are now, of the machine and of the devices and the mount of `stack`.
-    pub fn now(stack: &Stack) -> Self {
+    pub(crate) fn now(stack: &Stack) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (wall, at) = (SystemTime::now(), Instant::now());
         let disks = if stack.devices.is_empty() {

@@ -1,15 +1,13 @@
 //! Whose fault each miss was.
 
-use super::Sample;
+use super::SystemSample;
 use crate::streams::Second;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Whose.
+/// Why the meter was late itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// What is measured.
-    Storage,
+pub(crate) enum Fault {
     /// The meter was slow itself.
     Meter,
     /// Its threads waited for a processor, or the hypervisor had taken it away.
@@ -18,27 +16,22 @@ pub enum Fault {
     Clock,
 }
 
-/// Late frames by whose fault they were.
+/// Late frames by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Faults {
-    /// See [`Fault::Storage`].
-    pub storage: u64,
-    /// See [`Fault::Meter`].
-    pub meter: u64,
-    /// See [`Fault::AgentCpu`].
-    pub agent_cpu: u64,
-    /// See [`Fault::Clock`].
-    pub clock: u64,
+pub(crate) struct Faults {
+    /// Frames that were late because of the storage.
+    pub(crate) storage: u64,
+    /// Frames that were late because the meter was slow.
+    pub(crate) meter: u64,
+    /// Frames that were late because the meter had no processor.
+    pub(crate) agent_cpu: u64,
+    /// Frames that were late because a clock was set.
+    pub(crate) clock: u64,
 }
 
 impl Faults {
-    /// Those that are not the storage's.
-    pub fn own(&self) -> u64 {
-        self.meter + self.agent_cpu + self.clock
-    }
-
-    /// The largest part of the meter's own, and in words what it means; `None` if there is none.
-    pub fn mostly(&self) -> Option<&'static str> {
+    /// The largest cause on the meter's own side, with its explanation; `None` if there is none.
+    pub(crate) fn mostly(&self) -> Option<&'static str> {
         let parts = [
             (self.agent_cpu, "this machine had no processor free for the meter"),
             (self.meter, "the meter was slow, though a processor was free"),
@@ -51,14 +44,14 @@ impl Faults {
 
 /// Labels the misses of each second by what the samples around it show. Second n of a run goes
 /// with sample n.
-pub fn faults(seconds: &[Second], samples: &[Sample]) -> Faults {
+pub(crate) fn faults(seconds: &[Second], samples: &[SystemSample]) -> Faults {
     let mut all = Faults::default();
     for (at, second) in seconds.iter().enumerate() {
         all.storage += second.late - second.late_by_meter;
         let own = match why(at, second.longest_own, samples) {
             Fault::Clock => &mut all.clock,
             Fault::AgentCpu => &mut all.agent_cpu,
-            Fault::Meter | Fault::Storage => &mut all.meter,
+            Fault::Meter => &mut all.meter,
         };
         *own += second.late_by_meter;
     }
@@ -66,7 +59,7 @@ pub fn faults(seconds: &[Second], samples: &[Sample]) -> Faults {
 }
 
 /// Why the meter was late by `own` with a frame that was due in second `at`.
-fn why(at: usize, own: Duration, samples: &[Sample]) -> Fault {
+fn why(at: usize, own: Duration, samples: &[SystemSample]) -> Fault {
     // What makes a frame late happens before its deadline, and a deadline is behind by the buffer.
     let from = at.saturating_sub(BEFORE);
     let around = samples.get(from..samples.len().min(at + 1)).unwrap_or_default();
@@ -83,12 +76,12 @@ fn why(at: usize, own: Duration, samples: &[Sample]) -> Fault {
 /// Seconds before a late frame's own in which its reason may lie.
 const BEFORE: usize = 2;
 
-/// With a tenth of a processor gone, nobody can tell what was slow.
+/// With a tenth of the processor time missing, no cause can be assigned.
 const STOLEN: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Processor;
+    use super::super::sample::Processor;
     use super::*;
 
     fn second(late: u64, late_by_meter: u64, own_ms: u64) -> Second {
@@ -96,17 +89,17 @@ mod tests {
         Second { frames: 100, late, late_by_meter, longest_own, ..Second::default() }
     }
 
-    fn sample() -> Sample {
-        Sample { seconds: 1.0, ..Sample::default() }
+    fn sample() -> SystemSample {
+        SystemSample { seconds: 1.0, ..SystemSample::default() }
     }
 
     #[test]
     fn each_miss_has_one_label() {
         let quiet = sample();
-        let busy = Sample { own_wait: 0.3, ..sample() };
-        let stopped = Sample { overslept: 0.3, ..sample() };
-        let set = Sample { clock_set: 2.0, ..sample() };
-        let stolen = Sample {
+        let busy = SystemSample { own_wait: 0.3, ..sample() };
+        let stopped = SystemSample { overslept: 0.3, ..sample() };
+        let set = SystemSample { clock_set: 2.0, ..sample() };
+        let stolen = SystemSample {
             processors: vec![Processor { steal: 0.2, ..Processor::default() }],
             ..sample()
         };
@@ -127,14 +120,14 @@ mod tests {
 
     #[test]
     fn what_is_long_past_is_no_reason_and_seconds_without_a_sample_blame_the_meter() {
-        let busy = Sample { own_wait: 9.0, ..sample() };
+        let busy = SystemSample { own_wait: 9.0, ..sample() };
         let mut samples = vec![sample(); 10];
         samples[0] = busy;
         let mut seconds = vec![second(0, 0, 0); 12];
         seconds[8] = second(2, 2, 100);
         seconds[11] = second(1, 1, 100);
         let all = faults(&seconds, &samples);
-        assert_eq!((all.meter, all.own(), all.agent_cpu), (3, 3, 0));
+        assert_eq!((all.meter, all.meter + all.agent_cpu + all.clock, all.agent_cpu), (3, 3, 0));
         assert_eq!(all.mostly(), Some("the meter was slow, though a processor was free"));
         assert_eq!(Faults::default().mostly(), None);
     }

@@ -12,7 +12,7 @@
 //! sleep was woken late, too), or neither: then the meter itself was slow.
 //!
 //! It reads what the kernel publishes and changes nothing. A counter that a kernel does not publish
-//! is `None` and blames nobody.
+//! is `None` and no cause is assigned.
 
 mod broke;
 mod counters;
@@ -22,9 +22,9 @@ mod sample;
 mod sampler;
 mod stack;
 
-pub use broke::{First, Resource, first_full};
-pub use counters::Counters;
-pub use faults::{Fault, Faults, faults};
-pub use sample::{Device, Link, Nfs, Processor, Sample};
-pub use sampler::{Sampler, Watched};
-pub use stack::{Stack, beneath};
+pub(crate) use broke::{First, Resource, first_full};
+pub(crate) use counters::SystemCounters;
+pub(crate) use faults::{Faults, faults};
+pub(crate) use sample::SystemSample;
+pub(crate) use sampler::{Sampler, Watched};
+pub(crate) use stack::{Stack, beneath};

@@ -1,102 +1,107 @@
 //! What a machine did between two moments: the difference of two readings of its counters.
 
-use super::Counters;
+use super::SystemCounters;
 use super::proc::{Disk, Interface, Ticks};
 use serde::Serialize;
 use std::time::Duration;
+use units::float;
 
 /// A second, or as long as the sampler slept. Times in seconds, shares from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Sample {
+pub(crate) struct SystemSample {
     /// How long it was.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Each, in order.
-    pub processors: Vec<Processor>,
-    /// Of the target, from the top down.
-    pub devices: Vec<Device>,
-    /// Those that moved anything, the loopback included.
-    pub links: Vec<Link>,
+    pub(crate) processors: Vec<Processor>,
+    /// Block devices beneath the target, from the top down.
+    pub(crate) devices: Vec<Device>,
+    /// Network interfaces that transferred bytes, the loopback included.
+    pub(crate) links: Vec<Link>,
     /// TCP segments sent, and of these again.
-    pub tcp_segments: u64,
+    pub(crate) tcp_segments: u64,
     /// See `tcp_segments`.
-    pub tcp_again: u64,
-    /// Times a peer was told to stop sending because nobody here took what had come.
-    pub tcp_windows_closed: u64,
+    pub(crate) tcp_again: u64,
+    /// Times that a peer had to stop sending because the receive window was full.
+    pub(crate) tcp_windows_closed: u64,
     /// Connections that heard nothing for too long.
-    pub tcp_timeouts: u64,
-    /// Of the target, if it is mounted by NFS.
-    pub nfs: Option<Nfs>,
+    pub(crate) tcp_timeouts: u64,
+    /// Counters of the target's NFS mount, if it is one.
+    pub(crate) nfs: Option<Nfs>,
     /// Processor time of this process.
-    pub own_cpu: f64,
-    /// Of that, watching the clock until a frame was due.
-    pub own_spin: f64,
-    /// The longest that one of its threads waited for a processor, all told.
-    pub own_wait: f64,
+    pub(crate) own_cpu: f64,
+    /// Processor time that the meter spent polling the clock until a frame was due.
+    pub(crate) own_spin: f64,
+    /// The longest total time that one of the meter's threads waited for a processor.
+    pub(crate) own_wait: f64,
     /// The latest that a thread which only sleeps was woken.
-    pub overslept: f64,
+    pub(crate) overslept: f64,
     /// How far the clock on the wall was set.
-    pub clock_set: f64,
+    pub(crate) clock_set: f64,
 }
 
 /// A processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Processor {
+pub(crate) struct Processor {
     /// Share of time in which it did something.
-    pub busy: f64,
+    pub(crate) busy: f64,
     /// Handling packets and timers after an interrupt; part of `busy`.
-    pub softirq: f64,
+    pub(crate) softirq: f64,
     /// In which the hypervisor ran something else.
-    pub steal: f64,
+    pub(crate) steal: f64,
 }
 
 /// A block device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Device {
+pub(crate) struct Device {
     /// The kernel's.
-    pub name: String,
+    pub(crate) name: String,
     /// Share of time in which something was under way.
-    pub busy: f64,
+    pub(crate) busy: f64,
     /// Requests under way, in the mean.
-    pub queue: f64,
+    pub(crate) queue: f64,
     /// Requests done.
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// How long each took, in the mean, in seconds.
-    pub request: f64,
+    pub(crate) request: f64,
     /// Bytes read in a second.
-    pub read: f64,
+    pub(crate) read: f64,
     /// Bytes written in a second.
-    pub written: f64,
+    pub(crate) written: f64,
 }
 
 /// A network interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Link {
+pub(crate) struct Link {
     /// The kernel's.
-    pub name: String,
+    pub(crate) name: String,
     /// Bytes in a second.
-    pub received: f64,
+    pub(crate) received: f64,
     /// Bytes in a second.
-    pub sent: f64,
+    pub(crate) sent: f64,
     /// Packets thrown away.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
 }
 
 /// Reads and writes of an NFS mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Nfs {
+pub(crate) struct Nfs {
     /// Done.
-    pub requests: u64,
+    pub(crate) requests: u64,
     /// Sent again.
-    pub again: u64,
+    pub(crate) again: u64,
     /// How long each waited here before it was sent, in the mean, in seconds.
-    pub queue: f64,
+    pub(crate) queue: f64,
     /// How long each was with the server and on the way, in the mean, in seconds.
-    pub server: f64,
+    pub(crate) server: f64,
 }
 
-impl Sample {
+impl SystemSample {
     /// What happened from `before` to `after`.
-    pub fn between(before: &Counters, after: &Counters, overslept: Duration) -> Self {
+    pub(crate) fn between(
+        before: &SystemCounters,
+        after: &SystemCounters,
+        overslept: Duration,
+    ) -> Self {
         let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-6);
         let tcp = after.tcp.zip(before.tcp);
         let of_tcp = |count: fn(&super::proc::Tcp) -> u64| {
@@ -142,18 +147,18 @@ impl Sample {
         }
     }
 
-    /// The meter's share of a processor, without what it had no use for.
-    pub fn own_share(&self) -> f64 {
+    /// The meter's share of a processor, without polling.
+    pub(crate) fn own_share(&self) -> f64 {
         (self.own_cpu - self.own_spin) / self.seconds.max(1e-6)
     }
 
     /// The busiest processor's share.
-    pub fn busiest_processor(&self) -> f64 {
+    pub(crate) fn busiest_processor(&self) -> f64 {
         self.processors.iter().map(|each| each.busy + each.steal).fold(0.0, f64::max)
     }
 
-    /// Of all processors together.
-    pub fn processors_busy(&self) -> f64 {
+    /// Share of all processors that was busy, from 0 to 1.
+    pub(crate) fn processors_busy(&self) -> f64 {
         let count = u32::try_from(self.processors.len()).unwrap_or(u32::MAX).max(1);
         self.processors.iter().map(|each| each.busy + each.steal).sum::<f64>() / f64::from(count)
     }
@@ -175,7 +180,7 @@ fn pairs<'a, T>(
 fn processor(before: &Ticks, after: &Ticks) -> Processor {
     let all = after.all.saturating_sub(before.all);
     let share = |count: fn(&Ticks) -> u64| {
-        number(count(after).saturating_sub(count(before))) / number(all.max(1))
+        float(count(after).saturating_sub(count(before))) / float(all.max(1))
     };
     Processor {
         busy: share(|ticks| ticks.busy),
@@ -189,12 +194,12 @@ fn device(before: &Disk, after: &Disk, seconds: f64) -> Device {
     let requests = more(|disk| disk.requests);
     Device {
         name: after.name.clone(),
-        busy: (number(more(|disk| disk.busy_ms)) / 1e3 / seconds).min(1.0),
-        queue: number(more(|disk| disk.weighted_ms)) / 1e3 / seconds,
+        busy: (float(more(|disk| disk.busy_ms)) / 1e3 / seconds).min(1.0),
+        queue: float(more(|disk| disk.weighted_ms)) / 1e3 / seconds,
         requests,
         request: mean_ms(more(|disk| disk.request_ms), requests),
-        read: number(more(|disk| disk.bytes_read)) / seconds,
-        written: number(more(|disk| disk.bytes_written)) / seconds,
+        read: float(more(|disk| disk.bytes_read)) / seconds,
+        written: float(more(|disk| disk.bytes_written)) / seconds,
     }
 }
 
@@ -202,20 +207,15 @@ fn link(before: &Interface, after: &Interface, seconds: f64) -> Link {
     let more = |count: fn(&Interface) -> u64| count(after).saturating_sub(count(before));
     Link {
         name: after.name.clone(),
-        received: number(more(|link| link.received)) / seconds,
-        sent: number(more(|link| link.sent)) / seconds,
+        received: float(more(|link| link.received)) / seconds,
+        sent: float(more(|link| link.sent)) / seconds,
         dropped: more(|link| link.dropped),
     }
 }
 
 /// In seconds.
 fn mean_ms(sum_ms: u64, count: u64) -> f64 {
-    if count == 0 { 0.0 } else { number(sum_ms) / number(count) / 1e3 }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a second")]
-fn number(count: u64) -> f64 {
-    count as f64
+    if count == 0 { 0.0 } else { float(sum_ms) / float(count) / 1e3 }
 }
 
 #[cfg(test)]
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use std::time::{Instant, SystemTime};
 
-    fn counters(at: Instant, wall: SystemTime, scale: u64) -> Counters {
+    fn counters(at: Instant, wall: SystemTime, scale: u64) -> SystemCounters {
         let ticks =
             Ticks { busy: 30 * scale, softirq: 10 * scale, steal: 20 * scale, all: 100 * scale };
         let disk = Disk {
@@ -240,7 +240,7 @@ mod tests {
             ran: Duration::from_millis(100 * scale),
             waited: Duration::from_millis(ms * scale),
         };
-        Counters {
+        SystemCounters {
             at,
             wall,
             processors: vec![ticks],
@@ -257,7 +257,7 @@ mod tests {
         let (at, wall) = (Instant::now(), SystemTime::now());
         let second = Duration::from_secs(1);
         let after = counters(at + second, wall + second, 2);
-        let sample = Sample::between(&counters(at, wall, 1), &after, Duration::ZERO);
+        let sample = SystemSample::between(&counters(at, wall, 1), &after, Duration::ZERO);
         let processor = Processor { busy: 0.3, softirq: 0.1, steal: 0.2 };
         assert_eq!(sample.processors, [processor]);
         let sda = &sample.devices[0];
@@ -278,7 +278,7 @@ mod tests {
                 wall - Duration::from_secs_f64(-shift)
             };
             let after = counters(at + second, moved + second, 1);
-            let sample = Sample::between(&counters(at, wall, 1), &after, Duration::ZERO);
+            let sample = SystemSample::between(&counters(at, wall, 1), &after, Duration::ZERO);
             assert!((sample.clock_set - f64::abs(shift)).abs() < 1e-9, "{}", sample.clock_set);
         }
     }

@@ -1,7 +1,7 @@
 //! A thread that reads the counters once a second while streams run, and otherwise sleeps.
 
 use super::stack::Stack;
-use super::{Counters, Sample, beneath};
+use super::{SystemCounters, SystemSample, beneath};
 use crate::streams::{Second, Times};
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,23 +16,23 @@ use units::BitRate;
 
 /// What was seen from start to end.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Watched {
-    /// What the target stands on.
-    pub stack: Stack,
-    /// One for each second, and one for what was left over.
-    pub samples: Vec<Sample>,
+pub(crate) struct Watched {
+    /// The devices and file system beneath the target.
+    pub(crate) stack: Stack,
+    /// One sample per second, and one for the incomplete last second.
+    pub(crate) samples: Vec<SystemSample>,
     /// How much too late a thread that only sleeps was woken, each time: what this machine can do,
     /// whatever is measured.
-    pub naps: Times,
-    /// Of network interfaces, where a driver says it.
-    pub speeds: BTreeMap<String, BitRate>,
+    pub(crate) naps: Times,
+    /// Link speeds of the network interfaces whose driver reports one.
+    pub(crate) speeds: BTreeMap<String, BitRate>,
 }
 
 impl Watched {
-    /// Knows of each second of the streams how much of it the meter only watched the clock. Second n
-    /// goes with sample n.
+    /// Knows of each second of the streams how much of it the meter only watched the clock. Second
+    /// n goes with sample n.
     #[must_use]
-    pub fn spun(mut self, seconds: &[Second]) -> Self {
+    pub(crate) fn spun(mut self, seconds: &[Second]) -> Self {
         for (sample, second) in self.samples.iter_mut().zip(seconds) {
             sample.own_spin = second.spun.as_secs_f64().min(sample.own_cpu);
         }
@@ -42,17 +42,17 @@ impl Watched {
 
 /// Samples until it is asked to end. Dropped, it ends without an answer.
 #[derive(Debug)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Watched>>,
 }
 
 impl Sampler {
-    /// Begins now, with the machine and what lies beneath `target`.
+    /// Starts sampling the machine and the devices beneath `target`.
     ///
     /// # Errors
     /// When there can be no more threads.
-    pub fn start(target: &Path) -> io::Result<Self> {
+    pub(crate) fn start(target: &Path) -> io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let (stack, ends) = (beneath(target), Arc::clone(&over));
         let begun = Instant::now();
@@ -62,7 +62,7 @@ impl Sampler {
     }
 
     /// What it saw.
-    pub fn end(mut self) -> Watched {
+    pub(crate) fn end(mut self) -> Watched {
         self.over.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it ends once");
         thread.join().unwrap_or_default()
@@ -79,7 +79,7 @@ fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
     // The kernel otherwise lets it sleep 50 us longer, to wake several at once.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let (mut samples, mut naps) = (Vec::new(), Times::default());
-    let mut before = Counters::now(&stack);
+    let mut before = SystemCounters::now(&stack);
     let mut overslept = Duration::ZERO;
     let mut next = begun + SECOND;
     loop {
@@ -92,8 +92,8 @@ fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
         if !ends && Instant::now() < next {
             continue;
         }
-        let now = Counters::now(&stack);
-        samples.push(Sample::between(&before, &now, overslept));
+        let now = SystemCounters::now(&stack);
+        samples.push(SystemSample::between(&before, &now, overslept));
         (before, overslept) = (now, Duration::ZERO);
         // A machine that stood still for seconds gets an equal sample for each of them, so that the
         // seconds of the streams and those of the machine stay the same.
@@ -121,7 +121,7 @@ fn speeds() -> BTreeMap<String, BitRate> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Often enough to notice a machine that stands still, and a run that is over.
+/// Short enough to notice a machine that freezes, and the end of a run.
 const NAP: Duration = Duration::from_millis(20);
 
 /// A day of seconds: a bound for memory.
@@ -136,7 +136,8 @@ mod tests {
         let sampler = Sampler::start(Path::new("/")).unwrap();
         // Work until the kernel has counted some, however slow the machine.
         let stack = Stack::default();
-        let ran = || Counters::now(&stack).threads.values().map(|each| each.ran).sum::<Duration>();
+        let ran =
+            || SystemCounters::now(&stack).threads.values().map(|each| each.ran).sum::<Duration>();
         let before = ran();
         while ran() < before + Duration::from_millis(20) && !ran().is_zero() {}
         let seen = sampler.end();

@@ -11,22 +11,23 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
-/// See the head of this file.
+/// The file system beneath a path and the block devices beneath that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stack {
+pub(crate) struct Stack {
     /// Block devices by the kernel's names, from the top down; those that partitions are part of
     /// instead of the partitions. Empty on network file systems and in memory.
-    pub devices: Vec<String>,
+    pub(crate) devices: Vec<String>,
     /// Where the file system is mounted; `None` for a block device.
-    pub mount: Option<String>,
+    pub(crate) mount: Option<String>,
     /// Its kind: `ext4`, `nfs4`, `fuse.sshfs`.
-    pub file_system: Option<String>,
+    pub(crate) file_system: Option<String>,
 }
 
 impl Stack {
-    /// So many operations of this size the uppermost device has room for. Who hands it more is put to
-    /// sleep until it has, and is then late with all else. `None` where nobody says.
-    pub fn takes(&self, operation: ByteCount) -> Option<u32> {
+    /// The number of operations of this size that fit into the uppermost device's queue; `None` if
+    /// it is unknown. The kernel blocks a program that queues more, which delays all its other
+    /// operations.
+    pub(crate) fn takes(&self, operation: ByteCount) -> Option<u32> {
         let layered = |name: &&String| !Path::new("/sys/block").join(name).join("mq").exists();
         let read = |name: &String, file: &str| -> Option<u64> {
             let path = Path::new("/sys/block").join(name).join("queue").join(file);
@@ -37,7 +38,7 @@ impl Stack {
             let segments = read(name, "max_segments")?.saturating_mul(PAGE_KIB);
             Some((read(name, "nr_requests")?, read(name, "max_sectors_kb")?.min(segments)))
         };
-        // What has no queue of its own hands all on to what is beneath it, side by side.
+        // A layer without a queue passes all requests on to the devices beneath it, in parallel.
         let own = self.devices.first().filter(|name| !layered(name));
         let beneath = self.devices.iter().filter(|name| !layered(name));
         let queues: Vec<(u64, u64)> = match own {
@@ -64,11 +65,12 @@ fn fits(queues: &[(u64, u64)], operation: ByteCount) -> Option<u32> {
 
 const PAGE_KIB: u64 = 4;
 
-/// Of four places in a device's queue; a file in pieces, and other programs, take some of the rest.
+/// Share of a device's queue that the meter uses, in quarters: split files, and other programs,
+/// need some of the rest.
 const USED_OF_4: u64 = 3;
 
-/// What a file, a directory or a block device stands on. What cannot be found out is left out.
-pub fn beneath(path: &Path) -> Stack {
+/// The stack beneath a file, a directory or a block device. Unknown layers are left out.
+pub(crate) fn beneath(path: &Path) -> Stack {
     let mut stack = Stack::default();
     let Ok(about) = fs::metadata(path) else { return stack };
     let is_device = about.file_type().is_block_device();

@@ -1,19 +1,25 @@
-//! What counts as held, and what a run without a miss says.
+//! The rule for what counts as held, and what a run without a late frame proves.
 
-use crate::streams::{Outcome, Progress};
+use crate::streams::{StreamsOutcome, StreamsProgress};
+use units::float;
 
 /// When streams count as held. The meter's own misses count for neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum HoldRule {
     /// No frame is late; of players, none is below the best rendition either.
     Strict,
-    /// Of a hundred rounds, at most one has a late frame (Alderman and Diallo's). Decided as soon as
-    /// Wald's sequential test can tell one round in 50 from one in 200, wrong once in a hundred.
+    /// At most one round in a hundred has a late frame (Alderman and Diallo). Wald's sequential
+    /// test ends a run as soon as it can tell one round in 50 from one in 200, with an error of one
+    /// in a hundred.
     OneLateRoundOf100,
 }
 
-impl Rule {
-    /// As people type it.
+impl HoldRule {
+    /// All rules by name.
+    pub const NAMES: [(&str, Self); 2] =
+        [("strict", Self::Strict), ("one-late-round-of-100", Self::OneLateRoundOf100)];
+
+    /// The rule's name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Strict => "strict",
@@ -21,9 +27,9 @@ impl Rule {
         }
     }
 
-    /// Whether a run that has come so far can still change what it says; what it says, if not.
+    /// Whether the rest of the run can still change the answer; if not, the answer.
     /// `streams` of them have been running.
-    pub fn decided(self, progress: &Progress, streams: u32) -> Option<bool> {
+    pub fn decided(self, progress: &StreamsProgress, streams: u32) -> Option<bool> {
         match self {
             Self::Strict => (progress.late > 0).then_some(false),
             Self::OneLateRoundOf100 => {
@@ -32,8 +38,8 @@ impl Rule {
         }
     }
 
-    /// What the whole run says.
-    pub fn holds(self, outcome: &Outcome) -> bool {
+    /// The answer of a complete run.
+    pub fn holds(self, outcome: &StreamsOutcome) -> bool {
         match self {
             Self::Strict => outcome.missed() == 0,
             Self::OneLateRoundOf100 => outcome.late_rounds * 100 <= outcome.rounds,
@@ -42,7 +48,7 @@ impl Rule {
 
     /// With 95 % confidence no more than this share is late in the long run: of frames, or of
     /// rounds. As if they were independent of each other, which a freeze is not.
-    pub fn certainty(self, outcome: &Outcome) -> f64 {
+    pub fn certainty(self, outcome: &StreamsOutcome) -> f64 {
         match self {
             Self::Strict => at_most(outcome.missed().min(outcome.frames), outcome.frames),
             Self::OneLateRoundOf100 => at_most(outcome.late_rounds, outcome.rounds),
@@ -57,7 +63,7 @@ fn sequential(late: u64, rounds: u64) -> Option<bool> {
     const BAD: f64 = 0.02;
     let in_time = rounds.saturating_sub(late);
     let ratio =
-        number(late) * (BAD / GOOD).ln() + number(in_time) * ((1.0 - BAD) / (1.0 - GOOD)).ln();
+        float(late) * (BAD / GOOD).ln() + float(in_time) * ((1.0 - BAD) / (1.0 - GOOD)).ln();
     // ln((1 - error) / error) with one error in a hundred.
     let bound = 99f64.ln();
     if ratio >= bound {
@@ -75,7 +81,7 @@ pub fn at_most(late: u64, n: u64) -> f64 {
     if n == 0 {
         return 1.0;
     }
-    let (late, n) = (number(late), number(n));
+    let (late, n) = (float(late), float(n));
     if late == 0.0 {
         return (3.0 / n).min(1.0);
     }
@@ -87,25 +93,20 @@ pub fn at_most(late: u64, n: u64) -> f64 {
     ((middle + spread) / (1.0 + z * z / n)).min(1.0)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of frames")]
-fn number(count: u64) -> f64 {
-    count as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn progress(judged: u64, late: u64, late_rounds: u64) -> Progress {
-        Progress { judged, late, late_rounds, ..Progress::default() }
+    fn progress(judged: u64, late: u64, late_rounds: u64) -> StreamsProgress {
+        StreamsProgress { judged, late, late_rounds, ..StreamsProgress::default() }
     }
 
     #[test]
     fn a_rule_decides_no_earlier_than_it_can() {
-        let strict = |late| Rule::Strict.decided(&progress(1_000_000, late, late), 10);
+        let strict = |late| HoldRule::Strict.decided(&progress(1_000_000, late, late), 10);
         assert_eq!((strict(0), strict(1)), (None, Some(false)));
         let rounds = |rounds: u64, late: u64| {
-            Rule::OneLateRoundOf100.decided(&progress(rounds * 10, late * 3, late), 10)
+            HoldRule::OneLateRoundOf100.decided(&progress(rounds * 10, late * 3, late), 10)
         };
         assert_eq!(rounds(10, 1), None);
         assert_eq!(rounds(10, 4), Some(false));

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A run to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// With so many streams.
+pub struct SearchStep {
+    /// The number of streams of the run.
     pub streams: u32,
     /// Why.
     pub purpose: Purpose,
-    /// For the length of a confirming run, which is longer than that of the others.
+    /// Whether it is a confirming run, which is longer than the others.
     pub long: bool,
 }
 
@@ -26,46 +26,58 @@ pub enum Purpose {
     Confirm,
 }
 
-/// What a run says.
+/// The answer of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RunVerdict {
     /// By the rule.
     Held,
     /// By the rule.
     Failed,
     /// Nothing: the machine that measures was late itself.
-    Spoilt,
+    Invalid,
 }
 
-impl Answer {
-    /// For reports.
+impl Purpose {
+    /// The word for reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Narrow => "narrow",
+            Self::Above => "above",
+            Self::Confirm => "confirm",
+        }
+    }
+}
+
+impl RunVerdict {
+    /// The word for reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
             Self::Failed => "not held",
-            Self::Spoilt => "spoilt",
+            Self::Invalid => "invalid",
         }
     }
 }
 
 /// What came of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
-    /// What it says.
-    pub answer: Answer,
-    /// So many streams' worth of bytes came in its time.
+pub struct RunResult {
+    /// The answer.
+    pub answer: RunVerdict,
+    /// The delivered bytes as a number of streams.
     pub delivered: f64,
 }
 
-/// What the search says.
+/// The result of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// So many streams are held. Where no long run held, so many did in a short one.
+pub struct SearchResult {
+    /// The largest number of streams held: in a long run, or in a short one if no long run held.
     pub streams: u32,
     /// They held when asked again for longer, from above.
     pub confirmed: bool,
-    /// The smallest count that failed: one more, unless the runs were used up between the two, or some
-    /// counts between them held at one time and failed at another.
+    /// The smallest count that failed: one more, unless the runs were used up between the two, or
+    /// some counts between them held at one time and failed at another.
     pub too_many: Option<u32>,
     /// More were not tried because there is no room for them.
     pub at_limit: bool,
@@ -73,11 +85,11 @@ pub struct Verdict {
     pub by_meter: bool,
     /// Runs made that count.
     pub probes: u32,
-    /// Runs made besides, which that machine spoilt.
-    pub spoilt: u32,
+    /// Further runs, which were invalid because of the measuring machine.
+    pub invalid: u32,
 }
 
-/// See the head of the room.
+/// The state of a search for the largest number of streams that a storage holds.
 #[derive(Clone, Debug)]
 pub struct Search {
     most: u32,
@@ -91,18 +103,18 @@ pub struct Search {
     estimate: Option<u32>,
     /// How far from the estimate, or from where it led, the next run is.
     reach: u32,
-    last: Option<(Step, bool)>,
+    last: Option<(SearchStep, bool)>,
     /// A longer run failed where a short one held: only long ones count from here on.
     long: bool,
     /// Runs contradict each other: what failed once is too many from here on.
-    wavers: bool,
+    unrepeatable: bool,
     confirmed: bool,
-    /// Runs that were spoilt, in all and one after another just now.
-    spoilt: u32,
+    /// Runs that were invalid, in all and one after another just now.
+    invalid: u32,
     in_a_row: u32,
     /// To be made again.
-    again: Option<Step>,
-    /// Counts that failed since every try at them was spoilt.
+    again: Option<SearchStep>,
+    /// Counts that failed since every try at them was invalid.
     by_meter: BTreeSet<u32>,
     /// Counts that held in any run.
     once: BTreeSet<u32>,
@@ -124,9 +136,9 @@ impl Search {
             reach: 1,
             last: None,
             long: false,
-            wavers: false,
+            unrepeatable: false,
             confirmed: false,
-            spoilt: 0,
+            invalid: 0,
             in_a_row: 0,
             again: None,
             by_meter: BTreeSet::new(),
@@ -140,8 +152,8 @@ impl Search {
         self.budget = self.budget.min(self.probes + 2);
     }
 
-    /// The next run; `None` when it is over. Report what came of it before asking again.
-    pub fn step(&mut self) -> Option<Step> {
+    /// The next run; `None` when the search is over. Report its result before the next call.
+    pub fn step(&mut self) -> Option<SearchStep> {
         if self.confirmed || self.given_up || self.probes >= self.budget || self.most == 0 {
             return None;
         }
@@ -150,7 +162,7 @@ impl Search {
         }
         let long = self.long;
         let step = |streams, purpose| {
-            Some(Step { streams, purpose, long: long || purpose == Purpose::Confirm })
+            Some(SearchStep { streams, purpose, long: long || purpose == Purpose::Confirm })
         };
         let Some(high) = self.high else {
             if self.low == self.most {
@@ -158,8 +170,8 @@ impl Search {
             }
             return step((self.low * 4).clamp(1, self.most), Purpose::Up);
         };
-        let from_above = Step { streams: high, purpose: Purpose::Above, long };
-        if self.wavers && high > 1 {
+        let from_above = SearchStep { streams: high, purpose: Purpose::Above, long };
+        if self.unrepeatable && high > 1 {
             let candidate = self.candidate(high);
             let is_from_above = self.last.is_some_and(|(last, _)| last.streams > candidate);
             return if is_from_above {
@@ -180,12 +192,13 @@ impl Search {
     }
 
     /// What came of the run that [`Search::step`] wanted.
-    pub fn report(&mut self, step: Step, found: Found) {
+    pub fn report(&mut self, step: SearchStep, found: RunResult) {
         if self.is_tried_again(step, found.answer) {
             return;
         }
-        let Step { streams, purpose, .. } = step;
-        let (is_held, spoilt) = (found.answer == Answer::Held, found.answer == Answer::Spoilt);
+        let SearchStep { streams, purpose, .. } = step;
+        let (is_held, invalid) =
+            (found.answer == RunVerdict::Held, found.answer == RunVerdict::Invalid);
         self.probes += 1;
         self.last = Some((step, is_held));
         let (held, failed) = self.votes.entry(streams).or_default();
@@ -198,25 +211,25 @@ impl Search {
                 (self.confirmed, self.low) = (true, streams);
                 return;
             }
-            // Nothing lies below a single stream: that it fails twice is the whole answer.
+            // A single stream that fails twice is the final answer: there is no smaller number.
             Purpose::Above if !is_held && self.low == 0 => {
-                (self.confirmed, self.given_up) = (!spoilt, spoilt);
+                (self.confirmed, self.given_up) = (!invalid, invalid);
             }
             _ => {}
         }
-        if !is_held && !spoilt && purpose == Purpose::Up {
+        if !is_held && !invalid && purpose == Purpose::Up {
             self.learn(streams, found.delivered);
         }
-        if !spoilt && self.contradicts_itself(step, is_held) {
+        if !invalid && self.contradicts_itself(step, is_held) {
             return;
         }
         if !is_held && purpose == Purpose::Confirm && !self.long {
-            // What a spoilt run delivered says nothing.
-            let delivered = if spoilt { f64::from(streams) } else { found.delivered };
+            // The rate of an invalid run is meaningless.
+            let delivered = if invalid { f64::from(streams) } else { found.delivered };
             self.start_again_for_longer(streams, delivered);
             return;
         }
-        let whole = !spoilt && self.looks_accidental(streams, found);
+        let whole = !invalid && self.looks_accidental(streams, found);
         if purpose == Purpose::Up && !is_held && whole {
             // Everything was delivered all the same: ask once more before going down.
             return;
@@ -225,32 +238,32 @@ impl Search {
     }
 
     /// What is known now.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> SearchResult {
         // Nothing that held for longer is no reason to forget what held at all.
         let below = self.once.range(..self.high.unwrap_or(u32::MAX)).next_back();
         let once = below.or(self.once.last()).copied();
         let sure = self.confirmed || self.low > 0;
         let streams = once.filter(|_| !sure).unwrap_or(self.low);
-        Verdict {
+        SearchResult {
             streams,
             confirmed: self.confirmed,
             too_many: self.high.filter(|high| *high > streams),
             at_limit: self.confirmed && self.low == self.most,
             by_meter: self.high.is_some_and(|high| self.by_meter.contains(&high)),
             probes: self.probes,
-            spoilt: self.spoilt,
+            invalid: self.invalid,
         }
     }
 
-    /// A spoilt run is made again at once, up to [`TRIES`] times in all. If each is spoilt, that
+    /// An invalid run is made again at once, up to [`TRIES`] times in all. If each is invalid, that
     /// many streams cannot be measured from here, which is a limit like any other; from then on one
-    /// spoilt run says so.
-    fn is_tried_again(&mut self, step: Step, answer: Answer) -> bool {
+    /// invalid run says so.
+    fn is_tried_again(&mut self, step: SearchStep, answer: RunVerdict) -> bool {
         let tries = if self.by_meter.contains(&step.streams) { 1 } else { TRIES };
-        if answer == Answer::Spoilt {
+        if answer == RunVerdict::Invalid {
             self.in_a_row += 1;
-            if self.in_a_row < tries && self.spoilt < MOST_SPOILT {
-                self.spoilt += 1;
+            if self.in_a_row < tries && self.invalid < MAX_INVALID {
+                self.invalid += 1;
                 self.again = Some(step);
                 return true;
             }
@@ -262,32 +275,33 @@ impl Search {
         false
     }
 
-    /// Near its limit a storage that others use as well holds a count now and does not the next time:
-    /// then no halving finds its edge. From here on each failure is believed, and confirming runs go
-    /// down from the smallest count that ever failed, each time twice as far, until one holds.
-    fn contradicts_itself(&mut self, step: Step, is_held: bool) -> bool {
+    /// Near its limit a storage that others use as well holds a count now and does not the next
+    /// time: then no halving finds its edge. From here on each failure is believed, and confirming
+    /// runs go down from the smallest count that ever failed, each time twice as far, until one
+    /// holds.
+    fn contradicts_itself(&mut self, step: SearchStep, is_held: bool) -> bool {
         let failed_for_long = step.purpose == Purpose::Confirm && !is_held && self.long;
-        if !self.wavers {
+        if !self.unrepeatable {
             let both = self.failures().filter(|(_, yes)| *yes > 0).count();
-            self.wavers = failed_for_long || both >= CONTRADICTIONS;
-            if self.wavers {
+            self.unrepeatable = failed_for_long || both >= CONTRADICTIONS;
+            if self.unrepeatable {
                 self.reach = (step.streams / 128).max(1);
             }
         } else if failed_for_long {
             self.reach = self.reach.saturating_mul(2);
         }
-        if self.wavers {
+        if self.unrepeatable {
             self.long = true;
             let fewest = self.failures().map(|(count, _)| count).next();
             self.high = fewest;
             let below = self.once.range(..self.high.unwrap_or(u32::MAX));
             self.low = below.last().copied().unwrap_or(0);
         }
-        self.wavers
+        self.unrepeatable
     }
 
-    /// Counts that ever failed, and how often they held. What failed while a quarter more held was an
-    /// accident.
+    /// Counts that ever failed, and how often they held. What failed while a quarter more held was
+    /// an accident.
     fn failures(&self) -> impl Iterator<Item = (u32, u32)> {
         let held = self.once.last().copied().unwrap_or(0);
         let failed = self.votes.iter().filter(|(_, (_, no))| *no > 0);
@@ -295,7 +309,8 @@ impl Search {
         counts.filter(move |(count, _)| count + count / 4 >= held)
     }
 
-    /// What to confirm where it wavers: something that held, or less than something that did.
+    /// What to confirm where answers are not repeatable: something that held, or less than
+    /// something that did.
     fn candidate(&self, high: u32) -> u32 {
         let held = self.once.last().copied().unwrap_or(1);
         high.saturating_sub(self.reach).clamp(1, held.max(1))
@@ -312,7 +327,7 @@ impl Search {
         self.reach = (self.reach / 2).max(1);
     }
 
-    fn looks_accidental(&self, streams: u32, found: Found) -> bool {
+    fn looks_accidental(&self, streams: u32, found: RunResult) -> bool {
         found.delivered >= f64::from(streams) * ALL && self.votes[&streams].1 == 1
     }
 
@@ -367,7 +382,7 @@ impl Search {
     }
 }
 
-/// Of a run that is spoilt each time.
+/// Attempts at a run that is invalid each time.
 const TRIES: u32 = 3;
 
 /// Counts that both held and failed: of so many, chance is seldom the reason.
@@ -375,7 +390,7 @@ const CONTRADICTIONS: usize = 3;
 
 /// Runs that are made again, of a whole search: a machine that is always busy is no reason to go on
 /// for hours.
-const MOST_SPOILT: u32 = 20;
+const MAX_INVALID: u32 = 20;
 
 /// A run that fails with this share delivered may have met an accident.
 const ALL: f64 = 0.98;

@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn searched(known: &mut Known) -> (Verdict, Vec<Step>) {
+fn searched(known: &mut SimulatedCapacity) -> (SearchResult, Vec<SearchStep>) {
     known.searched(4096, 20)
 }
 
-fn known(capacity: u32, noise: f64, seed: u64) -> Known {
-    Known { capacity, ..Known::drawn(1, noise, seed) }
+fn known(capacity: u32, noise: f64, seed: u64) -> SimulatedCapacity {
+    SimulatedCapacity { capacity, ..SimulatedCapacity::drawn(1, noise, seed) }
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn without_noise_every_capacity_is_found_and_confirmed() {
 fn with_noise_it_is_exact_nearly_always_and_hardly_ever_too_high() {
     let (mut exact, mut above, mut confirmed, mut probes) = (0, 0, 0, 0);
     for seed in 0..1000 {
-        let mut storage = Known::drawn(4096, 0.01, seed);
+        let mut storage = SimulatedCapacity::drawn(4096, 0.01, seed);
         let capacity = storage.capacity;
         let (verdict, _) = searched(&mut storage);
         exact += u32::from(verdict.streams == capacity);
@@ -74,7 +74,10 @@ fn where_time_is_short_two_runs_make_sure_of_what_was_found() {
 fn what_cannot_be_confirmed_says_so() {
     let mut search = Search::new(4096, 5);
     while let Some(step) = search.step() {
-        search.report(step, Found { answer: Answer::Held, delivered: f64::from(step.streams) });
+        search.report(
+            step,
+            RunResult { answer: RunVerdict::Held, delivered: f64::from(step.streams) },
+        );
     }
     let verdict = search.verdict();
     assert_eq!((verdict.streams, verdict.confirmed, verdict.probes), (256, false, 5));
@@ -85,11 +88,11 @@ fn what_held_for_a_short_time_only_is_told_and_not_believed() {
     let mut search = Search::new(4096, 30);
     while let Some(step) = search.step() {
         let answer = match step {
-            Step { long: true, .. } => Answer::Spoilt,
-            Step { streams: 0..=160, .. } => Answer::Held,
-            _ => Answer::Failed,
+            SearchStep { long: true, .. } => RunVerdict::Invalid,
+            SearchStep { streams: 0..=160, .. } => RunVerdict::Held,
+            _ => RunVerdict::Failed,
         };
-        search.report(step, Found { answer, delivered: f64::from(step.streams.min(160)) });
+        search.report(step, RunResult { answer, delivered: f64::from(step.streams.min(160)) });
     }
     let verdict = search.verdict();
     assert!(!verdict.confirmed && (1..=160).contains(&verdict.streams), "{verdict:?}");
@@ -101,9 +104,9 @@ fn an_overload_that_takes_its_time_is_found_by_longer_runs() {
         let mut search = Search::new(4096, 30);
         while let Some(step) = search.step() {
             let held = step.streams <= if step.long { long } else { short };
-            let answer = if held { Answer::Held } else { Answer::Failed };
+            let answer = if held { RunVerdict::Held } else { RunVerdict::Failed };
             let delivered = f64::from(step.streams.min(long));
-            search.report(step, Found { answer, delivered });
+            search.report(step, RunResult { answer, delivered });
         }
         let verdict = search.verdict();
         assert_eq!((verdict.streams, verdict.confirmed), (long, true), "{short}: {verdict:?}");
@@ -112,31 +115,32 @@ fn an_overload_that_takes_its_time_is_found_by_longer_runs() {
 
 #[test]
 fn one_run_in_five_that_this_machine_spoils_changes_no_answer() {
-    let (mut exact, mut above, mut confirmed, mut probes, mut spoilt) = (0, 0, 0, 0, 0);
+    let (mut exact, mut above, mut confirmed, mut probes, mut invalid) = (0, 0, 0, 0, 0);
     for seed in 0..1000 {
-        let mut storage = Known { spoilt: 0.2, ..Known::drawn(4096, 0.01, seed) };
+        let mut storage =
+            SimulatedCapacity { invalid: 0.2, ..SimulatedCapacity::drawn(4096, 0.01, seed) };
         let (verdict, _) = searched(&mut storage);
         exact += u32::from(verdict.streams == storage.capacity);
         above += u32::from(verdict.streams > storage.capacity);
         confirmed += u32::from(verdict.confirmed);
         probes = probes.max(verdict.probes);
-        spoilt = spoilt.max(verdict.spoilt);
+        invalid = invalid.max(verdict.invalid);
     }
-    let said = format!("exact {exact}, above {above}, confirmed {confirmed}, {probes} + {spoilt}");
+    let said = format!("exact {exact}, above {above}, confirmed {confirmed}, {probes} + {invalid}");
     assert!(exact >= 900 && above <= 1 && confirmed >= 900 && probes <= 20, "{said}");
-    assert!(spoilt <= 20, "{said}");
+    assert!(invalid <= 20, "{said}");
 }
 
 #[test]
 fn where_this_machine_is_at_its_end_before_the_storage_the_answer_says_so() {
     for (capacity, measurable, found) in [(400, 60, 60), (4096, 1, 1), (60, 400, 60), (9, 9, 9)] {
-        let mut storage = Known { measurable, ..known(capacity, 0.0, 1) };
+        let mut storage = SimulatedCapacity { measurable, ..known(capacity, 0.0, 1) };
         let (verdict, steps) = searched(&mut storage);
         assert_eq!((verdict.streams, verdict.confirmed), (found, true), "{steps:?}");
         assert_eq!(verdict.by_meter, measurable < capacity + 1, "{steps:?}");
         assert_eq!(verdict.too_many, Some(found + 1));
     }
-    let (verdict, steps) = searched(&mut Known { measurable: 0, ..known(50, 0.0, 1) });
+    let (verdict, steps) = searched(&mut SimulatedCapacity { measurable: 0, ..known(50, 0.0, 1) });
     assert_eq!((verdict.streams, verdict.confirmed, verdict.by_meter), (0, false, true));
     assert!(steps.len() <= 6, "{steps:?}");
 }
@@ -144,7 +148,7 @@ fn where_this_machine_is_at_its_end_before_the_storage_the_answer_says_so() {
 /// As a disk does that others use, too: below a point all is well, above another nothing is, and
 /// between the two each run may go either way.
 #[test]
-fn a_storage_that_wavers_gets_a_number_that_is_confirmed() {
+fn storage_with_unrepeatable_results_gets_a_confirmed_number() {
     for seed in 0..200 {
         let mut chance = fastrand::Rng::with_seed(seed);
         let mut accident = seed % 2 == 0;
@@ -153,9 +157,9 @@ fn a_storage_that_wavers_gets_a_number_that_is_confirmed() {
             let held = step.streams < 400 || step.streams <= 420 && chance.bool();
             // And an accident far below.
             let held = held && !(step.streams == 64 && std::mem::take(&mut accident));
-            let answer = if held { Answer::Held } else { Answer::Failed };
+            let answer = if held { RunVerdict::Held } else { RunVerdict::Failed };
             let delivered = f64::from(step.streams.min(410));
-            search.report(step, Found { answer, delivered });
+            search.report(step, RunResult { answer, delivered });
         }
         let verdict = search.verdict();
         assert!(verdict.confirmed && (385..=420).contains(&verdict.streams), "{seed}: {verdict:?}");

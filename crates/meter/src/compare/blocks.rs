@@ -7,10 +7,10 @@ pub(super) struct Point {
     pub(super) of: f64,
 }
 
-/// So many blocks at least, or there is nothing to draw from.
+/// The smallest number of blocks from which resampling is meaningful.
 const FEWEST_BLOCKS: usize = 8;
 
-/// Sums over blocks of seconds one after another; what is left over joins the last.
+/// Sums over blocks of consecutive seconds; the remainder joins the last block.
 pub(super) fn blocks(series: &[Point]) -> Vec<Point> {
     let length = block_length(series);
     let count = (series.len() / length).max(1);

@@ -1,16 +1,17 @@
-//! The figures that are compared, and what is said of each.
+//! The figures that are compared, with their verdicts.
 
 use super::Interval;
 use super::blocks::{Point, total};
 use super::interval::difference;
-use crate::log::{LogError, NONE, Reader};
+use crate::log::{LogError, LogReader, NONE};
 use crate::streams::Second;
 use serde::Serialize;
 use std::time::Duration;
+use units::float;
 
 /// A figure of a run: a series of seconds.
 #[derive(Clone, Debug)]
-pub struct Figure {
+pub struct FigureSeries {
     name: &'static str,
     about: &'static str,
     higher_is_better: bool,
@@ -22,7 +23,7 @@ pub struct Figure {
 /// What is said of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum DifferenceVerdict {
     /// B is, by more than chance.
     Better,
     /// B is, by more than chance.
@@ -38,16 +39,16 @@ pub struct Difference {
     pub name: &'static str,
     /// What it is, with its unit.
     pub about: &'static str,
-    /// Of the first run.
+    /// The value in the first run.
     pub a: f64,
-    /// Of the second.
+    /// The value in the second run.
     pub b: f64,
-    /// Of the difference. Relative (0.05: B is 5 % more) unless `absolute`.
+    /// The interval of the difference. Relative (0.05: B is 5 % more) unless `absolute`.
     pub difference: Interval,
     /// Whether the difference is in the figure's own unit.
     pub absolute: bool,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: DifferenceVerdict,
 }
 
 /// All of it.
@@ -75,12 +76,12 @@ const FEWEST: usize = 20;
 
 /// Compares the figures that both have. `false_alarm` is the chance of any false alarm.
 pub fn compare(
-    a: &[Figure],
-    b: &[Figure],
+    a: &[FigureSeries],
+    b: &[FigureSeries],
     false_alarm: f64,
     seed: u64,
 ) -> Result<Comparison, TooShort> {
-    let both: Vec<(&Figure, &Figure)> =
+    let both: Vec<(&FigureSeries, &FigureSeries)> =
         a.iter().filter_map(|a| Some((a, b.iter().find(|b| b.name == a.name)?))).collect();
     let shortest = both.iter().map(|(a, b)| a.series.len().min(b.series.len())).min();
     let got = shortest.unwrap_or_default();
@@ -97,14 +98,14 @@ pub fn compare(
     })
 }
 
-impl Figure {
+impl FigureSeries {
     fn against(&self, b: &Self, outside: f64, seed: u64) -> Difference {
         let ratio = |series: &[Point]| {
             let all = total(series);
             if all.of == 0.0 { 0.0 } else { all.sum / all.of }
         };
         let (of_a, of_b) = (ratio(&self.series), ratio(&b.series));
-        // Nothing is so many per cent of nothing.
+        // A relative difference from zero is undefined.
         let relative = self.relative && of_a > 0.0 && of_b > 0.0;
         let mut interval = difference(&self.series, &b.series, relative, outside, seed);
         if relative {
@@ -121,11 +122,11 @@ impl Figure {
             interval.high = interval.high.min(1.0);
         }
         let verdict = if interval.low > 0.0 {
-            if self.higher_is_better { Verdict::Better } else { Verdict::Worse }
+            if self.higher_is_better { DifferenceVerdict::Better } else { DifferenceVerdict::Worse }
         } else if interval.high < 0.0 {
-            if self.higher_is_better { Verdict::Worse } else { Verdict::Better }
+            if self.higher_is_better { DifferenceVerdict::Worse } else { DifferenceVerdict::Better }
         } else {
-            Verdict::NoDifferenceShown
+            DifferenceVerdict::NoDifferenceShown
         };
         Difference {
             name: self.name,
@@ -145,7 +146,7 @@ impl Figure {
         let whole = &seconds[..seconds.len().saturating_sub(1)];
         let series = |point: fn(&Second) -> Point| whole.iter().map(point).collect();
         vec![
-            Self::late(series(|s| Point { sum: number(s.late), of: number(s.frames) })),
+            Self::late(series(|s| Point { sum: float(s.late), of: float(s.frames) })),
             Self::slowest(series(|s| Point {
                 sum: s.longest_response.as_secs_f64(),
                 of: f64::from(u8::from(s.frames > 0)),
@@ -153,9 +154,9 @@ impl Figure {
         ]
     }
 
-    /// All there is, from a run's log: those of [`Figure::of_seconds`], and the mean response and
-    /// the rate.
-    pub fn of_log(log: Reader) -> Result<Vec<Self>, LogError> {
+    /// All there is, from a run's log: those of [`FigureSeries::of_seconds`], and the mean response
+    /// and the rate.
+    pub fn of_log(log: LogReader) -> Result<Vec<Self>, LogError> {
         let mut seconds: Vec<Logged> = Vec::new();
         for group in log {
             for record in group? {
@@ -195,18 +196,18 @@ impl Figure {
                 about: "from when a read or write was to be asked for, in the mean, seconds",
                 higher_is_better: false,
                 relative: true,
-                series: series(|s| Point { sum: s.response, of: number(s.came) }),
+                series: series(|s| Point { sum: s.response, of: float(s.came) }),
             },
             Self {
                 name: "rate",
                 about: "bytes that came in a second",
                 higher_is_better: true,
                 relative: true,
-                series: series(|s| Point { sum: number(s.bytes), of: 1.0 }),
+                series: series(|s| Point { sum: float(s.bytes), of: 1.0 }),
             },
         ];
         if seconds.iter().any(|second| second.frames > 0) {
-            let late = series(|s| Point { sum: number(s.late), of: number(s.frames) });
+            let late = series(|s| Point { sum: float(s.late), of: float(s.frames) });
             all.insert(0, Self::late(late));
         }
         Ok(all)
@@ -252,8 +253,3 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A week: a damaged log does not ask for all of memory.
 const MOST_SECONDS: usize = 7 * 86_400;
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a second")]
-fn number(count: u64) -> f64 {
-    count as f64
-}

@@ -1,4 +1,4 @@
-//! The difference of two ratios, and the interval in which it lies.
+//! The difference of two ratios and its confidence interval.
 
 use super::blocks::{Point, blocks, total};
 use serde::Serialize;
@@ -18,8 +18,9 @@ pub struct Interval {
 /// Replicates: enough for the 0.5 % ends to be steady.
 const REPLICATES: usize = 2000;
 
-/// Of B's ratio less A's, by blocks; `outside` is the chance of lying outside that is accepted.
-/// `log`: of the logarithms, so that it is a relative difference.
+/// The interval of B's ratio less A's by block resampling; `outside` is the accepted probability
+/// that the true value lies outside. With `log`, the difference of logarithms, that is, a relative
+/// difference.
 pub(super) fn difference(a: &[Point], b: &[Point], log: bool, outside: f64, seed: u64) -> Interval {
     let scale = |ratio: f64| if log { ratio.ln() } else { ratio };
     let (a, b) = (blocks(a), blocks(b));
@@ -43,7 +44,7 @@ pub(super) fn difference(a: &[Point], b: &[Point], log: bool, outside: f64, seed
         })
         .collect();
     if distances.len() < REPLICATES / 2 {
-        // All that differs lies in a block or two: nothing can be said.
+        // All differences are in a block or two: no conclusion is possible.
         return Interval { estimate, low: f64::NEG_INFINITY, high: f64::INFINITY };
     }
     distances.sort_by(f64::total_cmp);
@@ -66,7 +67,7 @@ fn rank(share: f64, count: usize) -> usize {
 /// A ratio of sums, and its standard error from how blocks differ (the delta method).
 struct Ratio {
     ratio: f64,
-    /// Of its logarithm, if that is asked for.
+    /// The standard error, of the logarithm if `log` was set.
     error: f64,
 }
 

@@ -6,13 +6,13 @@
 //!   run B ─▶ a series of seconds ─┘ drawn    └─▶ 2,000 replicates              what would have been
 //! ```
 //!
-//! Seconds of a run are not independent of each other: a slow one is followed by slow ones. So whole
-//! blocks of seconds are drawn, as long as the series remembers (Künsch, "The jackknife and the
-//! bootstrap for general stationary observations", Annals of Statistics 17, 1989), and each
+//! Seconds of a run are not independent of each other: a slow one is followed by slow ones. So
+//! whole blocks of seconds are drawn, as long as the series remembers (Künsch, "The jackknife and
+//! the bootstrap for general stationary observations", Annals of Statistics 17, 1989), and each
 //! replicate is measured in its own standard errors (bootstrap-t: Efron and Tibshirani, "An
 //! Introduction to the Bootstrap", chapter 12), which keeps the stated level with few blocks, too.
-//! With several figures the level is shared out among them (Bonferroni), so that it is the
-//! chance of *any* false alarm.
+//! With several figures the level is shared out among them (Bonferroni), so that it is the chance
+//! of *any* false alarm.
 //!
 //! The same two runs give the same verdicts: the draws come from a seed. What differs between two
 //! runs because the storage was different that day is a difference to this arithmetic: repeat runs,
@@ -21,11 +21,11 @@
 mod blocks;
 mod figures;
 mod interval;
-mod known;
+mod known_pair;
 
-pub use figures::{Comparison, Difference, Figure, TooShort, Verdict, compare};
+pub use figures::{Comparison, Difference, DifferenceVerdict, FigureSeries, TooShort, compare};
 pub use interval::Interval;
-pub use known::known_pair;
+pub use known_pair::known_pair;
 
 #[cfg(test)]
 mod tests;

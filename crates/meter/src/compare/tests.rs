@@ -1,19 +1,19 @@
-//! Runs whose true difference is known, told from chance or not.
+//! Runs with a known true difference: the comparison finds it, and finds none where none is.
 
 use super::*;
 use crate::streams::Second;
 use std::time::Duration;
 
-/// Of 200 pairs, how many are called better and worse.
+/// Counts how many of 200 pairs are called better, and how many worse.
 fn pairs(factor: f64) -> (u32, u32) {
     let (mut better, mut worse) = (0, 0);
     for seed in 0..200 {
         let (a, b) = known_pair(factor, seed);
         let said = compare(&[a], &[b], 0.05, seed).unwrap();
         match said.figures[0].verdict {
-            Verdict::Better => better += 1,
-            Verdict::Worse => worse += 1,
-            Verdict::NoDifferenceShown => {}
+            DifferenceVerdict::Better => better += 1,
+            DifferenceVerdict::Worse => worse += 1,
+            DifferenceVerdict::NoDifferenceShown => {}
         }
     }
     (better, worse)
@@ -41,14 +41,14 @@ fn the_same_runs_always_give_the_same_verdict() {
     assert_eq!(once(), once());
 }
 
-fn seconds(count: u64, late: fn(u64) -> u64) -> Vec<Figure> {
+fn seconds(count: u64, late: fn(u64) -> u64) -> Vec<FigureSeries> {
     let second = |at| Second {
         frames: 100,
         late: late(at),
         longest_response: Duration::from_millis(20 + at % 3),
         ..Second::default()
     };
-    Figure::of_seconds(&(0..count).map(second).collect::<Vec<_>>())
+    FigureSeries::of_seconds(&(0..count).map(second).collect::<Vec<_>>())
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn late_frames_are_told_apart_in_their_own_unit() {
     let (none, some) = (seconds(61, |_| 0), seconds(61, |at| at % 2 * 4));
     let said = compare(&none, &some, 0.05, 1).unwrap();
     let late = &said.figures[0];
-    assert_eq!((late.name, late.absolute, late.verdict), ("late", true, Verdict::Worse));
+    assert_eq!((late.name, late.absolute, late.verdict), ("late", true, DifferenceVerdict::Worse));
     assert_eq!((late.a, late.b), (0.0, 0.02));
-    assert_eq!(said.figures[1].verdict, Verdict::NoDifferenceShown);
+    assert_eq!(said.figures[1].verdict, DifferenceVerdict::NoDifferenceShown);
     let same = compare(&none, &none, 0.05, 1).unwrap();
-    assert!(same.figures.iter().all(|f| f.verdict == Verdict::NoDifferenceShown));
+    assert!(same.figures.iter().all(|f| f.verdict == DifferenceVerdict::NoDifferenceShown));
 }
 
 #[test]
@@ -68,7 +68,12 @@ fn one_bad_second_is_no_difference() {
     // 60 frames late in one second of a minute: it may never happen again.
     let (none, once) = (seconds(61, |_| 0), seconds(61, |at| if at == 30 { 60 } else { 0 }));
     let said = compare(&none, &once, 0.05, 1).unwrap();
-    assert_eq!(said.figures[0].verdict, Verdict::NoDifferenceShown, "{:?}", said.figures[0]);
+    assert_eq!(
+        said.figures[0].verdict,
+        DifferenceVerdict::NoDifferenceShown,
+        "{:?}",
+        said.figures[0]
+    );
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Alderman and Diallo's four charts on the emulated disk: how long each round takes, at the most
 //! streams whose mean round is in time, raw and through file systems.
 
-use super::bench::{Bench, Found, Rule};
+use super::bench::{Bench, MostStreams, RoundRule};
 use super::filled::Filled;
 use super::ways::{self, Way};
-use super::{Cost, EmulatedError, EmulatedOptions, Made, lateness, papers};
+use super::{Cost, EmulatedError, EmulatedOptions, EmulatedResult, lateness, papers};
 use crate::report::{Cell, Figure, Report, Table, rounds_chart};
-use crate::rounds::{Outcome, Spread};
+use crate::rounds::{RoundsOutcome, Spread};
 
 /// A search for each system.
 pub(super) fn cost(options: &EmulatedOptions) -> Cost {
@@ -15,7 +15,7 @@ pub(super) fn cost(options: &EmulatedOptions) -> Cost {
     Cost { ways: systems, rounds: systems * options.rounds * 5 / 2, sequential: 0 }
 }
 
-pub(super) fn run(bench: &mut Bench<'_>) -> Result<Made, EmulatedError> {
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, EmulatedError> {
     let (mut table, mut figures) = (empty(), Vec::new());
     let done = fill(bench, &mut table, &mut figures);
     let report = Report {
@@ -33,7 +33,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<Made, EmulatedError> {
         notes: lateness(bench),
         figures,
     };
-    let mut made = Made::of(bench, report, done)?;
+    let mut made = EmulatedResult::of(bench, report, done)?;
     made.report.notes.push(
         "In the paper the first round through a file system is the longest and the last the \
          shortest; it takes that for reading ahead. The charts show what file systems of today do."
@@ -72,7 +72,7 @@ fn fill(
                    paper: [Option<u64>; 2],
                    filled: Option<&mut Filled>|
      -> Result<(), EmulatedError> {
-        let Found { capacity, disk } = bench.most(way, filled, Rule::Mean)?;
+        let MostStreams { capacity, disk } = bench.most(way, filled, RoundRule::Mean)?;
         // Where not even one is in time, the one shows by how much.
         let outcome = capacity.held.unwrap_or(capacity.failing);
         let Spread { mean, sd, min, max } = outcome.round_times();
@@ -95,7 +95,7 @@ fn fill(
     Ok(())
 }
 
-fn chart(name: &'static str, outcome: &Outcome) -> Figure {
+fn chart(name: &'static str, outcome: &RoundsOutcome) -> Figure {
     let title = format!("{name}: {} streams", outcome.streams.len());
     let seconds = outcome.rounds.iter().map(|round| round.took.as_secs_f64());
     let explanation = format!("{title}, read one by one.");

@@ -1,11 +1,11 @@
 //! Alderman and Diallo's table 1 and their sequential rates on the emulated disk: raw by the
 //! kernel's ways of reading, and through file systems of today in place of FFS and UFS.
 
-use super::bench::{Bench, Found, MPEG1, Rule};
+use super::bench::{Bench, MPEG1, MostStreams, RoundRule};
 use super::ways::{self, Way};
-use super::{Cost, EmulatedError, EmulatedOptions, Made, lateness, p99_ms, papers};
+use super::{Cost, EmulatedError, EmulatedOptions, EmulatedResult, lateness, p99_ms, papers};
 use crate::report::{Cell, Figure, Report, Table, spread_chart};
-use crate::rounds::{Outcome, Plan, Spread, most_streams, run as run_rounds};
+use crate::rounds::{RoundsOutcome, RoundsPlan, Spread, most_streams, run as run_rounds};
 use crate::target::SimulatedPort;
 use device::SimulatedDisk;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ pub(super) fn cost(options: &EmulatedOptions) -> Cost {
     Cost { ways: raw + files + sequential, rounds, sequential }
 }
 
-pub(super) fn run(bench: &mut Bench<'_>) -> Result<Made, EmulatedError> {
+pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, EmulatedError> {
     let (mut tables, mut notes) = (Tables::new(), Vec::new());
     let done = fill(bench, &mut tables, &mut notes);
     notes.extend(lateness(bench));
@@ -36,7 +36,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<Made, EmulatedError> {
         tables: vec![tables.streams, tables.first_failing, tables.sequential],
         notes,
     };
-    Made::of(bench, report, done)
+    EmulatedResult::of(bench, report, done)
 }
 
 fn fill(
@@ -46,7 +46,7 @@ fn fill(
 ) -> Result<(), EmulatedError> {
     if bench.options.has_raw() {
         for (way, solaris, freebsd) in ways::RAW {
-            let found = bench.most(&way, None, Rule::OneLate)?;
+            let found = bench.most(&way, None, RoundRule::OneLate)?;
             let simulated = simulated(bench, &way);
             if let (ways::SCAN_NAME, Some(simulated)) = (way.name, simulated) {
                 notes.push(apart(found.capacity.most, simulated));
@@ -62,7 +62,7 @@ fn fill(
         let seconds = bench.sequential(Some(&mut filled))?;
         tables.sequential(kind.name(), [Some(13.9), Some(7.9)], seconds);
         for (way, solaris, freebsd) in ways::FILES {
-            let found = bench.most(&way, Some(&mut filled), Rule::OneLate)?;
+            let found = bench.most(&way, Some(&mut filled), RoundRule::OneLate)?;
             let paper = papers(bench.options, [solaris, freebsd]);
             tables.streams((kind.name(), way.name), paper, None, found);
         }
@@ -84,19 +84,20 @@ fn method(options: &EmulatedOptions) -> String {
     )
 }
 
-/// Where the simulated disk reads so: one more at a time, as there; whole pages, as direct reads do.
+/// Where the simulated disk reads so: one more at a time, as there; whole pages, as direct reads
+/// do.
 fn simulated(bench: &Bench<'_>, way: &Way) -> Option<u32> {
     let few = way.few()?;
     let options = bench.options;
     let attempt = |streams| {
-        let spread = Plan::spread(streams, bench.model.capacity(), options.block, MPEG1);
-        let plan = Plan { rounds: options.rounds, order: way.order, at_once: few, ..spread };
+        let spread = RoundsPlan::spread(streams, bench.model.capacity(), options.block, MPEG1);
+        let plan = RoundsPlan { rounds: options.rounds, order: way.order, at_once: few, ..spread };
         let mut port = SimulatedPort::new(SimulatedDisk::new(&bench.model)).by_pages();
         Ok::<_, Infallible>(
             run_rounds(&plan, &mut port, &mut |_| true).expect("a disk without faults reads"),
         )
     };
-    let Ok(found) = most_streams(ABOUT, Outcome::holds, attempt);
+    let Ok(found) = most_streams(ABOUT, RoundsOutcome::holds, attempt);
     Some(found.most)
 }
 
@@ -113,7 +114,7 @@ struct Tables {
     streams: Table,
     first_failing: Table,
     sequential: Table,
-    failing: Vec<Outcome>,
+    failing: Vec<RoundsOutcome>,
 }
 
 impl Tables {
@@ -165,7 +166,7 @@ impl Tables {
         (system, method): (&str, &str),
         [solaris, freebsd]: [Cell; 2],
         simulated: Option<u32>,
-        Found { capacity, disk }: Found,
+        MostStreams { capacity, disk }: MostStreams,
     ) {
         let failing = capacity.failing;
         let Spread { mean, sd, min, max } = failing.round_times();
@@ -198,8 +199,8 @@ impl Tables {
     }
 }
 
-fn drawn(failing: &[Outcome]) -> Figure {
-    let spreads = failing.iter().map(Outcome::round_times);
+fn drawn(failing: &[RoundsOutcome]) -> Figure {
+    let spreads = failing.iter().map(RoundsOutcome::round_times);
     let spreads: Vec<(f64, Spread)> = (1..).map(f64::from).zip(spreads).collect();
     let deadline = failing.first().map_or(Duration::ZERO, |outcome| outcome.deadline);
     spread_chart(

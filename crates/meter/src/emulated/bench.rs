@@ -2,9 +2,10 @@
 
 use super::filled::Filled;
 use super::ways::Way;
-use super::{EmulatedError, EmulatedOptions, FileSystem, Progress, file_system};
+use super::{EmulatedError, EmulatedOptions, EmulatedProgress, FileSystem, file_system};
 use crate::rounds::{
-    Capacity, Faster, FileAStream, Outcome, Pace, Plan, Round, most_streams_by_halves, run,
+    Capacity, Faster, FileAStream, Round, RoundPace, RoundsOutcome, RoundsPlan,
+    most_streams_by_halves, run,
 };
 use crate::target::{Port, QueuedPort};
 use device::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, FileDevice, OpenOptions};
@@ -14,17 +15,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use units::{BitRate, ByteCount};
 
-/// When so many streams count as held.
+/// The rule for when a number of streams counts as held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum RoundRule {
     /// At most one round ends after its strict deadline.
     OneLate,
     /// The mean round is in time.
     Mean,
 }
 
-impl Rule {
-    fn holds(self, outcome: &Outcome) -> bool {
+impl RoundRule {
+    fn holds(self, outcome: &RoundsOutcome) -> bool {
         match self {
             Self::OneLate => outcome.holds(),
             Self::Mean => outcome.holds_in_the_mean(),
@@ -32,7 +33,7 @@ impl Rule {
     }
 
     /// Whether it is broken, whatever the rounds to come are like.
-    fn is_lost(self, rounds: &[Round], plan: &Plan) -> bool {
+    fn is_lost(self, rounds: &[Round], plan: &RoundsPlan) -> bool {
         match self {
             Self::OneLate => rounds.iter().filter(|round| round.late > 0).count() > 1,
             Self::Mean => {
@@ -44,7 +45,7 @@ impl Rule {
 }
 
 /// The most streams by a way.
-pub(super) struct Found {
+pub(super) struct MostStreams {
     pub(super) capacity: Capacity,
     /// What the disk said of the attempts.
     pub(super) disk: DiskStatistics,
@@ -55,7 +56,7 @@ pub(super) struct Bench<'a> {
     pub(super) disk: EmulatedDisk,
     pub(super) model: DiskModel,
     pub(super) options: &'a EmulatedOptions,
-    progress: &'a mut dyn FnMut(Progress<'_>),
+    progress: &'a mut dyn FnMut(EmulatedProgress<'_>),
     pub(super) stop: &'a DiskStop,
     pub(super) done: u32,
     all: u32,
@@ -65,13 +66,13 @@ pub(super) struct Bench<'a> {
     pub(super) cleared: Vec<String>,
 }
 
-/// Rounds of so many streams.
+/// The rounds of a number of streams.
 #[derive(Clone, Copy)]
 struct Attempt {
     rounds: u32,
-    pace: Pace,
+    pace: RoundPace,
     /// Broken off once it is lost.
-    rule: Option<Rule>,
+    rule: Option<RoundRule>,
 }
 
 impl<'a> Bench<'a> {
@@ -79,7 +80,7 @@ impl<'a> Bench<'a> {
     pub(super) fn start(
         options: &'a EmulatedOptions,
         all: u32,
-        progress: &'a mut dyn FnMut(Progress<'_>),
+        progress: &'a mut dyn FnMut(EmulatedProgress<'_>),
         stop: &'a DiskStop,
     ) -> Result<Self, EmulatedError> {
         options.file_systems().try_for_each(FileSystem::available)?;
@@ -92,7 +93,7 @@ impl<'a> Bench<'a> {
             speed: options.speed,
             ..EmulateOptions::new(&options.backing)
         };
-        progress(Progress { what: "making the disk", found: false, done: 0.0 });
+        progress(EmulatedProgress { what: "making the disk", found: false, done: 0.0 });
         let disk = EmulatedDisk::start(&model, &emulate);
         if ours {
             // The disk has it open. If it could not be started, there need not be one.
@@ -101,8 +102,8 @@ impl<'a> Bench<'a> {
         let disk = disk?;
         disk.obey(stop);
         let mut cleared = disk.notes().to_vec();
-        cleared.extend(device::clear_left_over());
-        file_system::clear_left_over();
+        cleared.extend(device::remove_stale_disks());
+        file_system::remove_stale_disks();
         let (model, longest) = (disk.model().clone(), Duration::ZERO);
         Ok(Self { disk, model, options, progress, stop, done: 0, all, longest, cleared })
     }
@@ -124,16 +125,16 @@ impl<'a> Bench<'a> {
         &mut self,
         way: &Way,
         mut on: Option<&mut Filled>,
-        rule: Rule,
-    ) -> Result<Found, EmulatedError> {
+        rule: RoundRule,
+    ) -> Result<MostStreams, EmulatedError> {
         self.disk.reset_statistics();
         let of = system_name(on.as_deref());
         let limit = on.as_deref().map_or(MOST_STREAMS, Filled::count);
         let whole = self.options.rounds;
-        let glance = Attempt { rounds: GLANCE, pace: Pace::Free, rule: None };
+        let glance = Attempt { rounds: GLANCE, pace: RoundPace::Free, rule: None };
         let about = self.rounds(way, on.as_deref_mut(), limit.min(ABOUT), glance)?;
         let about = about.streams_by_the_mean();
-        let hurried = Attempt { rounds: whole, pace: Pace::Rounds, rule: Some(rule) };
+        let hurried = Attempt { rounds: whole, pace: RoundPace::Rounds, rule: Some(rule) };
         let mut capacity = most_streams_by_halves(
             about,
             limit,
@@ -143,14 +144,14 @@ impl<'a> Bench<'a> {
         let failing = &mut capacity.failing;
         if failing.rounds.len() < TELLING.min(whole) as usize {
             let streams = u32::try_from(failing.streams.len()).expect("few streams");
-            let told = Attempt { rounds: TELLING.min(whole), pace: Pace::Rounds, rule: None };
+            let told = Attempt { rounds: TELLING.min(whole), pace: RoundPace::Rounds, rule: None };
             *failing = self.rounds(way, on, streams, told)?;
         }
         self.done += 1;
         self.tell(&format!("{of}, {}: {} streams", way.name, capacity.most), true);
         let disk = self.disk.statistics();
         self.longest = self.longest.max(disk.late_max);
-        Ok(Found { capacity, disk })
+        Ok(MostStreams { capacity, disk })
     }
 
     fn rounds(
@@ -159,13 +160,13 @@ impl<'a> Bench<'a> {
         on: Option<&mut Filled>,
         streams: u32,
         attempt: Attempt,
-    ) -> Result<Outcome, EmulatedError> {
+    ) -> Result<RoundsOutcome, EmulatedError> {
         let what = format!("{}, {}, {streams} streams", system_name(on.as_deref()), way.name);
         let at_once = way.at_once.of(streams);
         let Attempt { rounds, pace, rule } = attempt;
         let block = self.options.block;
-        let spread = Plan::spread(streams, self.model.capacity(), block, MPEG1);
-        let plan = Plan { rounds, pace, order: way.order, at_once, ..spread };
+        let spread = RoundsPlan::spread(streams, self.model.capacity(), block, MPEG1);
+        let plan = RoundsPlan { rounds, pace, order: way.order, at_once, ..spread };
         match on {
             None => {
                 let device = FileDevice::open(self.device(), OpenOptions::default())?;
@@ -179,7 +180,8 @@ impl<'a> Bench<'a> {
                 filled.mounted.mount_cold(way.read_ahead_kib)?;
                 let len = filled.len;
                 let starts = (0..u64::from(streams)).map(|file| file * len.0).collect();
-                let plan = Plan { starts, size: ByteCount(len.0 * u64::from(streams)), ..plan };
+                let plan =
+                    RoundsPlan { starts, size: ByteCount(len.0 * u64::from(streams)), ..plan };
                 let files = filled.open(streams)?;
                 self.timed(&plan, &what, rule, |origin| {
                     Ok(Box::new(FileAStream::new(&files, len, block, way.method, origin)?))
@@ -195,7 +197,7 @@ impl<'a> Bench<'a> {
 
     fn tell(&mut self, what: &str, found: bool) {
         let done = f64::from(self.done) / f64::from(self.all.max(1));
-        (self.progress)(Progress { what, found, done });
+        (self.progress)(EmulatedProgress { what, found, done });
     }
 
     pub(super) fn device(&self) -> &Path {
@@ -209,11 +211,11 @@ impl<'a> Bench<'a> {
 
     pub(super) fn timed<'p>(
         &mut self,
-        plan: &Plan,
+        plan: &RoundsPlan,
         what: &str,
-        rule: Option<Rule>,
+        rule: Option<RoundRule>,
         port: impl FnOnce(Instant) -> Result<Box<dyn Port + 'p>, EmulatedError> + Send,
-    ) -> Result<Outcome, EmulatedError> {
+    ) -> Result<RoundsOutcome, EmulatedError> {
         self.disk.set_fast(false);
         let (stop, speed, over) = (self.stop, self.options.speed, AtomicUsize::new(0));
         let mut go_on = |rounds: &[Round]| {
@@ -225,7 +227,7 @@ impl<'a> Bench<'a> {
         // else runs here. Where that is refused, it is as late as everybody.
         let outcome = std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
-                let _ = device::run_first();
+                let _ = device::enter_realtime();
                 let mut port = Faster::new(port(Instant::now())?, speed);
                 Ok(run(plan, &mut port, &mut go_on)?)
             });
@@ -276,5 +278,5 @@ const TELLING: u32 = 12;
 /// For people who watch the progress.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Of the order of files, and of random orders.
+/// Seed for the order of files and for random orders.
 pub(super) const SEED: u64 = 1;

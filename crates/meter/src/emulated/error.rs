@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use units::ByteCount;
 
-/// See the head of this file.
+/// An error that ended a run on an emulated disk.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatedError {
     /// The disk, or a read of it.

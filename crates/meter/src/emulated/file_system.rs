@@ -1,7 +1,7 @@
 //! File systems on a block device: made, mounted, filled with files, mounted again with nothing in
 //! memory.
 //!
-//! By their own programs (`mkfs.ext4`, `mount`), as anybody would. Needs root.
+//! Uses the file systems' own programs (`mkfs.ext4`, `mount`). Needs root.
 
 use super::EmulatedError;
 use std::fs::{self, File};
@@ -204,7 +204,7 @@ fn queue_of(device: &Path) -> PathBuf {
 }
 
 /// Removes the folders on which killed runs had mounted something. What is not empty stays.
-pub(super) fn clear_left_over() {
+pub(super) fn remove_stale_disks() {
     let all = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     for entry in all {
         let name = entry.file_name();
@@ -216,7 +216,8 @@ pub(super) fn clear_left_over() {
     }
 }
 
-/// In a process group of its own: Ctrl-C in a terminal asks this program only, which then ends in order.
+/// In a process group of its own: Ctrl-C in a terminal asks this program only, which then ends in
+/// order.
 fn call(program: &str, arguments: &[&str]) -> Result<(), EmulatedError> {
     let shown = || format!("{program} {}", arguments.join(" "));
     let output = Command::new(program).args(arguments).process_group(0).output();

@@ -3,7 +3,7 @@
 
 use super::bench::{Bench, MB, MPEG1, SEED, system_name};
 use super::{EmulatedError, FileSystem, Mounted, THEIR_DISK};
-use crate::rounds::{FileAStream, Pace, Plan};
+use crate::rounds::{FileAStream, RoundPace, RoundsPlan};
 use crate::target::QueuedPort;
 use device::{FileDevice, Method, OpenOptions};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use units::ByteCount;
 pub(super) struct Filled {
     pub(super) mounted: Mounted,
     files: Vec<PathBuf>,
-    /// Of each, in whole pages.
+    /// The length of each file, in whole pages.
     pub(super) len: ByteCount,
 }
 
@@ -22,7 +22,7 @@ impl Filled {
         u32::try_from(self.files.len()).expect("few files")
     }
 
-    /// The first so many, to be read through the page cache, as programs do.
+    /// The first `count` files, to be read through the page cache, as programs do.
     pub(super) fn open(&self, count: u32) -> Result<Vec<FileDevice>, EmulatedError> {
         let buffered = OpenOptions { direct: false, write: false, exclusive: false };
         let count = usize::try_from(count).expect("few files");
@@ -69,7 +69,7 @@ impl Bench<'_> {
         let len = file_of(disk);
         let blocks = u32::try_from(len.0 / MB.0).expect("a hundred").max(1);
         let (starts, size, files) = match on {
-            None => (Plan::spread(PLACES, disk, MB, MPEG1).starts, disk, None),
+            None => (RoundsPlan::spread(PLACES, disk, MB, MPEG1).starts, disk, None),
             Some(filled) => {
                 filled.mounted.mount_cold(None)?;
                 let files = filled.open(filled.count())?;
@@ -80,8 +80,9 @@ impl Bench<'_> {
         };
         let mut total = 0.0;
         for start in starts {
-            let one = Plan::spread(1, size, MB, MPEG1);
-            let plan = Plan { starts: vec![start], pace: Pace::Free, rounds: blocks, ..one };
+            let one = RoundsPlan::spread(1, size, MB, MPEG1);
+            let plan =
+                RoundsPlan { starts: vec![start], pace: RoundPace::Free, rounds: blocks, ..one };
             let outcome = if let Some(files) = &files {
                 self.timed(&plan, &what, None, |origin| {
                     Ok(Box::new(FileAStream::new(files, len, MB, Method::Pread, origin)?))

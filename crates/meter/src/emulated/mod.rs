@@ -34,15 +34,15 @@ use units::ByteCount;
 /// How it is made again.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
-    /// Holds the disk's bytes. Overwritten if it is there; if not, one is made that has no name once it
-    /// is in use, so that it is gone with whoever uses it, however that ends.
+    /// Holds the disk's bytes. Overwritten if it is there; if not, one is made that has no name
+    /// once it is in use, so that the kernel removes it when its users end, however they end.
     pub backing: PathBuf,
-    /// How large the disk is; by default as the model, 9.1 GB. On a smaller one the arm moves as far
-    /// from its first to its last byte, and files are as much smaller.
+    /// How large the disk is; by default as the model, 9.1 GB. On a smaller one the arm moves as
+    /// far from its first to its last byte, and files are as much smaller.
     pub size: Option<ByteCount>,
     /// On what.
     pub systems: Vec<System>,
-    /// Of each attempt; the paper has 100.
+    /// Number of rounds in one attempt (100 in the paper).
     pub rounds: u32,
     /// What a stream reads in a round; the paper has 1 MB and 512 KB.
     pub block: ByteCount,
@@ -103,12 +103,12 @@ impl FromStr for System {
 
 /// How far it is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct EmulatedProgress<'a> {
     /// What is on, or was found.
     pub what: &'a str,
     /// It was found: worth a line that stays.
     pub found: bool,
-    /// Of all of it, from 0 to 1.
+    /// Progress of the whole run, from 0 to 1.
     pub done: f64,
 }
 
@@ -118,7 +118,7 @@ pub struct Reproduction {
     /// As typed: `alderman-table1`.
     pub name: &'static str,
     cost: fn(&EmulatedOptions) -> Cost,
-    run: fn(&mut Bench<'_>) -> Result<Made, EmulatedError>,
+    run: fn(&mut Bench<'_>) -> Result<EmulatedResult, EmulatedError>,
 }
 
 /// What it takes.
@@ -133,14 +133,14 @@ struct Cost {
 
 /// What came out.
 #[derive(Debug)]
-pub struct Made {
-    /// All of it, or what was found until it ended.
+pub struct EmulatedResult {
+    /// The complete results, or those until the run ended.
     pub report: Report,
     /// Why it ended early, if it did.
     pub ended: Option<EmulatedError>,
 }
 
-impl Made {
+impl EmulatedResult {
     /// What was found is told even if something failed then; if nothing was, that is all there is.
     fn of(
         bench: &Bench<'_>,
@@ -190,7 +190,7 @@ impl Reproduction {
         (rounds + SEQUENTIAL * sequential) / options.speed.max(1) + fills
     }
 
-    /// Makes it again, until done or told to stop.
+    /// Repeats the experiment until it is complete or stopped.
     ///
     /// # Errors
     /// What is missing or failed, or told to stop, before anything was found. Nothing is left
@@ -198,9 +198,9 @@ impl Reproduction {
     pub fn run(
         &self,
         options: &EmulatedOptions,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(EmulatedProgress<'_>),
         stop: &DiskStop,
-    ) -> Result<Made, EmulatedError> {
+    ) -> Result<EmulatedResult, EmulatedError> {
         let file = filled::file_of(options.size.unwrap_or(THEIR_DISK));
         let (block, rounds) = (options.block, options.rounds);
         if block == ByteCount::ZERO || block.0.saturating_mul(rounds.into()) > file.0 {
@@ -212,7 +212,7 @@ impl Reproduction {
     }
 }
 
-/// What must be known of the emulation to believe what was measured on it.
+/// Facts about the emulation that are needed to judge the results.
 fn lateness(bench: &Bench<'_>) -> Vec<String> {
     let mut notes = bench.cleared.clone();
     notes.push(format!(
@@ -250,7 +250,7 @@ fn decimal(size: ByteCount) -> String {
 /// As large as the model.
 const THEIR_DISK: ByteCount = ByteCount(9_105_018_880);
 
-/// Of a file system: 8.6 GB at some hundred megabytes a second.
+/// Estimated time to fill a file system: 8.6 GB at some hundred megabytes per second.
 const FILL: Duration = Duration::from_secs(40);
 
 /// 800 MB at the disk's mean rate.

@@ -12,7 +12,7 @@ pub(super) struct Way {
     pub(super) method: Method,
     pub(super) order: Order,
     pub(super) at_once: AtOnce,
-    /// Of a file system; `None`: the kernel's own.
+    /// Read-ahead of the file system in KiB; `None`: the kernel's default.
     pub(super) read_ahead_kib: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ impl AtOnce {
 }
 
 impl Way {
-    /// So many at once, if that does not depend on the streams.
+    /// The queue depth, if it does not depend on the number of streams.
     pub(super) fn few(&self) -> Option<u32> {
         match self.at_once {
             AtOnce::Few(few) => Some(few),
@@ -42,7 +42,7 @@ impl Way {
 }
 
 /// A way, and the paper's streams by it on Solaris and FreeBSD.
-pub(super) type Row = (Way, Option<u64>, Option<u64>);
+pub(super) type WayRow = (Way, Option<u64>, Option<u64>);
 
 const fn way(name: &'static str, method: Method, order: Order, at_once: AtOnce) -> Way {
     Way { name, method, order, at_once, read_ahead_kib: None }
@@ -55,7 +55,7 @@ pub(super) const SCAN: Way = way(SCAN_NAME, Method::Pread, Order::Scan, AtOnce::
 pub(super) const SCAN_NAME: &str = "read, SCAN order";
 
 /// On the raw disk.
-pub(super) const RAW: [Row; 6] = [
+pub(super) const RAW: [WayRow; 6] = [
     (SCAN, Some(63), Some(63)),
     (way("read, random order", Method::Pread, Order::Arrival(SEED), AtOnce::Few(1)), None, None),
     (way("aio", Method::Libaio, Order::Streams, AtOnce::All), Some(33), Some(33)),
@@ -64,11 +64,11 @@ pub(super) const RAW: [Row; 6] = [
     (way("SCAN, 4 at once (Tenuto)", Method::Uring, Order::Scan, AtOnce::Few(4)), None, None),
 ];
 
-/// Through a file system, which alone knows where its files lie.
+/// Through a file system, which places its files itself.
 pub(super) const READ: Way = way("read", Method::Pread, Order::Streams, AtOnce::Few(1));
 
 /// On files.
-pub(super) const FILES: [Row; 6] = [
+pub(super) const FILES: [WayRow; 6] = [
     (READ, Some(25), Some(53)),
     (
         Way {

@@ -1,8 +1,8 @@
 //! An agent: waits for a controller, and runs workers for it.
 
 use super::channel::{self, Token, WireError};
-use super::messages::{About, Job, Reply, Request};
-use super::worker::{Worker, not_passed};
+use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
+use super::worker::{WorkerProcess, not_passed};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use units::nanos;
 
-/// See the head of this file.
+/// An agent: accepts one controller at a time and runs workers for it.
 pub struct Agent {
     token: Token,
     /// Full paths without links.
@@ -38,9 +39,9 @@ const MOST_WORKERS: usize = 256;
 const BEAT: Duration = Duration::from_secs(1);
 
 /// What happens to an agent.
-enum Event {
-    Asked(Request),
-    Said(Reply),
+enum AgentEvent {
+    Asked(AgentRequest),
+    Said(AgentReply),
     Gone,
 }
 
@@ -58,7 +59,7 @@ impl Agent {
     /// Serves one controller until it goes; its workers go with it.
     ///
     /// # Errors
-    /// When whoever is there proves nothing, or is another version. That it goes is none.
+    /// The peer did not prove the token, or is another version. A closed connection is no error.
     pub fn serve<R, W>(&self, from: R, to: W) -> Result<(), WireError>
     where
         R: Read + Send + 'static,
@@ -70,37 +71,37 @@ impl Agent {
         // It ends when the controller is gone, or with the process.
         std::thread::spawn(move || {
             while let Ok(request) = receiver.receive() {
-                if asked.send(Event::Asked(request)).is_err() {
+                if asked.send(AgentEvent::Asked(request)).is_err() {
                     return;
                 }
             }
-            let _ = asked.send(Event::Gone);
+            let _ = asked.send(AgentEvent::Gone);
         });
-        let mut crew = Crew { workers: Vec::new(), profile: None, busy: None };
+        let mut crew = WorkerGroup { workers: Vec::new(), profile: None, busy: None };
         loop {
             let reply = match incoming.recv_timeout(BEAT) {
-                Ok(Event::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Ok(Event::Said(reply)) => reply,
-                Err(RecvTimeoutError::Timeout) => Reply::Alive,
-                Ok(Event::Asked(Request::Clock)) => Reply::Clock(self.now()),
-                Ok(Event::Asked(Request::Stop)) => {
+                Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(AgentEvent::Said(reply)) => reply,
+                Err(RecvTimeoutError::Timeout) => AgentReply::Alive,
+                Ok(AgentEvent::Asked(AgentRequest::Clock)) => AgentReply::Clock(self.now()),
+                Ok(AgentEvent::Asked(AgentRequest::Stop)) => {
                     crew.end();
                     continue;
                 }
-                Ok(Event::Asked(Request::Prepare(job))) => {
+                Ok(AgentEvent::Asked(AgentRequest::Prepare(job))) => {
                     match self.prepare(job, &mut crew, &events) {
                         Ok(()) => continue,
-                        Err(why) => Reply::Refused(why),
+                        Err(why) => AgentReply::Refused(why),
                     }
                 }
-                Ok(Event::Asked(Request::Begin(at))) => {
+                Ok(AgentEvent::Asked(AgentRequest::Begin(at))) => {
                     let wait = Duration::from_nanos(at.saturating_sub(self.now()));
                     // A controller whose clock is mad does not hang the agent.
                     std::thread::sleep(wait.min(LONGEST_WAIT));
                     for worker in &mut crew.workers {
                         let _ = worker.begin();
                     }
-                    Reply::Begun(self.now().saturating_sub(at))
+                    AgentReply::Begun(self.now().saturating_sub(at))
                 }
             };
             if sender.send(&reply).is_err() {
@@ -110,14 +111,14 @@ impl Agent {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        nanos(self.started.elapsed())
     }
 
     fn prepare<'a>(
         &'a self,
-        mut job: Job,
-        crew: &mut Crew<'a>,
-        events: &mpsc::Sender<Event>,
+        mut job: WorkerJob,
+        crew: &mut WorkerGroup<'a>,
+        events: &mpsc::Sender<AgentEvent>,
     ) -> Result<(), String> {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
             return Err(format!("{} workers; take 1 to {MOST_WORKERS}", job.streams.len()));
@@ -138,17 +139,18 @@ impl Agent {
         crew.profile = Some(text);
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
-            let worker = Worker::start(number, &self.program, &job, &profile, replies);
+            let worker = WorkerProcess::start(number, &self.program, &job, &profile, replies);
             crew.workers.push(worker.map_err(failed)?);
             let events = events.clone();
             std::thread::spawn(move || {
-                said.into_iter().try_for_each(|reply| events.send(Event::Said(reply)).map_err(drop))
+                said.into_iter()
+                    .try_for_each(|reply| events.send(AgentEvent::Said(reply)).map_err(drop))
             });
         }
         Ok(())
     }
 
-    /// The target without links, if it lies in an allowed directory.
+    /// The target after resolving links, if it is in an allowed directory.
     fn inside(&self, target: &str) -> Result<String, String> {
         let full =
             Path::new(target).canonicalize().map_err(|error| format!("{target}: {error}"))?;
@@ -165,21 +167,21 @@ impl Agent {
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Workers, and what they read.
-struct Crew<'a> {
-    workers: Vec<Worker>,
+struct WorkerGroup<'a> {
+    workers: Vec<WorkerProcess>,
     profile: Option<Text>,
     /// Set as long as these are the agent's.
     busy: Option<&'a AtomicBool>,
 }
 
-impl Crew<'_> {
+impl WorkerGroup<'_> {
     fn end(&mut self) {
         self.workers.clear();
         self.profile = None;
     }
 }
 
-impl Drop for Crew<'_> {
+impl Drop for WorkerGroup<'_> {
     fn drop(&mut self) {
         self.end();
         if let Some(busy) = self.busy {
@@ -188,8 +190,8 @@ impl Drop for Crew<'_> {
     }
 }
 
-/// A text that workers read by a path. It lies in memory and in no directory, so that nothing of it is
-/// left behind however the agent ends.
+/// A text that workers read by a path. It lies in memory and in no directory, so that nothing of it
+/// is left behind however the agent ends.
 struct Text(File);
 
 impl Text {

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-/// What both sides know and nobody else does.
+/// The secret that both sides share.
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
@@ -32,11 +32,11 @@ pub enum WireError {
         "the other side is tenuto {theirs} (protocol {their_version}), this is {ours} (protocol {VERSION}); use the same on both"
     )]
     Version {
-        /// Of the program.
+        /// The version of the peer's program.
         theirs: String,
-        /// Of the protocol.
+        /// The version of the peer's protocol.
         their_version: u32,
-        /// Of this program.
+        /// The version of this program.
         ours: &'static str,
     },
     /// It speaks something else.
@@ -49,9 +49,9 @@ pub enum WireError {
 
 type Hash = Hmac<Sha256>;
 
-/// Of a frame: summaries with every second of a day are a few.
+/// The largest message: summaries with every second of a day take a few.
 const LARGEST: usize = 64 << 20;
-/// Of one in the handshake, from somebody who has proven nothing.
+/// The largest message before the peer has proven that it knows the token.
 const LARGEST_UNPROVEN: usize = 4096;
 const MAC: usize = 32;
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
@@ -63,7 +63,7 @@ impl Token {
         if text.len() < 16 { Err(TokenError) } else { Ok(Self(text.to_vec())) }
     }
 
-    /// One that nobody has had before, as text of one line.
+    /// A new random token, as text of one line.
     ///
     /// # Errors
     /// When the system gives no randomness.

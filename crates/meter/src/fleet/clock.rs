@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-/// Of another clock against ours, in nanoseconds.
+/// The offset of another clock from this one, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Offset {
     /// Theirs less ours.

@@ -2,22 +2,22 @@
 
 use super::channel::{self, Receiver, Sender, Token, WireError};
 use super::clock::{Offset, offset};
-use super::messages::{About, Job, Reply, Request};
+use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-type Reading = Box<dyn Read + Send>;
-type Writing = Box<dyn Write + Send>;
+type BoxedRead = Box<dyn Read + Send>;
+type BoxedWrite = Box<dyn Write + Send>;
 
 /// An agent that has proven itself, and whose clock is known.
-pub struct Connection {
+pub struct AgentConnection {
     name: String,
     about: About,
     clock: Offset,
-    receiver: Receiver<Reading>,
-    sender: Sender<Writing>,
+    receiver: Receiver<BoxedRead>,
+    sender: Sender<BoxedWrite>,
 }
 
 /// What came of a fleet's run.
@@ -65,12 +65,12 @@ pub struct FleetError {
     pub reason: String,
 }
 
-/// What whoever watches gets to see, about once a second and at every change.
+/// The progress of all agents, reported about once a second and at every change.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// As the controller calls it.
     pub name: String,
-    /// Of how many workers.
+    /// The number of workers.
     pub workers: usize,
     /// How many of them are prepared.
     pub ready: usize,
@@ -80,7 +80,7 @@ pub struct Seen {
     pub seconds: f64,
     /// Frames that are known to be late or not, of all workers.
     pub frames: u64,
-    /// Of these, late by the storage.
+    /// Frames that the storage delivered late.
     pub late: u64,
     /// It is gone.
     pub lost: bool,
@@ -88,7 +88,7 @@ pub struct Seen {
 
 /// Exchanges of clocks: with nine, one is likely to meet no queue on the way.
 const EXCHANGES: usize = 9;
-/// An agent says something every second; ten of silence are a loss.
+/// An agent reports every second; after ten silent seconds it counts as lost.
 const SILENCE: Duration = Duration::from_secs(10);
 /// An agent whose controller is silent for [`CONTROLLER_SILENCE`] takes it for gone.
 const BEAT: Duration = Duration::from_secs(5);
@@ -101,34 +101,34 @@ const AHEAD: Duration = Duration::from_millis(1500);
 /// `began` is the moment from which all of the controller's times count.
 pub fn connect(
     name: &str,
-    from: Reading,
-    to: Writing,
+    from: BoxedRead,
+    to: BoxedWrite,
     token: &Token,
     began: Instant,
-) -> Result<Connection, FleetError> {
+) -> Result<AgentConnection, FleetError> {
     let failed =
         |error: WireError| FleetError { agent: name.to_owned(), reason: error.to_string() };
     let ((mut receiver, mut sender), about) = channel::greet(from, to, token).map_err(failed)?;
     let mut exchanges = Vec::new();
     while exchanges.len() < EXCHANGES {
         let sent = nanos(began);
-        sender.send(&Request::Clock).map_err(failed)?;
+        sender.send(&AgentRequest::Clock).map_err(failed)?;
         let theirs = loop {
-            if let Reply::Clock(theirs) = receiver.receive().map_err(failed)? {
+            if let AgentReply::Clock(theirs) = receiver.receive().map_err(failed)? {
                 break theirs;
             }
         };
         exchanges.push((sent, theirs, nanos(began)));
     }
     let clock = offset(&exchanges).unwrap_or_default();
-    Ok(Connection { name: name.to_owned(), about, clock, receiver, sender })
+    Ok(AgentConnection { name: name.to_owned(), about, clock, receiver, sender })
 }
 
 fn nanos(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Connection {
+impl AgentConnection {
     /// Its machine.
     pub fn about(&self) -> &About {
         &self.about
@@ -136,27 +136,27 @@ impl Connection {
 }
 
 /// What happens to a fleet: at which agent, what.
-type Event = (usize, Result<Reply, WireError>);
+type FleetEvent = (usize, Result<AgentReply, WireError>);
 
-/// Runs a job on each. `watch` sees how far they are and says whether to go on.
+/// Runs a job on each agent. `watch` receives progress and returns whether to continue.
 ///
 /// # Errors
 /// When an agent will not, or a worker ends, before any has begun.
 pub fn run(
-    connections: Vec<Connection>,
-    jobs: Vec<Job>,
+    connections: Vec<AgentConnection>,
+    jobs: Vec<WorkerJob>,
     began: Instant,
     watch: &mut dyn FnMut(&[Seen]) -> bool,
 ) -> Result<Fleet, FleetError> {
     let mut bridge = Bridge::new(connections, &jobs);
     for (agent, job) in jobs.into_iter().enumerate() {
-        bridge.tell(agent, &Request::Prepare(job));
+        bridge.tell(agent, &AgentRequest::Prepare(job));
     }
     let result = bridge.prepare(watch).map(|()| {
         let at = nanos(began) + u64::try_from(AHEAD.as_nanos()).unwrap_or(u64::MAX);
         for agent in 0..bridge.outcome.agents.len() {
             let theirs = bridge.outcome.agents[agent].clock.theirs(at);
-            bridge.tell(agent, &Request::Begin(theirs));
+            bridge.tell(agent, &AgentRequest::Begin(theirs));
         }
         bridge.collect(watch);
     });
@@ -167,10 +167,10 @@ pub fn run(
 struct Bridge {
     outcome: Fleet,
     seen: Vec<Seen>,
-    /// Of each worker of each agent: frames and late ones.
+    /// Frames and late frames by worker, for each agent.
     counts: Vec<Vec<(u64, u64)>>,
-    senders: Vec<Sender<Writing>>,
-    events: mpsc::Receiver<Event>,
+    senders: Vec<Sender<BoxedWrite>>,
+    events: mpsc::Receiver<FleetEvent>,
     heard: Vec<Instant>,
     stopped: bool,
     /// When agents last heard that the controller is there.
@@ -178,12 +178,12 @@ struct Bridge {
 }
 
 impl Bridge {
-    fn new(connections: Vec<Connection>, jobs: &[Job]) -> Self {
+    fn new(connections: Vec<AgentConnection>, jobs: &[WorkerJob]) -> Self {
         let (said, events) = mpsc::channel();
         let (mut agents, mut seen, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         let mut senders = Vec::new();
         for (number, (connection, job)) in connections.into_iter().zip(jobs).enumerate() {
-            let Connection { name, about, clock, mut receiver, sender } = connection;
+            let AgentConnection { name, about, clock, mut receiver, sender } = connection;
             let workers = job.streams.len();
             seen.push(Seen { name: name.clone(), workers, ..Seen::default() });
             counts.push(vec![(0, 0); workers]);
@@ -236,8 +236,8 @@ impl Bridge {
         Ok(())
     }
 
-    /// Until all workers have ended, or an agent is lost: then the others are told to stop, and what
-    /// they have until then is collected.
+    /// Until all workers have ended, or an agent is lost: then the others are told to stop, and
+    /// what they have until then is collected.
     fn collect(&mut self, watch: &mut dyn FnMut(&[Seen]) -> bool) {
         let over = |agent: &Seen| agent.lost || agent.done == agent.workers;
         while !self.seen.iter().all(over) {
@@ -251,12 +251,12 @@ impl Bridge {
     fn stop(&mut self) {
         if !std::mem::replace(&mut self.stopped, true) {
             for agent in 0..self.senders.len() {
-                self.tell(agent, &Request::Stop);
+                self.tell(agent, &AgentRequest::Stop);
             }
         }
     }
 
-    fn tell(&mut self, agent: usize, request: &Request) {
+    fn tell(&mut self, agent: usize, request: &AgentRequest) {
         if let Err(error) = self.senders[agent].send(request) {
             self.lose(agent, error.to_string());
         }
@@ -273,7 +273,7 @@ impl Bridge {
             self.beat = Instant::now();
             for agent in 0..self.senders.len() {
                 if !self.over(agent) && !self.seen[agent].lost {
-                    self.tell(agent, &Request::Clock);
+                    self.tell(agent, &AgentRequest::Clock);
                 }
             }
         }
@@ -304,16 +304,16 @@ impl Bridge {
         self.seen[agent].done == self.seen[agent].workers
     }
 
-    fn said(&mut self, agent: usize, reply: Reply) {
+    fn said(&mut self, agent: usize, reply: AgentReply) {
         let (seen, outcome) = (&mut self.seen[agent], &mut self.outcome.agents[agent]);
         match reply {
-            Reply::Clock(_) | Reply::Alive => {}
-            Reply::Refused(why) => {
+            AgentReply::Clock(_) | AgentReply::Alive => {}
+            AgentReply::Refused(why) => {
                 self.lose(agent, why);
             }
-            Reply::Ready(_) => seen.ready += 1,
-            Reply::Begun(late) => outcome.begun_late_ns = Some(late),
-            Reply::Progress { worker, seconds, frames, late } => {
+            AgentReply::Ready(_) => seen.ready += 1,
+            AgentReply::Begun(late) => outcome.begun_late_ns = Some(late),
+            AgentReply::Progress { worker, seconds, frames, late } => {
                 if let Some(count) = self.counts[agent].get_mut(worker) {
                     *count = (frames, late);
                 }
@@ -321,7 +321,7 @@ impl Bridge {
                 seen.frames = self.counts[agent].iter().map(|(frames, _)| frames).sum();
                 seen.late = self.counts[agent].iter().map(|(_, late)| late).sum();
             }
-            Reply::Done { worker, code, summary, said } => {
+            AgentReply::Done { worker, code, summary, said } => {
                 if let Some(place) = outcome.workers.get_mut(worker).filter(|place| place.is_none())
                 {
                     *place = Some(WorkerOutcome { code, summary, said });

@@ -31,7 +31,7 @@ pub(super) struct Prove {
 /// The agent's, which proves itself as well.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Welcome {
-    /// It knows the token.
+    /// The proof that the sender knows the token.
     Yes { mac: String, about: About },
     /// Why not.
     No(String),
@@ -50,7 +50,7 @@ pub struct About {
 
 /// What the workers of an agent are to do: `meter run`, with these options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct WorkerJob {
     /// Where, on the agent's machine.
     pub target: String,
     /// The profile's file, as text.
@@ -62,26 +62,26 @@ pub struct Job {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Request {
+pub(super) enum AgentRequest {
     /// What time is it?
     Clock,
     /// Get ready.
-    Prepare(Job),
+    Prepare(WorkerJob),
     /// Begin at this moment of the agent's clock, in nanoseconds.
     Begin(u64),
-    /// End what is running.
+    /// Ends the running job.
     Stop,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(super) enum AgentReply {
     /// Nanoseconds since the agent was started.
     Clock(u64),
     /// It will not do that.
     Refused(String),
     /// This worker is prepared.
     Ready(usize),
-    /// All workers were told to begin, so many nanoseconds late.
+    /// All workers have begun, with the delay in nanoseconds.
     Begun(u64),
     /// How far a worker has come.
     Progress { worker: usize, seconds: f64, frames: u64, late: u64 },

@@ -2,7 +2,7 @@
 
 use super::channel::{Receiver, Sender, accept, greet};
 use super::clock::offset;
-use super::messages::{Reply, Request};
+use super::messages::{AgentReply, AgentRequest};
 use super::*;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -32,11 +32,11 @@ fn who_knows_the_token_is_let_in_and_frames_arrive_as_they_were() {
     let ((mut requests, mut replies), (mut from_agent, mut to_agent)) =
         (agent.unwrap(), controller.unwrap());
     for at in [7, 8] {
-        to_agent.send(&Request::Begin(at)).unwrap();
-        assert!(matches!(requests.receive().unwrap(), Request::Begin(got) if got == at));
+        to_agent.send(&AgentRequest::Begin(at)).unwrap();
+        assert!(matches!(requests.receive().unwrap(), AgentRequest::Begin(got) if got == at));
     }
-    replies.send(&Reply::Ready(3)).unwrap();
-    assert!(matches!(from_agent.receive().unwrap(), Reply::Ready(3)));
+    replies.send(&AgentReply::Ready(3)).unwrap();
+    assert!(matches!(from_agent.receive().unwrap(), AgentReply::Ready(3)));
 }
 
 #[test]
@@ -74,14 +74,14 @@ fn a_frame_that_is_repeated_or_changed_is_not_believed() {
         let ((_, mut sender), _) = greet(from, tap, &token(SECRET)).unwrap();
         let (mut requests, _replies) = thread.join().unwrap();
         heard.lock().unwrap().clear();
-        sender.send(&Request::Stop).unwrap();
-        assert!(matches!(requests.receive().unwrap(), Request::Stop));
+        sender.send(&AgentRequest::Stop).unwrap();
+        assert!(matches!(requests.receive().unwrap(), AgentRequest::Stop));
         let mut frame = heard.lock().unwrap().clone();
         if change {
             *frame.last_mut().unwrap() ^= 1;
         }
         (&here).write_all(&frame).unwrap();
-        let error = requests.receive::<Request>().unwrap_err().to_string();
+        let error = requests.receive::<AgentRequest>().unwrap_err().to_string();
         assert!(error.contains("a frame's seal is wrong"), "{error}");
     }
 }
@@ -141,7 +141,7 @@ fn a_clock_is_known_by_the_shortest_exchange() {
 }
 
 /// A controller's connection to an agent in this process that runs `program`.
-fn connection(allowed: &[PathBuf], program: &str) -> Connection {
+fn connection(allowed: &[PathBuf], program: &str) -> AgentConnection {
     let (here, there) = UnixStream::pair().unwrap();
     let agent = Agent::new(token(SECRET), allowed, program.into()).unwrap();
     std::thread::spawn(move || agent.serve(there.try_clone().unwrap(), there));
@@ -149,7 +149,7 @@ fn connection(allowed: &[PathBuf], program: &str) -> Connection {
     connect("a", from, Box::new(here), &token(SECRET), std::time::Instant::now()).unwrap()
 }
 
-fn refused(job: Job) -> String {
+fn refused(job: WorkerJob) -> String {
     let dir = std::env::temp_dir();
     let connection = connection(&[dir], "/bin/false");
     let began = std::time::Instant::now();
@@ -158,22 +158,26 @@ fn refused(job: Job) -> String {
 
 #[test]
 fn an_agent_touches_nothing_else() {
-    let job = |target: &str| Job { target: target.into(), streams: vec![1], ..Job::default() };
+    let job = |target: &str| WorkerJob {
+        target: target.into(),
+        streams: vec![1],
+        ..WorkerJob::default()
+    };
     let outside = refused(job("/proc"));
     assert!(outside.starts_with("agent a: /proc lies outside of what this agent"), "{outside}");
     let up = format!("{}/../proc", std::env::temp_dir().display());
     assert!(refused(job(&up)).contains("lies outside") || refused(job(&up)).contains("No such"));
     let mut destroys = job(std::env::temp_dir().to_str().unwrap());
-    destroys.options.insert("destructive".into(), Some("/dev/sda".into()));
-    assert!(refused(destroys).contains("--destructive is not for agents"));
+    destroys.options.insert("destroy".into(), None);
+    assert!(refused(destroys).contains("--destroy is not for agents"));
 }
 
 #[test]
 fn a_worker_that_ends_before_it_is_ready_ends_the_run() {
-    let job = Job {
+    let job = WorkerJob {
         target: std::env::temp_dir().to_str().unwrap().into(),
         streams: vec![1, 1],
-        ..Job::default()
+        ..WorkerJob::default()
     };
     assert!(refused(job).starts_with("agent a: "));
 }

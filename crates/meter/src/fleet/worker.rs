@@ -1,4 +1,4 @@
-//! A worker: `meter run --hold` as a process, what it says, and when it begins.
+//! A worker: `meter run --hold` as a process, its output, and its start.
 //!
 //! ```text
 //!   standard input    a line: begin          end of file: stop
@@ -8,41 +8,50 @@
 //!   standard output   the summary, as JSON, at the end
 //! ```
 
-use super::messages::{Job, Reply};
+use super::messages::{AgentReply, WorkerJob};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::Sender;
 
-/// What a held run says when it is prepared.
+/// The line that a held run prints when it is prepared.
 pub const READY: &str = "ready";
 /// What a line of progress begins with.
 pub const PROGRESS: &str = "progress";
 
-/// A running worker. Dropped, it is told to stop, and waited for.
-pub(super) struct Worker {
+/// A running worker. On drop it is stopped and waited for.
+pub(super) struct WorkerProcess {
     input: Option<ChildStdin>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 /// Options that an agent passes on. Nothing that writes anywhere but into the target's directory,
 /// nothing that destroys.
-const PASSED: [&str; 9] =
-    ["duration", "buffer", "size", "method", "layout", "fill-level", "buffered", "at-once", "spin"];
+const PASSED: [&str; 9] = [
+    "duration",
+    "buffer-frames",
+    "size",
+    "method",
+    "layout",
+    "fill-level",
+    "buffered",
+    "iodepth",
+    "busy-poll",
+];
 
 /// An option that is not passed on; `None`: all are.
-pub(super) fn not_passed(job: &Job) -> Option<&str> {
+pub(super) fn not_passed(job: &WorkerJob) -> Option<&str> {
     job.options.keys().map(String::as_str).find(|name| !PASSED.contains(name))
 }
 
-impl Worker {
-    /// Starts one; what it says goes to `replies`.
+impl WorkerProcess {
+    /// Starts a worker whose output goes to `replies`.
     pub(super) fn start(
         number: usize,
         program: &Path,
-        job: &Job,
+        job: &WorkerJob,
         profile: &Path,
-        replies: Sender<Reply>,
+        replies: Sender<AgentReply>,
     ) -> io::Result<Self> {
         let mut child = Command::new(program)
             .args(words(job, number, profile))
@@ -67,7 +76,7 @@ impl Worker {
 
 /// The command line of a worker. What a controller says is the value of an option and nothing else,
 /// whatever it looks like.
-fn words(job: &Job, number: usize, profile: &Path) -> Vec<String> {
+fn words(job: &WorkerJob, number: usize, profile: &Path) -> Vec<String> {
     let own = ["meter", "run", "--hold", "--json"].map(str::to_owned);
     let given = [
         format!("--profile={}", profile.display()),
@@ -81,7 +90,7 @@ fn words(job: &Job, number: usize, profile: &Path) -> Vec<String> {
     own.into_iter().chain(given).chain(passed).collect()
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         self.input = None;
         if let Some(thread) = self.thread.take() {
@@ -90,7 +99,7 @@ impl Drop for Worker {
     }
 }
 
-fn follow(number: usize, mut child: Child, replies: &Sender<Reply>) {
+fn follow(number: usize, mut child: Child, replies: &Sender<AgentReply>) {
     let mut said = String::new();
     let output = child.stdout.take().map(|mut output| {
         std::thread::spawn(move || {
@@ -101,7 +110,7 @@ fn follow(number: usize, mut child: Child, replies: &Sender<Reply>) {
     });
     for line in BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok) {
         let reply = match line.split_whitespace().collect::<Vec<_>>()[..] {
-            [READY] => Some(Reply::Ready(number)),
+            [READY] => Some(AgentReply::Ready(number)),
             [PROGRESS, seconds, frames, late] => progress(number, seconds, frames, late),
             _ => None,
         };
@@ -116,12 +125,12 @@ fn follow(number: usize, mut child: Child, replies: &Sender<Reply>) {
     let text = output.and_then(|output| output.join().ok()).unwrap_or_default();
     let code = child.wait().ok().and_then(|status| status.code());
     let summary = serde_json::from_slice(&text).ok();
-    let _ = replies.send(Reply::Done { worker: number, code, summary, said });
+    let _ = replies.send(AgentReply::Done { worker: number, code, summary, said });
 }
 
-fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<Reply> {
+fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<AgentReply> {
     let (seconds, frames, late) = (seconds.parse().ok()?, frames.parse().ok()?, late.parse().ok()?);
-    Some(Reply::Progress { worker, seconds, frames, late })
+    Some(AgentReply::Progress { worker, seconds, frames, late })
 }
 
 /// Notes and an error; a program that goes wild is cut off.
@@ -134,11 +143,11 @@ mod tests {
     #[test]
     fn a_controller_that_lies_about_a_value_gets_no_option_by_it() {
         let options = [
-            ("buffered", Some("--destructive=/mnt/films/film.mov")),
+            ("buffered", Some("--destroy=/mnt/films/film.mov")),
             ("size", Some("--out")),
-            ("spin", None),
+            ("busy-poll", None),
         ];
-        let job = Job {
+        let job = WorkerJob {
             target: "/mnt/films".to_owned(),
             profile: String::new(),
             streams: vec![3, 4],
@@ -148,7 +157,7 @@ mod tests {
         assert_eq!(
             said,
             "meter run --hold --json --profile=/proc/7/fd/3 --target=/mnt/films --streams=4 \
-             --buffered=--destructive=/mnt/films/film.mov --size=--out --spin"
+             --buffered=--destroy=/mnt/films/film.mov --busy-poll --size=--out"
         );
     }
 }

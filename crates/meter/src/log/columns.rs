@@ -19,11 +19,11 @@ use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, Trac
 use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor};
 use std::fs::File;
 
-/// See the head of this file.
+/// The columns of one row group, encoded in memory.
 pub(super) struct Columns {
     properties: WriterPropertiesPtr,
     columns: Vec<ColumnDescPtr>,
-    /// Of each column, the last that held one value only.
+    /// The last constant column of each kind, which is encoded once.
     alike: Vec<Option<Alike>>,
 }
 
@@ -41,7 +41,7 @@ enum Value {
     Word(&'static str),
 }
 
-/// A column's part of a row group, as it stands in the file.
+/// A column's part of a row group, as encoded in the file.
 #[derive(Clone)]
 struct Chunk {
     bytes: Bytes,

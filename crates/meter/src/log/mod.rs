@@ -7,26 +7,26 @@
 //!                records           (Ring::blocks)                                    at the end
 //! ```
 //!
-//! [`Record`] is the schema; its head says what each column means. [`Sink`] takes records in
+//! [`Record`] is the schema; its head says what each column means. [`LogSink`] takes records in
 //! memory and never touches a file; a record that finds no room is counted and named, never
 //! forgotten ([`Written::lost`]). [`recount`] says from the records alone what was late: the same
 //! verdict once more, by nothing of what gave the first.
 //!
-//! It measures nothing and knows neither clock nor target.
+//! It measures nothing and uses neither a clock nor a target.
 
-mod again;
-mod behind;
+mod background_writer;
 mod columns;
+mod outcome_from_log;
 mod read;
 mod recount;
 mod schema;
 mod write;
 
-pub use again::Again;
-pub use behind::{Behind, Room, Sink, Written, behind};
-pub use read::{Reader, read};
+pub use background_writer::{BackgroundWriter, LogSink, WhenFull, Written, background_writer};
+pub use outcome_from_log::OutcomeFromLog;
+pub use read::{LogReader, read};
 pub use recount::{Recount, recount};
-pub use write::Writer;
+pub use write::LogWriter;
 
 use device::DeviceError;
 
@@ -57,29 +57,29 @@ pub struct Record {
     pub intended: u64,
     /// When it was asked for.
     pub start: u64,
-    /// When its first byte was there, where that can be told.
+    /// When the first byte arrived, where the port can tell.
     pub first: u64,
     /// When all of it was there, or was written, or it failed.
     pub end: u64,
     /// By when it had to be there; none where nothing is ever late.
     pub deadline: u64,
-    /// Of the time between, what opening the file took.
+    /// The part of the time between blocks spent opening the file, in nanoseconds.
     pub open: u64,
-    /// Of the time between, what closing it took.
+    /// The part of the time between blocks spent closing the file, in nanoseconds.
     pub close: u64,
     /// How late the meter itself was: with asking (its own and inherited) and with noticing.
     pub meter: u64,
     /// What the system said: 0, or its number for the error ([`NO_ERRNO`] where it named none).
     pub errno: i32,
     /// Read or write.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// At a random place, rather than after the one before.
     pub random: bool,
 }
 
 /// What an operation did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum OperationKind {
     /// From the storage.
     #[default]
     Read,
@@ -96,17 +96,17 @@ pub const NO_ERRNO: i32 = -1;
 /// The name of the file in a run's directory.
 pub const FILE: &str = "operations.parquet";
 
-/// Of the columns; in the file's metadata under `tenuto.schema`.
+/// The version of the columns, in the file's metadata under `tenuto.schema`.
 pub const VERSION: u32 = 1;
 
 /// Where records go.
-pub trait Keep {
+pub trait RecordSink {
     /// One more.
     fn keep(&mut self, record: &Record);
 }
 
 /// All in memory: for tests, and for short runs.
-impl Keep for Vec<Record> {
+impl RecordSink for Vec<Record> {
     fn keep(&mut self, record: &Record) {
         self.push(*record);
     }
@@ -122,7 +122,7 @@ pub struct LogError {
     pub reason: String,
 }
 
-/// What a record says of how an operation went.
+/// The outcome of an operation in a record.
 pub(crate) fn errno(result: &Result<(), Box<DeviceError>>) -> i32 {
     let Err(error) = result else { return 0 };
     match &**error {
@@ -165,13 +165,13 @@ impl Default for Record {
             close: 0,
             meter: 0,
             errno: 0,
-            kind: Kind::Read,
+            kind: OperationKind::Read,
             random: false,
         }
     }
 }
 
-impl Kind {
+impl OperationKind {
     /// As the file has it.
     pub fn word(self) -> &'static str {
         match self {

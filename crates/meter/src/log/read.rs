@@ -11,14 +11,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// A log that can be read: records in the order in which they were put, a row group each time.
-pub struct Reader {
+pub struct LogReader {
     path: PathBuf,
     inner: SerializedFileReader<File>,
     group: usize,
 }
 
-/// Opens a log, or that of a run's directory.
-pub fn read(path: &Path) -> Result<Reader, LogError> {
+/// Opens a log file, or the log in a run's directory.
+pub fn read(path: &Path) -> Result<LogReader, LogError> {
     let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
     let failed = |reason: String| LogError { path: path.clone(), reason };
     let file =
@@ -35,11 +35,11 @@ pub fn read(path: &Path) -> Result<Reader, LogError> {
             return Err(failed(other));
         }
     }
-    Ok(Reader { path, inner, group: 0 })
+    Ok(LogReader { path, inner, group: 0 })
 }
 
-impl Reader {
-    /// What the file says of the run, by name.
+impl LogReader {
+    /// The key and value pairs of the file's metadata.
     pub fn about(&self, name: &str) -> Option<String> {
         let name = format!("tenuto.{name}");
         let entries = self.inner.metadata().file_metadata().key_value_metadata()?;
@@ -76,7 +76,7 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for LogReader {
     type Item = Result<Vec<Record>, LogError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -92,7 +92,7 @@ impl Iterator for Reader {
     }
 }
 
-/// Of a group: 64 times as many as are written, for which there is memory.
+/// The largest row group that is read: 64 times the size that is written.
 const MOST_ROWS: usize = 1 << 20;
 
 fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(), ParquetError> {

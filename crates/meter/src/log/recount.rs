@@ -3,7 +3,7 @@
 //! The second opinion: it shares no code with the tally that judged while the run was on, knows
 //! nothing of profiles or plans, and takes records in any order.
 
-use super::{Kind, LogError, NONE, Reader, Record};
+use super::{LogError, LogReader, NONE, OperationKind, Record};
 use std::collections::BTreeMap;
 
 /// What the records say.
@@ -11,18 +11,18 @@ use std::collections::BTreeMap;
 pub struct Recount {
     /// How many there are.
     pub records: u64,
-    /// Of these, with a deadline.
+    /// Records with a deadline.
     pub frames: u64,
-    /// Of the frames, those that failed, never came, or came after their deadline.
+    /// Frames that failed, never completed, or completed after their deadline.
     pub late: u64,
-    /// Of the late ones, those that came so late that the meter's own lateness explains it.
+    /// Late frames that the meter's own delay explains.
     pub late_by_meter: u64,
-    /// Of all records, those that failed.
+    /// Records of operations that failed.
     pub failed: u64,
-    /// Of all records, those that never came.
+    /// Records of operations that never completed.
     pub never: u64,
     /// Bytes of those that came, read and written.
-    pub bytes: BTreeMap<Kind, u64>,
+    pub bytes: BTreeMap<OperationKind, u64>,
     /// The longest time from intended start to end, in nanoseconds.
     pub longest_response: u64,
     /// Frames that were late, by second of their deadline.
@@ -30,7 +30,7 @@ pub struct Recount {
 }
 
 /// Counts what a log has.
-pub fn recount(log: Reader) -> Result<Recount, LogError> {
+pub fn recount(log: LogReader) -> Result<Recount, LogError> {
     let mut found = Recount::default();
     for group in log {
         group?.iter().for_each(|record| found.count(record));

@@ -2,9 +2,9 @@
 //!
 //! One table: name, type and the way in both directions, so that what is written is what is read.
 
-use super::{Kind, Record};
+use super::{OperationKind, Record};
 
-/// A column: its name, and what it holds.
+/// A column: its name and its values.
 pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) holds: Holds,
@@ -96,7 +96,9 @@ pub(super) const COLUMNS: &[Column] = &[
 ];
 
 fn set_kind(record: &mut Record, word: &[u8]) -> bool {
-    let known = [Kind::Read, Kind::Write].into_iter().find(|kind| kind.word().as_bytes() == word);
+    let known = [OperationKind::Read, OperationKind::Write]
+        .into_iter()
+        .find(|kind| kind.word().as_bytes() == word);
     record.kind = known.unwrap_or_default();
     known.is_some()
 }

@@ -1,4 +1,4 @@
-//! What is put is what is read, what is lost is named, and a broken file says so.
+//! Records that are written are read back, lost ones are counted, and a broken file is refused.
 
 use super::*;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ fn records(count: u32) -> Vec<Record> {
             close: 4,
             meter: u64::from(i % 5) * 30,
             errno: if i.is_multiple_of(1001) { 5 } else { 0 },
-            kind: if i.is_multiple_of(4) { Kind::Write } else { Kind::Read },
+            kind: if i.is_multiple_of(4) { OperationKind::Write } else { OperationKind::Read },
             random: i.is_multiple_of(10),
         }
     };
@@ -55,9 +55,9 @@ fn records(count: u32) -> Vec<Record> {
 fn what_is_put_is_what_is_read() {
     let dir = Dir::new("same");
     let put = records(40_000);
-    let (mut sink, behind) = behind(&dir.file(), 2, Room::Wait).unwrap();
+    let (mut sink, writer) = background_writer(&dir.file(), 2, WhenFull::Wait).unwrap();
     put.iter().for_each(|record| sink.keep(record));
-    let written = behind.finish(sink, &[("target", "here".to_owned())]).unwrap();
+    let written = writer.finish(sink, &[("target", "here".to_owned())]).unwrap();
     assert_eq!(written, Written { records: 40_000, lost: 0, first_lost: None });
     let log = read(&dir.0).unwrap();
     assert_eq!((log.records(), log.about("target").as_deref()), (40_000, Some("here")));
@@ -70,9 +70,9 @@ fn what_is_put_is_what_is_read() {
 fn what_finds_no_room_is_counted_and_named() {
     let dir = Dir::new("lost");
     let all = records(2_000_000);
-    let (mut sink, behind) = behind(&dir.file(), 2, Room::Count).unwrap();
+    let (mut sink, writer) = background_writer(&dir.file(), 2, WhenFull::Count).unwrap();
     all.iter().for_each(|record| sink.keep(record));
-    let written = behind.finish(sink, &[]).unwrap();
+    let written = writer.finish(sink, &[]).unwrap();
     assert_eq!(written.records + written.lost, 2_000_000, "{written:?}");
     assert_eq!(written.first_lost.is_some(), written.lost > 0);
     let log = read(&dir.file()).unwrap();
@@ -106,7 +106,7 @@ fn a_file_that_is_no_log_says_what_it_is_not() {
     std::fs::write(dir.file(), "stream,frame\n").unwrap();
     let said = read(&dir.file()).err().unwrap().to_string();
     assert!(said.contains("no log of operations") && said.contains("killed"), "{said}");
-    let said = Writer::create(&dir.file()).err().unwrap().to_string();
+    let said = LogWriter::create(&dir.file()).err().unwrap().to_string();
     assert!(said.contains("exists"), "{said}");
     let said = read(&dir.0.join("nowhere")).err().unwrap().to_string();
     assert!(said.contains("name a run's directory"), "{said}");
@@ -116,7 +116,7 @@ fn a_file_that_is_no_log_says_what_it_is_not() {
 #[test]
 fn a_log_that_is_damaged_is_read_or_refused() {
     let dir = Dir::new("damaged");
-    let mut writer = Writer::create(&dir.file()).unwrap();
+    let mut writer = LogWriter::create(&dir.file()).unwrap();
     writer.put(&records(500)).unwrap();
     writer.finish(&[]).unwrap();
     let sound = std::fs::read(dir.file()).unwrap();

@@ -14,16 +14,16 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A log that is being written. Readable only after [`Writer::finish`].
-pub struct Writer {
+/// A log that is being written. Readable only after [`LogWriter::finish`].
+pub struct LogWriter {
     path: PathBuf,
     inner: SerializedFileWriter<File>,
     columns: Columns,
     records: u64,
 }
 
-impl Writer {
-    /// A new file; what is there already is not touched.
+impl LogWriter {
+    /// Creates a new file; an existing one is not touched.
     pub fn create(path: &Path) -> Result<Self, LogError> {
         let file = File::create_new(path).map_err(|error| failed(path, &error.to_string()))?;
         let schema = parse_message_type(&message()).expect("the table makes a schema");
@@ -50,12 +50,12 @@ impl Writer {
         group.close().map(drop)
     }
 
-    /// So many are in it.
+    /// The number of records written.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// `about` goes into the file's metadata: names and texts for whoever opens it.
+    /// Key and value pairs for the file's metadata.
     pub fn finish(mut self, about: &[(&str, String)]) -> Result<(), LogError> {
         for (name, text) in about {
             let entry = KeyValue::new(format!("tenuto.{name}"), text.clone());

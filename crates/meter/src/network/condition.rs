@@ -3,25 +3,25 @@
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// Of the link and those who use it.
+/// The settings of the link and of the hosts that use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub(crate) struct Condition {
     /// In a few words.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// What it shows, and where the paper has it.
-    pub about: &'static str,
+    pub(crate) about: &'static str,
     /// What the link carries, headers included.
-    pub link: BitRate,
+    pub(crate) link: BitRate,
     /// What may wait before the link; more is dropped.
-    pub queue: ByteCount,
+    pub(crate) queue: ByteCount,
     /// The largest window that receivers offer; `None` as the kernel likes.
-    pub window: Option<ByteCount>,
+    pub(crate) window: Option<ByteCount>,
     /// Bytes of a packet at most.
-    pub mtu: u32,
+    pub(crate) mtu: u32,
 }
 
 /// What the paper tried, on a link of this speed and on one of a tenth.
-pub fn conditions(link: BitRate) -> Vec<Condition> {
+pub(crate) fn conditions(link: BitRate) -> Vec<Condition> {
     let tenth = BitRate(link.0 / 10);
     let one = |name, about, link, wait, mtu| Condition {
         name,
@@ -86,5 +86,5 @@ const SMALL: ByteCount = ByteCount::kib(4);
 const ETHERNET: u32 = 1500;
 const JUMBO: u32 = 9000;
 
-/// Of Ethernet.
+/// The length of an Ethernet header in bytes.
 const HEADER: u64 = 14;

@@ -1,22 +1,22 @@
 //! What the sending side counted: `ss -tin` and `tc -s qdisc`, read as text.
 
-/// Of all connections of one run.
+/// TCP counters over all connections of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub(crate) struct TcpCounters {
     /// Milliseconds in which there was something to send, of all connections together.
-    pub busy_ms: u64,
-    /// Of these, the receiver's window was full.
-    pub window_ms: u64,
+    pub(crate) busy_ms: u64,
+    /// The part of the sending time in which the receiver's window was full.
+    pub(crate) window_ms: u64,
     /// Packets that were sent again.
-    pub sent_again: u64,
+    pub(crate) sent_again: u64,
     /// Packets that the queue before the link had no room for.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
 }
 
-impl Counters {
+impl TcpCounters {
     /// The share of the busy time in which the window was full, from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
-    pub fn window_limited(&self) -> f64 {
+    pub(crate) fn window_limited(&self) -> f64 {
         if self.busy_ms == 0 { 0.0 } else { self.window_ms as f64 / self.busy_ms as f64 }
     }
 

@@ -1,7 +1,7 @@
 //! Who asks and who answers: blocks of bytes by HTTP/1.1, one after another.
 
-use super::pair::{Pair, Place, SERVER};
-use super::{Counters, NetworkError};
+use super::pair::{Namespace, NamespacePair, SERVER};
+use super::{NetworkError, TcpCounters};
 use crate::streams::Times;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,14 +20,14 @@ pub(super) struct Server {
 
 /// What the clients got.
 #[derive(Default)]
-pub(super) struct Came {
+pub(super) struct ExchangeResult {
     pub(super) bytes: ByteCount,
     pub(super) took: Duration,
     pub(super) response: Times,
 }
 
 impl Server {
-    pub(super) fn start(pair: &Pair) -> Result<Self, NetworkError> {
+    pub(super) fn start(pair: &NamespacePair) -> Result<Self, NetworkError> {
         let (place, over) = (pair.far(), Arc::new(AtomicBool::new(false)));
         let (tell, told) = std::sync::mpsc::channel();
         let until = Arc::clone(&over);
@@ -53,7 +53,7 @@ impl Drop for Server {
     }
 }
 
-fn listen(place: &Place) -> Result<(TcpListener, SocketAddr), NetworkError> {
+fn listen(place: &Namespace) -> Result<(TcpListener, SocketAddr), NetworkError> {
     place.enter()?;
     let listener = TcpListener::bind((SERVER, 0)).map_err(system("cannot listen"))?;
     listener.set_nonblocking(true).map_err(system("cannot listen"))?;
@@ -65,7 +65,7 @@ fn serve(listener: &TcpListener, over: &AtomicBool) {
     std::thread::scope(|scope| {
         while !over.load(Ordering::Relaxed) {
             match listener.accept() {
-                // Whoever is gone before the answer is not to be told.
+                // A client that closed the connection needs no answer.
                 Ok((stream, _)) => drop(scope.spawn(move || answer(stream).ok())),
                 Err(_) => std::thread::sleep(NAP),
             }
@@ -101,11 +101,11 @@ fn answer(stream: TcpStream) -> io::Result<()> {
 
 /// Asks for `length`; what the sender's sockets counted is read before the connections close.
 pub(super) fn load(
-    pair: &Pair,
+    pair: &NamespacePair,
     server: SocketAddr,
     clients: u32,
     length: Duration,
-) -> Result<(Came, Counters), NetworkError> {
+) -> Result<(ExchangeResult, TcpCounters), NetworkError> {
     let over = AtomicBool::new(false);
     let begun = Instant::now();
     let (sockets, parts) = std::thread::scope(|scope| {
@@ -120,28 +120,32 @@ pub(super) fn load(
         let parts: Vec<_> = clients.into_iter().map(ScopedJoinHandle::join).collect();
         (sockets, parts)
     });
-    let mut all = Came { took: begun.elapsed(), ..Came::default() };
+    let mut all = ExchangeResult { took: begun.elapsed(), ..ExchangeResult::default() };
     for part in parts {
         let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         all.bytes += part.bytes;
         all.response.add(&part.response);
     }
-    Ok((all, Counters::of_sockets(&sockets?)))
+    Ok((all, TcpCounters::of_sockets(&sockets?)))
 }
 
-fn ask(place: &Place, server: SocketAddr, over: &AtomicBool) -> Result<Came, NetworkError> {
+fn ask(
+    place: &Namespace,
+    server: SocketAddr,
+    over: &AtomicBool,
+) -> Result<ExchangeResult, NetworkError> {
     place.enter()?;
     let failed = system("asking the server in the other namespace");
     let stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(failed)?;
     talk(stream, over).map_err(failed)
 }
 
-fn talk(stream: TcpStream, over: &AtomicBool) -> io::Result<Came> {
+fn talk(stream: TcpStream, over: &AtomicBool) -> io::Result<ExchangeResult> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut out = stream.try_clone()?;
     let mut input = BufReader::new(stream);
-    let mut came = Came::default();
+    let mut came = ExchangeResult::default();
     let mut body = vec![0; BLOCK];
     while !over.load(Ordering::Relaxed) {
         let asked = Instant::now();
@@ -167,7 +171,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> NetworkError + Copy {
 /// The block that most of the paper's clients read.
 const BLOCK: usize = 64 * 1024;
 
-/// Until somebody looks for whoever connects.
+/// The interval at which new connections are looked for.
 const NAP: Duration = Duration::from_millis(5);
 
 /// Nothing between two namespaces takes longer, whatever is lost.

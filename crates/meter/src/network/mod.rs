@@ -18,34 +18,34 @@ mod counters;
 mod exchange;
 mod pair;
 
-pub use condition::{Condition, conditions};
-pub use counters::Counters;
+pub(crate) use condition::{Condition, conditions};
+pub(crate) use counters::TcpCounters;
 
 use crate::streams::Times;
 use exchange::{Server, load};
-use pair::Pair;
+use pair::NamespacePair;
 use std::io;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// What came under one condition.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub(crate) struct ConditionResult {
     /// Which.
-    pub condition: Condition,
+    pub(crate) condition: Condition,
     /// Bytes of answers that came.
-    pub bytes: ByteCount,
+    pub(crate) bytes: ByteCount,
     /// In this time.
-    pub took: Duration,
+    pub(crate) took: Duration,
     /// From asking to the last byte, of each answer.
-    pub response: Times,
-    /// Of the sending side.
-    pub counters: Counters,
+    pub(crate) response: Times,
+    /// The counters of the sending side.
+    pub(crate) counters: TcpCounters,
 }
 
 /// What kept it from being faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub(crate) enum Limit {
     /// The link was as full as headers let it be.
     Link,
     /// The sender waited for the receiver's window.
@@ -58,7 +58,7 @@ pub enum Limit {
 
 /// There can be no study.
 #[derive(Debug, thiserror::Error)]
-pub enum NetworkError {
+pub(crate) enum NetworkError {
     /// Namespaces are for root only.
     #[error("making network namespaces needs root; run it with sudo, or in a virtual machine")]
     NotRoot,
@@ -70,7 +70,7 @@ pub enum NetworkError {
         /// What it said, and what to do about it.
         reason: String,
     },
-    /// The kernel says no.
+    /// The kernel refused an operation.
     #[error("{what}: {source}")]
     System {
         /// What was done.
@@ -80,15 +80,15 @@ pub enum NetworkError {
     },
 }
 
-impl Measured {
+impl ConditionResult {
     /// What came, in the mean.
-    pub fn rate(&self) -> BitRate {
+    pub(crate) fn rate(&self) -> BitRate {
         BitRate::of(self.bytes, self.took)
     }
 
     /// What the counters say.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
-    pub fn limit(&self) -> Limit {
+    pub(crate) fn limit(&self) -> Limit {
         let share = self.rate().0 as f64 / self.condition.link.0.max(1) as f64;
         if self.counters.window_limited() >= HALF {
             Limit::Window
@@ -104,7 +104,7 @@ impl Measured {
 
 impl Limit {
     /// In words.
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Link => "link",
             Self::Window => "TCP window",
@@ -114,24 +114,24 @@ impl Limit {
     }
 }
 
-/// Of the time in which a sender had something to send.
+/// Share of the sending time from which a limit counts as the cause.
 const HALF: f64 = 0.5;
 
 /// Headers take 3 to 6 % of small packets; the rest is what starting costs.
 const FULL: f64 = 0.85;
 
-/// Each condition for so long, with so many clients that ask for one block after another.
-/// `go_on` is told which comes next; if it says no, the study ends there.
-pub fn study(
+/// Runs each condition for `length` with `clients` clients that request one block after another.
+/// `go_on` is called with the next condition; the study ends when it returns false.
+pub(crate) fn study(
     conditions: &[Condition],
     clients: u32,
     length: Duration,
     go_on: &mut dyn FnMut(&Condition) -> bool,
-) -> Result<Vec<Measured>, NetworkError> {
+) -> Result<Vec<ConditionResult>, NetworkError> {
     if !rustix::process::geteuid().is_root() {
         return Err(NetworkError::NotRoot);
     }
-    let pair = Pair::make()?;
+    let pair = NamespacePair::make()?;
     let server = Server::start(&pair)?;
     let mut all = Vec::new();
     for condition in conditions {
@@ -141,9 +141,9 @@ pub fn study(
         pair.set(condition)?;
         let before = pair.dropped()?;
         let (came, sockets) = load(&pair, server.address, clients, length)?;
-        let counters = Counters { dropped: pair.dropped()?.saturating_sub(before), ..sockets };
+        let counters = TcpCounters { dropped: pair.dropped()?.saturating_sub(before), ..sockets };
         let (bytes, took, response) = (came.bytes, came.took, came.response);
-        all.push(Measured { condition: condition.clone(), bytes, took, response, counters });
+        all.push(ConditionResult { condition: condition.clone(), bytes, took, response, counters });
     }
     Ok(all)
 }

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 
 /// Gone, with all in it, when it is dropped.
-pub(super) struct Pair {
+pub(super) struct NamespacePair {
     near: String,
     far: String,
 }
@@ -17,14 +17,14 @@ pub(super) struct Pair {
 /// Where the server is: a network for documentation (RFC 5737), in namespaces of its own.
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
-/// Of the link's ends, in the one namespace and the other.
+/// The name of the link's ends, in both namespaces.
 const LINK: &str = "tenuto0";
 
 /// A namespace to go to.
 #[derive(Clone)]
-pub(super) struct Place(String);
+pub(super) struct Namespace(String);
 
-impl Pair {
+impl NamespacePair {
     pub(super) fn make() -> Result<Self, NetworkError> {
         let own = std::process::id();
         let pair = Self { near: format!("tenuto-{own}-near"), far: format!("tenuto-{own}-far") };
@@ -75,16 +75,16 @@ impl Pair {
         ip(&format!("netns exec {} ss -tinH state established", self.far))
     }
 
-    pub(super) fn near(&self) -> Place {
-        Place(self.near.clone())
+    pub(super) fn near(&self) -> Namespace {
+        Namespace(self.near.clone())
     }
 
-    pub(super) fn far(&self) -> Place {
-        Place(self.far.clone())
+    pub(super) fn far(&self) -> Namespace {
+        Namespace(self.far.clone())
     }
 }
 
-impl Place {
+impl Namespace {
     /// Moves the calling thread, and those it begins from now on, there.
     pub(super) fn enter(&self) -> Result<(), NetworkError> {
         let failed =
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-impl Place {
+impl Namespace {
     /// What receivers here offer from now on: least, first and largest.
     fn offer(&self, window: &str) -> Result<(), NetworkError> {
         let set = || {
@@ -103,16 +103,16 @@ impl Place {
             let failed = |source| NetworkError::System { what: "cannot set the window", source };
             std::fs::write("/proc/sys/net/ipv4/tcp_rmem", window).map_err(failed)
         };
-        // The file is that of the namespace in which the thread is.
+        // The file describes the namespace of the calling thread.
         let set = std::thread::scope(|scope| scope.spawn(set).join());
         set.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-impl Drop for Pair {
+impl Drop for NamespacePair {
     fn drop(&mut self) {
         for place in [&self.near, &self.far] {
-            // Nobody is left to tell; `ip netns` lists what is there.
+            // Errors cannot be reported in drop; `ip netns` lists what remains.
             let _ = ip(&format!("netns del {place}"));
         }
     }
@@ -139,8 +139,8 @@ fn call(tool: &str, arguments: &[&str]) -> Result<String, NetworkError> {
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// Of the kernel in a second, at least.
+/// The lowest timer frequency of the kernel, in ticks per second.
 const TICKS: u64 = 100;
 
-/// Of Ethernet.
+/// The length of an Ethernet header in bytes.
 const HEADER: u32 = 14;

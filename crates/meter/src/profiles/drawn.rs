@@ -1,4 +1,4 @@
-//! Operations that are drawn rather than played: what a trace's mix comes to.
+//! Operations drawn at random from a trace's mix.
 //!
 //! ```text
 //!   [drawn]
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// See the head of this file.
+/// A mix of operations, as found in a trace, from which operations are drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drawn {
@@ -29,19 +29,19 @@ pub struct Drawn {
     pub reads_per_million: u32,
     /// `None` only where nothing is read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reads: Option<Mix>,
+    pub reads: Option<OperationMix>,
     /// `None` only where nothing is written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub writes: Option<Mix>,
+    pub writes: Option<OperationMix>,
 }
 
-/// Of reads, or of writes.
+/// The sizes and positions of reads, or of writes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mix {
+pub struct OperationMix {
     /// How many begin where one before ended.
     pub sequential_per_million: u32,
-    /// Bytes, and how many of a million operations have so many.
+    /// Operation sizes in bytes, with their share in parts per million.
     pub sizes: Vec<(u64, u32)>,
 }
 
@@ -50,7 +50,7 @@ pub const MILLION: u32 = 1_000_000;
 
 /// An operation that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Draw {
+pub struct DrawnOperation {
     /// When, from the start; `None`: as soon as there is time.
     pub at: Option<Duration>,
     /// Whether it writes.
@@ -96,14 +96,14 @@ impl Drawn {
 
     /// Bytes of an operation, in the mean.
     pub fn mean_bytes(&self) -> u64 {
-        let of = |mix: &Option<Mix>| mix.as_ref().map_or(0, Mix::mean_bytes);
+        let of = |mix: &Option<OperationMix>| mix.as_ref().map_or(0, OperationMix::mean_bytes);
         let reads = u128::from(self.reads_per_million);
         let writes = u128::from(MILLION) - reads;
         let sum = reads * u128::from(of(&self.reads)) + writes * u128::from(of(&self.writes));
         u64::try_from(sum / u128::from(MILLION)).unwrap_or(u64::MAX)
     }
 
-    /// Operations one after another, in an area of so many bytes; the same seed draws the same.
+    /// A sequence of operations in an area of a given length; determined by the seed.
     pub fn draws(&self, area: u64, seed: u64) -> Draws {
         Draws {
             of: self.clone(),
@@ -115,7 +115,7 @@ impl Drawn {
     }
 }
 
-impl Mix {
+impl OperationMix {
     fn wrong(&self) -> Option<String> {
         if self.sequential_per_million > MILLION {
             return Some("sequential_per_million is more than a million".to_owned());
@@ -146,9 +146,9 @@ pub struct Draws {
 }
 
 impl Iterator for Draws {
-    type Item = Draw;
+    type Item = DrawnOperation;
 
-    fn next(&mut self) -> Option<Draw> {
+    fn next(&mut self) -> Option<DrawnOperation> {
         let mut below = |of: u32| self.chance.u32(..MILLION) < of;
         let write = !below(self.of.reads_per_million);
         let mix = if write { &self.of.writes } else { &self.of.reads }.as_ref()?;
@@ -175,6 +175,6 @@ impl Iterator for Draws {
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         });
         self.count += 1;
-        Some(Draw { at, write, sequential, offset, bytes })
+        Some(DrawnOperation { at, write, sequential, offset, bytes })
     }
 }

@@ -1,4 +1,4 @@
-//! Profiles: what a stream asks of its storage, by the name of what is played.
+//! Access profiles: what a stream requires of its storage, named after the format that is played.
 //!
 //! A profile is a few facts in a TOML file: bytes of a frame, frames a second, the share of reads,
 //! the pattern, and where the figures come from. Those that come along are in `builtin.toml`;
@@ -11,24 +11,24 @@ mod drawn;
 mod profile;
 mod verify;
 
-pub use drawn::{Draw, Drawn, Draws, MILLION, Mix};
+pub use drawn::{Drawn, DrawnOperation, Draws, MILLION, OperationMix};
 pub use profile::{Definition, Fps, Pattern, Profile, ProfileError, Rolled, Status, Transfers};
 
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct ProfileFile {
     profile: Vec<Profile>,
 }
 
-/// Those that come along, lightest formats first.
+/// The built-in profiles, formats of the lowest rate first.
 pub fn builtin() -> Vec<Profile> {
-    let table: Table = toml::from_str(BUILTIN).expect("a test reads it");
+    let table: ProfileFile = toml::from_str(BUILTIN).expect("a test reads it");
     table.profile
 }
 
-/// The one of this name that comes along.
+/// The built-in profile of this name.
 pub fn named(name: &str) -> Option<Profile> {
     builtin().into_iter().find(|profile| profile.name == name)
 }

@@ -22,7 +22,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// See the head of this file.
+/// An access profile: the size, rate and pattern of a stream's operations.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
@@ -30,14 +30,14 @@ pub struct Profile {
     pub name: String,
     /// One line about it.
     pub title: String,
-    /// Of a frame, or of an operation where there are no frames.
+    /// Bytes of a frame, or of an operation where there are no frames.
     pub bytes: u64,
     /// Frames a second; `None`: as fast as it goes.
     pub fps: Option<Fps>,
-    /// Of 100 operations, how many read.
+    /// Percentage of operations that read.
     #[serde(default = "all")]
     pub read_percent: u8,
-    /// Of 100 operations, how many go to a random place.
+    /// Percentage of operations at a random position.
     #[serde(default)]
     pub random_percent: u8,
     /// How files are gone through.
@@ -49,7 +49,7 @@ pub struct Profile {
     pub bits_per_s: Option<u64>,
     /// What `bytes` follows from.
     pub definition: Definition,
-    /// Who says so.
+    /// The source of the figures.
     pub source: String,
     /// How far that goes.
     pub status: Status,
@@ -86,9 +86,9 @@ pub enum Rolled {
 /// Frames a second, exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fps {
-    /// So many frames ...
+    /// The number of frames in `seconds`.
     pub frames: u32,
-    /// ... in so many seconds.
+    /// The length in seconds.
     pub seconds: u32,
 }
 
@@ -112,7 +112,7 @@ pub enum Pattern {
 pub enum Status {
     /// It states these very figures.
     Verified,
-    /// They are computed from what it states.
+    /// The figures are computed from what the source states.
     Derived,
     /// There is none: our own choice, or the user's.
     House,
@@ -153,7 +153,7 @@ pub enum Definition {
         channels: u64,
         /// Samples a second of each.
         rate: u64,
-        /// Of a sample.
+        /// Bits per sample.
         bits: u64,
     },
 }

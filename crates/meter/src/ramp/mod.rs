@@ -13,13 +13,13 @@
 //! ```
 //!
 //! A script is data: it runs nothing ([`transfers`](crate::transfers) does). Those that come along
-//! are in `scripts.toml`. The steps of one script draw from one seed each, so that a step is the same
-//! transfers again whatever came before it.
+//! are in `scripts.toml`. The steps of one script draw from one seed each, so that a step is the
+//! same transfers again whatever came before it.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// See the head of this file.
+/// A ramp script: a profile, the numbers of clients, and the time of each step.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
@@ -30,7 +30,7 @@ pub struct Script {
     /// What clients do.
     pub profile: String,
     /// What they share.
-    pub files: Files,
+    pub files: FileSharing,
     /// How many there are.
     pub clients: Clients,
     /// Seconds of each number of clients.
@@ -38,24 +38,24 @@ pub struct Script {
     /// Each transfer writes over all of its file.
     #[serde(default)]
     pub whole_files: bool,
-    /// Of whole files: each is a new one, which takes the old one's place.
+    /// Whether whole files are written: each is a new file that takes the old one's place.
     #[serde(default)]
     pub replace: bool,
-    /// Who says so.
+    /// The source of the script.
     pub source: String,
 }
 
 /// What clients share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Files {
+pub enum FileSharing {
     /// All go to one file.
     One,
     /// Each has its own.
     Own,
 }
 
-/// From so many, so many more each time, up to so many.
+/// The numbers of clients: first, last and increment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clients {
@@ -69,12 +69,12 @@ pub struct Clients {
 
 /// A part of a ramp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RampStep {
     /// How many work.
     pub clients: u32,
     /// For so long transfers begin.
     pub length: Duration,
-    /// Of what is drawn.
+    /// The seed of the random draws.
     pub seed: u64,
 }
 
@@ -107,36 +107,44 @@ impl Script {
     }
 
     /// One after another. `length`: instead of the script's.
-    pub fn steps(&self, length: Option<Duration>, seed: u64) -> impl Iterator<Item = Step> + '_ {
+    pub fn steps(
+        &self,
+        length: Option<Duration>,
+        seed: u64,
+    ) -> impl Iterator<Item = RampStep> + '_ {
         let length = length.unwrap_or(Duration::from_secs(self.step_s));
         let Clients { from, to, by } = self.clients;
         let counts = (from..=to).step_by(usize::try_from(by).expect("32 bits fit"));
-        counts.map(move |clients| Step { clients, length, seed: seed << 16 ^ u64::from(clients) })
+        counts.map(move |clients| RampStep {
+            clients,
+            length,
+            seed: seed << 16 ^ u64::from(clients),
+        })
     }
 
     /// How many files there are.
     pub fn file_count(&self) -> u32 {
         match self.files {
-            Files::One => 1,
-            Files::Own => self.clients.to,
+            FileSharing::One => 1,
+            FileSharing::Own => self.clients.to,
         }
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct ScriptFile {
     script: Vec<Script>,
 }
 
-/// Those that come along.
-pub fn builtin() -> Vec<Script> {
-    let table: Table = toml::from_str(SCRIPTS).expect("a test reads it");
+/// The built-in scripts.
+pub(crate) fn builtin() -> Vec<Script> {
+    let table: ScriptFile = toml::from_str(SCRIPTS).expect("a test reads it");
     table.script
 }
 
-/// The text of the one of this name that comes along: a file to change and use.
-pub fn text(name: &str) -> Option<&'static str> {
+/// The TOML text of the built-in script of this name, to be changed and used.
+pub(crate) fn text(name: &str) -> Option<&'static str> {
     let line = format!("\nname = \"{name}\"\n");
     let mut parts = SCRIPTS.split("[[script]]").skip(1);
     parts.find(|part| part.starts_with(&line)).map(str::trim_start)

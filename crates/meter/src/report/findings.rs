@@ -1,5 +1,6 @@
 //! What comes out of a published result made again: tables with the paper's figures beside ours,
-//! figures to draw, and what must be said with them. Values only; nothing is printed or written here.
+//! figures to draw, and what must be said with them. Values only; nothing is printed or written
+//! here.
 
 use super::{Block, Page, Plot, PlotError};
 use serde::ser::{SerializeMap, SerializeSeq};
@@ -9,7 +10,7 @@ use std::fmt;
 /// What came out.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Of what: paper and table or figure.
+    /// The source: paper, and table or figure.
     pub source: &'static str,
     /// How ours was made, in one paragraph.
     pub method: String,
@@ -41,7 +42,7 @@ pub enum Cell {
     Text(String),
     /// A whole number.
     Count(u64),
-    /// A number, shown with so many decimals.
+    /// A number with a fixed count of decimals.
     Number(f64, usize),
     /// The paper or we have none.
     Missing,
@@ -54,7 +55,7 @@ pub struct Figure {
     pub name: &'static str,
     /// The numbers.
     pub plot: Plot,
-    /// What is seen, and how to read it.
+    /// What the plot shows, and how to read it.
     pub explanation: String,
 }
 
@@ -151,7 +152,8 @@ impl From<Option<u64>> for Cell {
 /// `{"name", "title", "rows": [{column: value}]}`.
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let rows: Vec<Row<'_>> = self.rows.iter().map(|cells| Row(self.columns, cells)).collect();
+        let rows: Vec<JsonRow<'_>> =
+            self.rows.iter().map(|cells| JsonRow(self.columns, cells)).collect();
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("name", self.name)?;
         map.serialize_entry("title", self.title)?;
@@ -160,9 +162,9 @@ impl Serialize for Table {
     }
 }
 
-struct Row<'a>(&'a [(&'static str, &'static str)], &'a [Cell]);
+struct JsonRow<'a>(&'a [(&'static str, &'static str)], &'a [Cell]);
 
-impl Serialize for Row<'_> {
+impl Serialize for JsonRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, _)| name).zip(self.1))
     }

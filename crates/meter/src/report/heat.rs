@@ -1,4 +1,4 @@
-//! A heat map as SVG text: how often what was seen when.
+//! A heat map as SVG text: counts by time and length.
 
 use super::plot::{FONT, PlotError, SIZE, number};
 use plotters::prelude::*;
@@ -88,7 +88,7 @@ impl HeatMap {
     }
 }
 
-/// From pale to dark blue; by the logarithm, so that one among thousands is seen.
+/// From pale to dark blue, logarithmic, so that one among thousands is visible.
 fn shade(weight: f64, most: f64) -> RGBColor {
     let share = (1.0 + weight).ln() / (1.0 + most).ln();
     let mix = |pale: f64, dark: f64| {

@@ -2,16 +2,30 @@
 //! beside it. A page is a title, what was done, tables, and plots that each say how to read them.
 //! [`Report`] is a published result made again, of which there is a page, too.
 //!
-//! It knows nothing of what the numbers mean; whoever makes a page writes the words.
+//! It does not interpret the numbers; the caller writes the text.
 
+mod environment;
 mod findings;
+mod format;
 mod heat;
 mod page;
 mod plot;
+mod renditions;
 mod rounds;
+mod run_plots;
+mod text;
+
+pub(crate) use environment::Environment;
+pub(crate) use format::{
+    heat_block, late, moved, number, plot_block, quantiles, round_spread, spread_json, time,
+    times_json,
+};
+pub use renditions::renditions;
+pub(crate) use run_plots::{StreamDemand, in_time, run_plots};
+pub use text::{TextTable, facts};
 
 pub use findings::{Cell, Figure, Report, Table};
 pub use heat::{HeatMap, Square};
 pub use page::{Block, Finding, Page};
-pub use plot::{Plot, PlotError, Series, Shape, shares};
+pub use plot::{LineShape, Plot, PlotError, Series, shares};
 pub use rounds::{rounds_chart, spread_chart};

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub struct Page {
     /// Shown on top and in the browser's tab.
     pub title: String,
-    /// One paragraph under the title: what this is and what came out.
+    /// The paragraph under the title: the subject and the result.
     pub summary: String,
     /// From top to bottom.
     pub blocks: Vec<Block>,
@@ -24,7 +24,8 @@ pub enum Block {
     Code(String),
     /// What a reader takes away, side by side.
     Findings(Vec<Finding>),
-    /// Rows of as many cells under a head. Columns in which all begin with a digit stand on the right.
+    /// Rows of as many cells under a head. Columns in which all begin with a digit stand on the
+    /// right.
     Table {
         /// Names of the columns.
         head: Vec<String>,
@@ -35,7 +36,7 @@ pub enum Block {
     Plot {
         /// From `<svg` to `</svg>`.
         svg: String,
-        /// What is seen, and what would be bad.
+        /// What the plot shows, and what a bad result looks like.
         explanation: String,
     },
 }
@@ -70,6 +71,18 @@ impl Page {
 }
 
 impl Block {
+    /// A table with these columns; a leading `>` of a title, which a text table needs, is left out.
+    pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let head = head.iter().map(|title| title.trim_start_matches('>').to_owned()).collect();
+        Self::Table { head, rows }
+    }
+
+    /// A table of two columns.
+    pub fn facts(head: [&str; 2], lines: Vec<(&str, String)>) -> Self {
+        let row = |(label, value): (&str, String)| vec![label.to_owned(), value];
+        Self::table(&head, lines.into_iter().map(row).collect())
+    }
+
     fn write(&self, out: &mut String) {
         let written = match self {
             Self::Heading(text) => writeln!(out, "<h2>{}</h2>", escape(text)),
@@ -80,7 +93,7 @@ impl Block {
                 writeln!(out, "<div class=\"findings\">\n{all}</div>")
             }
             Self::Table { head, rows } => {
-                // A column of figures stands on the right, with its title.
+                // A column of numbers is aligned right, with its title.
                 let is_figures = |at: usize| {
                     let figure = |row: &Vec<String>| row.get(at).is_none_or(|cell| is_figure(cell));
                     !rows.is_empty() && rows.iter().all(figure)
@@ -113,7 +126,7 @@ impl Finding {
     }
 }
 
-/// Whether a cell stands on the right.
+/// Whether a cell is aligned right.
 fn is_figure(text: &str) -> bool {
     text == "-" || text.starts_with(|first: char| first.is_ascii_digit())
 }

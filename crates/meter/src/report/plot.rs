@@ -14,7 +14,7 @@ pub struct Plot {
     pub x_label: String,
     /// Beside, with its unit.
     pub y_label: String,
-    /// What is drawn, in order: the last lies on top.
+    /// The series in drawing order: the last is on top.
     pub series: Vec<Series>,
 }
 
@@ -24,21 +24,21 @@ pub struct Series {
     /// In the legend.
     pub name: String,
     /// How the points are joined.
-    pub shape: Shape,
+    pub shape: LineShape,
     /// In order of `x`. Points that are not finite are left out.
     pub points: Vec<(f64, f64)>,
 }
 
 /// How points are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum LineShape {
     /// From point to point.
     Line,
     /// Each value holds until the next point.
     Step,
     /// As `Step`, and filled down to zero.
     Area,
-    /// Each point stands alone.
+    /// Unconnected points.
     Dots,
     /// The first with the second, the third with the fourth, and so on: ranges.
     Spans,
@@ -60,7 +60,25 @@ impl PlotError {
     }
 }
 
+impl Series {
+    /// A named row of points.
+    pub fn new(name: impl Into<String>, shape: LineShape, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), shape, points }
+    }
+}
+
 impl Plot {
+    /// A plot of these series.
+    pub fn new(
+        title: impl Into<String>,
+        x_label: impl Into<String>,
+        y_label: impl Into<String>,
+        series: Vec<Series>,
+    ) -> Self {
+        let (title, x_label, y_label) = (title.into(), x_label.into(), y_label.into());
+        Self { title, x_label, y_label, series }
+    }
+
     /// From `<svg` to `</svg>`. The same plot always gives the same text.
     pub fn svg(&self) -> Result<String, PlotError> {
         let mut text = String::new();
@@ -98,17 +116,19 @@ impl Plot {
             let points = series.drawn(right);
             let line = colour.stroke_width(2);
             match series.shape {
-                Shape::Line | Shape::Step => chart.draw_series(LineSeries::new(points, line))?,
-                Shape::Spans => {
+                LineShape::Line | LineShape::Step => {
+                    chart.draw_series(LineSeries::new(points, line))?
+                }
+                LineShape::Spans => {
                     let span = |ends: &[(f64, f64)]| PathElement::new(ends.to_vec(), line);
                     chart.draw_series(points.chunks_exact(2).map(span))?
                 }
-                Shape::Limit => chart.draw_series(DashedLineSeries::new(points, 8, 5, line))?,
-                Shape::Area => {
+                LineShape::Limit => chart.draw_series(DashedLineSeries::new(points, 8, 5, line))?,
+                LineShape::Area => {
                     chart.draw_series(AreaSeries::new(points.clone(), 0.0, colour.mix(0.25)))?;
                     chart.draw_series(LineSeries::new(points, line))?
                 }
-                Shape::Dots => {
+                LineShape::Dots => {
                     let dot = |point| Circle::new(point, 3, colour.filled());
                     chart.draw_series(points.into_iter().map(dot))?
                 }
@@ -150,9 +170,9 @@ impl Series {
         let points = self.points.iter().copied();
         let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
         match self.shape {
-            Shape::Line | Shape::Dots | Shape::Spans => finite.collect(),
-            Shape::Limit => finite.take(1).flat_map(|(_, y)| [(0.0, y), (right, y)]).collect(),
-            Shape::Step | Shape::Area => {
+            LineShape::Line | LineShape::Dots | LineShape::Spans => finite.collect(),
+            LineShape::Limit => finite.take(1).flat_map(|(_, y)| [(0.0, y), (right, y)]).collect(),
+            LineShape::Step | LineShape::Area => {
                 let mut steps: Vec<(f64, f64)> = Vec::new();
                 for (x, y) in finite {
                     if let Some((_, before)) = steps.last().copied() {
@@ -167,7 +187,7 @@ impl Series {
 }
 
 /// For each value, in ascending order, the percentage of all that are at most as large: the points
-/// of a distribution as `Shape::Step` draws it.
+/// of a distribution as `LineShape::Step` draws it.
 pub fn shares(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -189,13 +209,13 @@ pub(super) fn number(value: &f64) -> String {
 /// Pixels; the page scales it to its width.
 pub(super) const SIZE: (u32, u32) = (900, 400);
 
-/// Of which so many are for the legend: about 25 letters.
+/// The width of the legend, which has room for about 25 letters, in pixels.
 const LEGEND_WIDTH: u32 = 200;
 
 /// Whatever the reader's machine has.
 pub(super) const FONT: &str = "sans-serif";
 
-/// Okabe and Ito's palette, told apart by people who see colours differently.
+/// Okabe and Ito's palette, which people with colour-vision deficiencies can distinguish.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -210,7 +230,7 @@ const COLOURS: [RGBColor; 7] = [
 mod tests {
     use super::*;
 
-    fn series(shape: Shape, points: &[(f64, f64)]) -> Series {
+    fn series(shape: LineShape, points: &[(f64, f64)]) -> Series {
         Series { name: "a < b".into(), shape, points: points.to_vec() }
     }
 
@@ -221,10 +241,10 @@ mod tests {
             x_label: "seconds".into(),
             y_label: "viewers".into(),
             series: vec![
-                series(Shape::Area, &[(0.0, 1.0), (1.0, 3.0), (2.0, f64::NAN)]),
-                series(Shape::Limit, &[(0.0, 2.0)]),
-                series(Shape::Dots, &[(0.5, 0.5)]),
-                series(Shape::Spans, &[(1.0, 0.5), (1.0, 0.7)]),
+                series(LineShape::Area, &[(0.0, 1.0), (1.0, 3.0), (2.0, f64::NAN)]),
+                series(LineShape::Limit, &[(0.0, 2.0)]),
+                series(LineShape::Dots, &[(0.5, 0.5)]),
+                series(LineShape::Spans, &[(1.0, 0.5), (1.0, 0.7)]),
             ],
         };
         let svg = plot.svg().unwrap();
@@ -244,9 +264,9 @@ mod tests {
 
     #[test]
     fn steps_hold_and_limits_span() {
-        let step = series(Shape::Step, &[(0.0, 1.0), (2.0, 5.0)]);
+        let step = series(LineShape::Step, &[(0.0, 1.0), (2.0, 5.0)]);
         assert_eq!(step.drawn(9.0), [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)]);
-        let limit = series(Shape::Limit, &[(3.0, 7.0), (4.0, 8.0)]);
+        let limit = series(LineShape::Limit, &[(3.0, 7.0), (4.0, 8.0)]);
         assert_eq!(limit.drawn(9.0), [(0.0, 7.0), (9.0, 7.0)]);
     }
 

@@ -1,6 +1,6 @@
-//! Pictures of rounds: how long each took, and how they spread, beside their deadline.
+//! Plots of rounds: the length of each and their distribution, beside the deadline.
 
-use super::{Figure, Plot, Series, Shape};
+use super::{Figure, LineShape, Plot, Series};
 use crate::rounds::Spread;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub fn rounds_chart(
     explanation: String,
 ) -> Figure {
     let points = (1..).map(f64::from).zip(seconds).collect();
-    let round = Series { name: "round".to_owned(), shape: Shape::Line, points };
+    let round = Series { name: "round".to_owned(), shape: LineShape::Line, points };
     let plot = Plot {
         title,
         x_label: "round".to_owned(),
@@ -36,7 +36,7 @@ pub fn spread_chart(
     let spans = |name: &str, ends: fn(&Spread) -> [f64; 2]| {
         let ends = |(x, spread): &(f64, Spread)| ends(spread).map(|y| (*x, y));
         let points = spreads.iter().flat_map(ends).collect();
-        Series { name: name.to_owned(), shape: Shape::Spans, points }
+        Series { name: name.to_owned(), shape: LineShape::Spans, points }
     };
     let plot = Plot {
         title: title.to_owned(),
@@ -53,5 +53,5 @@ pub fn spread_chart(
 
 fn line_of(deadline: Duration) -> Series {
     let points = vec![(0.0, deadline.as_secs_f64())];
-    Series { name: "deadline".to_owned(), shape: Shape::Limit, points }
+    Series { name: "deadline".to_owned(), shape: LineShape::Limit, points }
 }

@@ -9,19 +9,19 @@
 //! for each of many callers), so that reads asked for together are interleaved and each piece pays
 //! for the way to it.
 
-use crate::target::{Arrived, Port, Request};
+use crate::target::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::collections::BTreeMap;
 use units::{ByteCount, Moment};
 
-/// See the head of this file.
+/// A disk port that splits large reads into pieces, as an operating system may.
 #[derive(Debug)]
 pub struct Cut<P> {
     inner: P,
     piece: u64,
-    /// Of each read under way: what is not yet asked for, from where to where.
+    /// By read in flight: the range of bytes that has not been requested.
     rest: BTreeMap<u64, (u64, u64)>,
-    fresh: Vec<Arrived>,
+    fresh: Vec<IoCompletion>,
 }
 
 impl<P: Port> Cut<P> {
@@ -34,7 +34,7 @@ impl<P: Port> Cut<P> {
     fn next_piece(&mut self, tag: u64, from: u64, end: u64) -> Result<(), DeviceError> {
         let len = self.piece.min(end - from);
         self.rest.insert(tag, (from + len, end));
-        self.inner.begin(Request::read(tag, from, len))
+        self.inner.begin(IoRequest::read(tag, from, len))
     }
 }
 
@@ -43,11 +43,11 @@ impl<P: Port> Port for Cut<P> {
         self.inner.now()
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         self.next_piece(request.tag, request.offset, request.offset + request.len)
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         let mut fresh = std::mem::take(&mut self.fresh);
         self.inner.wait(until, &mut fresh)?;
         for arrived in fresh.drain(..) {

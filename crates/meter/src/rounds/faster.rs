@@ -1,11 +1,11 @@
 //! The same by a clock that runs so many times as fast: for disks that are emulated faster than
 //! real ones.
 
-use crate::target::{Arrived, Port, Request};
+use crate::target::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use units::Moment;
 
-/// See the head of this file.
+/// A port whose clock runs faster than real time by a constant factor.
 pub struct Faster<'a> {
     inner: Box<dyn Port + 'a>,
     speed: u32,
@@ -27,11 +27,11 @@ impl Port for Faster<'_> {
         self.ours(self.inner.now())
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         self.inner.begin(request)
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         let speed = u64::from(self.speed);
         let theirs = if until == Moment::MAX { until } else { Moment(until.0.div_ceil(speed)) };
         let before = done.len();

@@ -11,16 +11,16 @@
 //! programs wait for one after the other, too): a read that ends meanwhile is noticed when that one
 //! has ended. The end of a round is exact, the moments within it are not.
 
-use crate::target::{Arrived, Port, QueuedPort, Request};
+use crate::target::{IoCompletion, IoRequest, Port, QueuedPort};
 use device::{DeviceError, FileDevice, Method, Pool, Queue};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
-/// See the head of this file.
+/// A port that reads each stream from a file of its own.
 pub struct FileAStream {
     files: Vec<Box<dyn Queue>>,
-    /// Of each file.
+    /// The length of each file.
     len: ByteCount,
     pool: Pool,
     origin: Instant,
@@ -62,8 +62,8 @@ impl Port for FileAStream {
         Moment::ZERO + self.origin.elapsed()
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        let Request { tag, offset, len, .. } = request;
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
+        let IoRequest { tag, offset, len, .. } = request;
         let file = usize::try_from(offset / self.len.0).expect("few files");
         let (from, len) = whole_pages(offset % self.len.0, len);
         let buffer = self.pool.take(len).expect("a buffer for each read under way");
@@ -72,14 +72,14 @@ impl Port for FileAStream {
         Ok(())
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         let Some(oldest) = self.under_way.front().copied() else {
             if until != Moment::MAX {
                 std::thread::sleep(until.since(self.now()));
             }
             return Ok(());
         };
-        // Also hands over to the kernel what was held back.
+        // Also submits the operations that were held back.
         for file in self.under_way.clone() {
             self.look(file, Duration::ZERO)?;
         }
@@ -89,7 +89,9 @@ impl Port for FileAStream {
         self.under_way.retain(|file| self.files[*file].in_flight() > 0);
         let at = self.now();
         let over = self.done.drain(..);
-        done.extend(over.map(|completion| Arrived::new(completion.tag, at, completion.result)));
+        done.extend(
+            over.map(|completion| IoCompletion::new(completion.tag, at, completion.result)),
+        );
         Ok(())
     }
 
@@ -98,14 +100,14 @@ impl Port for FileAStream {
     }
 }
 
-/// The pages that this part lies in: where they begin, and how long they are.
+/// The pages that contain this range: offset and length.
 fn whole_pages(offset: u64, len: u64) -> (u64, usize) {
     let from = units::align_down(offset, PAGE);
     let len = units::align_up(offset + len, PAGE) - from;
     (from, usize::try_from(len).expect("a block fits in memory"))
 }
 
-/// Of every machine there is: what direct reads are multiples of.
+/// The page size, to which direct reads are aligned.
 const PAGE: u64 = 4096;
 
 /// One wait of a queue; the caller waits again.

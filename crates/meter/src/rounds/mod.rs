@@ -8,12 +8,12 @@
 //!   began   ended  began     ended└ deadline         however late the rounds before were
 //! ```
 //!
-//! [`Plan`] says what is read and in which order, a [`Port`] how, and by which clock: a simulated
-//! disk in virtual time, or any device, file or file system through one of the kernel's ways of
-//! reading; [`FileAStream`] reads a file for each stream. [`run`] is the same for all. [`most_streams`] looks
-//! for the most that are held; [`run_together`] reads several disks at once.
+//! [`RoundsPlan`] says what is read and in which order, a [`Port`] how, and by which clock: a
+//! simulated disk in virtual time, or any device, file or file system through one of the kernel's
+//! ways of reading; [`FileAStream`] reads a file for each stream. [`run`] is the same for all.
+//! [`most_streams`] looks for the most that are held; [`run_together`] reads several disks at once.
 //!
-//! It only reads, and says nothing of a player: [`viewer`](crate::viewer) is what that sees.
+//! It only reads and does not model a player: [`viewer`](crate::viewer) does.
 
 mod cut;
 mod faster;
@@ -26,32 +26,32 @@ mod together;
 pub use cut::Cut;
 pub use faster::Faster;
 pub use file_a_stream::FileAStream;
-pub use outcome::{Outcome, Round, Spread, Stream};
-pub use plan::{Order, Pace, Plan};
+pub use outcome::{Round, RoundsOutcome, RoundsStreamStats, Spread};
+pub use plan::{Order, RoundPace, RoundsPlan};
 pub use search::{Capacity, most_streams, most_streams_by_halves};
 pub use together::run_together;
 
-use crate::target::{Port, Request};
+use crate::target::{IoRequest, Port};
 use device::DeviceError;
-use outcome::Tally;
+use outcome::RoundsTally;
 use units::Moment;
 
-/// Reads as planned, and says what came when. After each `go_on` is told the rounds so far; if it says
-/// no, the outcome ends there. A read that fails is counted, and the stream goes on; what
+/// Reads as planned, and says what came when. After each `go_on` is told the rounds so far; if it
+/// says no, the outcome ends there. A read that fails is counted, and the stream goes on; what
 /// cannot even be asked for ends the run.
 pub fn run(
-    plan: &Plan,
+    plan: &RoundsPlan,
     port: &mut dyn Port,
     go_on: &mut dyn FnMut(&[Round]) -> bool,
-) -> Result<Outcome, DeviceError> {
-    let mut tally = Tally::new(plan, port.now());
+) -> Result<RoundsOutcome, DeviceError> {
+    let mut tally = RoundsTally::new(plan, port.now());
     let mut places = plan.places();
     let mut order = plan.ordering();
     let mut done = Vec::new();
     for number in 0..plan.rounds {
         let begins = match plan.pace {
-            Pace::Rounds => plan.moment(tally.origin(), number),
-            Pace::Free => Moment::ZERO,
+            RoundPace::Rounds => plan.moment(tally.origin(), number),
+            RoundPace::Free => Moment::ZERO,
         };
         while port.now() < begins {
             port.wait(begins, &mut done)?;
@@ -63,7 +63,7 @@ pub fn run(
             while under_way < plan.at_once
                 && let Some(stream) = waiting.next()
             {
-                port.begin(Request::read(stream as u64, places[stream], plan.block.0))?;
+                port.begin(IoRequest::read(stream as u64, places[stream], plan.block.0))?;
                 under_way += 1;
             }
             if under_way == 0 {

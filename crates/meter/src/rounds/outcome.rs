@@ -1,20 +1,20 @@
 //! What came when, and what to say of it.
 
-use super::Plan;
-use crate::target::Arrived;
+use super::RoundsPlan;
+use crate::target::IoCompletion;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RoundsOutcome {
     /// How long a round may take: d / r.
     pub deadline: Duration,
     /// All of them, in order.
     pub rounds: Vec<Round>,
     /// All of them, in order.
-    pub streams: Vec<Stream>,
-    /// What a server needs for it, see [`Plan::memory`].
+    pub streams: Vec<RoundsStreamStats>,
+    /// What a server needs for it, see [`RoundsPlan::memory`].
     pub memory: ByteCount,
     /// How it was read.
     pub method: String,
@@ -35,7 +35,7 @@ pub struct Round {
 
 /// What a stream saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stream {
+pub struct RoundsStreamStats {
     /// Blocks read.
     pub blocks: u32,
     /// When its last block came, from the start of the run.
@@ -57,7 +57,7 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Outcome {
+impl RoundsOutcome {
     /// Rounds in which some block was late or failed.
     pub fn late_rounds(&self) -> usize {
         self.rounds.iter().filter(|round| round.late > 0 || round.failed > 0).count()
@@ -134,7 +134,7 @@ impl Outcome {
 }
 
 impl Spread {
-    /// Of these times; all zero if there are none.
+    /// The statistics of these times; all zero if there are none.
     pub fn of(times: impl IntoIterator<Item = Duration>) -> Self {
         let times: Vec<f64> = times.into_iter().map(|time| time.as_secs_f64()).collect();
         if times.is_empty() {
@@ -154,21 +154,21 @@ impl Spread {
 }
 
 /// Counts while it runs.
-pub(crate) struct Tally {
+pub(crate) struct RoundsTally {
     origin: Moment,
-    outcome: Outcome,
-    /// Of the round that is on.
+    outcome: RoundsOutcome,
+    /// The current round.
     round: Round,
     due: Moment,
-    plan: Plan,
+    plan: RoundsPlan,
 }
 
-impl Tally {
-    pub(crate) fn new(plan: &Plan, origin: Moment) -> Self {
-        let outcome = Outcome {
+impl RoundsTally {
+    pub(crate) fn new(plan: &RoundsPlan, origin: Moment) -> Self {
+        let outcome = RoundsOutcome {
             deadline: plan.round(),
             rounds: Vec::new(),
-            streams: vec![Stream::default(); plan.starts.len()],
+            streams: vec![RoundsStreamStats::default(); plan.starts.len()],
             memory: plan.memory(),
             method: String::new(),
         };
@@ -179,7 +179,7 @@ impl Tally {
         self.origin
     }
 
-    /// Those that are over.
+    /// The completed rounds.
     pub(crate) fn rounds(&self) -> &[Round] {
         &self.outcome.rounds
     }
@@ -189,7 +189,7 @@ impl Tally {
         self.due = self.plan.moment(self.origin, number + 1);
     }
 
-    pub(crate) fn arrived(&mut self, arrived: &Arrived) {
+    pub(crate) fn arrived(&mut self, arrived: &IoCompletion) {
         let stream = usize::try_from(arrived.tag).expect("tags are streams");
         let stream = &mut self.outcome.streams[stream];
         if arrived.result.is_err() {
@@ -208,7 +208,7 @@ impl Tally {
         self.outcome.rounds.push(self.round);
     }
 
-    pub(crate) fn outcome(self, method: String) -> Outcome {
-        Outcome { method, ..self.outcome }
+    pub(crate) fn outcome(self, method: String) -> RoundsOutcome {
+        RoundsOutcome { method, ..self.outcome }
     }
 }

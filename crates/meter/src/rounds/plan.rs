@@ -3,12 +3,13 @@
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
 
-/// See the head of the room.
+/// The streams of an experiment in rounds: positions, block size, and order within a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RoundsPlan {
     /// Where each stream starts to read.
     pub starts: Vec<u64>,
-    /// Of what is read; a stream that comes to its end goes on at its beginning.
+    /// The length of the range that is read; a stream that reaches its end continues at the
+    /// beginning.
     pub size: ByteCount,
     /// What a stream reads in a round (d).
     pub block: ByteCount,
@@ -21,7 +22,7 @@ pub struct Plan {
     /// How many are asked for at once; 1 is one by one.
     pub at_once: u32,
     /// When rounds begin.
-    pub pace: Pace,
+    pub pace: RoundPace,
 }
 
 /// In which order a round's blocks are asked for.
@@ -29,7 +30,7 @@ pub struct Plan {
 pub enum Order {
     /// By place, every other round from the far end.
     Scan,
-    /// By number of stream, wherever they lie: as a program reads that knows only files.
+    /// By number of stream, wherever the data is: the order of a program that knows only files.
     Streams,
     /// As requests would come in: a new random order each round, from this seed.
     Arrival(u64),
@@ -37,7 +38,7 @@ pub enum Order {
 
 /// When rounds begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pace {
+pub enum RoundPace {
     /// A round's length after the one before, or when that is over, if it took longer.
     #[default]
     Rounds,
@@ -45,7 +46,7 @@ pub enum Pace {
     Free,
 }
 
-impl Plan {
+impl RoundsPlan {
     /// As the paper has it: starts spread over all of `size`, a hundred rounds, SCAN order, one by
     /// one.
     pub fn spread(streams: u32, size: ByteCount, block: ByteCount, rate: BitRate) -> Self {
@@ -65,7 +66,7 @@ impl Plan {
             rounds,
             order: Order::Scan,
             at_once: 1,
-            pace: Pace::Rounds,
+            pace: RoundPace::Rounds,
         }
     }
 
@@ -91,7 +92,7 @@ impl Plan {
         self.starts.clone()
     }
 
-    /// Where the block after the one at `place` lies.
+    /// The position of the block after the one at `place`.
     pub fn after(&self, place: u64) -> u64 {
         let next = place + self.block.0;
         if next.saturating_add(self.block.0) <= self.size.0 { next } else { 0 }

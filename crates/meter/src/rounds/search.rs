@@ -1,25 +1,25 @@
 //! The most streams that are held, looked for as the paper does, one more at a time; or in fewer
 //! attempts, where each takes minutes.
 
-use super::Outcome;
+use super::RoundsOutcome;
 
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Capacity {
-    /// So many are held.
+    /// The largest number of streams held.
     pub most: u32,
     /// What came of them; `None` if not a single one is held.
-    pub held: Option<Outcome>,
+    pub held: Option<RoundsOutcome>,
     /// What came of one more.
-    pub failing: Outcome,
+    pub failing: RoundsOutcome,
 }
 
 /// Tries `about` streams, then one more (or less) at a time until one more is too many. With no
 /// stream at all nothing is late, so it ends; `attempt` is never called with zero.
 pub fn most_streams<E>(
     about: u32,
-    holds: impl Fn(&Outcome) -> bool,
-    mut attempt: impl FnMut(u32) -> Result<Outcome, E>,
+    holds: impl Fn(&RoundsOutcome) -> bool,
+    mut attempt: impl FnMut(u32) -> Result<RoundsOutcome, E>,
 ) -> Result<Capacity, E> {
     let mut streams = about.max(1);
     let mut outcome = attempt(streams)?;
@@ -49,15 +49,15 @@ pub fn most_streams<E>(
 pub fn most_streams_by_halves<E>(
     about: u32,
     limit: u32,
-    holds: impl Fn(&Outcome) -> bool,
-    mut attempt: impl FnMut(u32) -> Result<Outcome, E>,
+    holds: impl Fn(&RoundsOutcome) -> bool,
+    mut attempt: impl FnMut(u32) -> Result<RoundsOutcome, E>,
 ) -> Result<Capacity, E> {
     let limit = limit.max(1);
-    let (mut held, mut failing) = (None::<(u32, Outcome)>, None::<(u32, Outcome)>);
+    let (mut held, mut failing) = (None::<(u32, RoundsOutcome)>, None::<(u32, RoundsOutcome)>);
     let (mut streams, mut step) = (about.clamp(1, limit), 1);
     loop {
         let outcome = attempt(streams)?;
-        // How far it is from full, or over, says where to look, if that is far.
+        // The distance from saturation gives the next number to try, if it is large.
         step = step.max(streams.abs_diff(outcome.streams_by_the_mean()));
         if holds(&outcome) {
             if streams == limit {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::target::{QueuedPort, SimulatedPort};
-use device::{Access, BlockDevice, Fault, FileDevice, MemoryDevice, Method, Rule, SimulatedDisk};
+use device::{
+    Access, BlockDevice, Fault, FaultRule, FileDevice, MemoryDevice, Method, SimulatedDisk,
+};
 use disk::DiskModel;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -15,12 +17,12 @@ fn disk() -> SimulatedDisk {
     SimulatedDisk::new(&DiskModel::preset("st39183w").unwrap())
 }
 
-fn plan(streams: u32) -> Plan {
+fn plan(streams: u32) -> RoundsPlan {
     let size = DiskModel::preset("st39183w").unwrap().capacity();
-    Plan { rounds: 20, ..Plan::spread(streams, size, MB, MPEG1) }
+    RoundsPlan { rounds: 20, ..RoundsPlan::spread(streams, size, MB, MPEG1) }
 }
 
-fn simulated(plan: &Plan) -> Outcome {
+fn simulated(plan: &RoundsPlan) -> RoundsOutcome {
     run(plan, &mut SimulatedPort::new(disk()), &mut |_| true).unwrap()
 }
 
@@ -49,7 +51,7 @@ fn too_many_streams_are_late_ever_after() {
 #[test]
 fn order_matters_and_pieces_matter_more() {
     let took = |order, piece: Option<u64>| {
-        let plan = Plan { order, at_once: if piece.is_some() { 50 } else { 1 }, ..plan(50) };
+        let plan = RoundsPlan { order, at_once: if piece.is_some() { 50 } else { 1 }, ..plan(50) };
         let port = SimulatedPort::new(disk());
         let outcome = match piece {
             Some(piece) => run(&plan, &mut Cut::new(port, ByteCount(piece)), &mut |_| true),
@@ -69,7 +71,7 @@ fn order_matters_and_pieces_matter_more() {
 #[test]
 fn the_most_streams_are_found_from_below_and_from_above() {
     let attempt = |streams| run(&plan(streams), &mut SimulatedPort::new(disk()), &mut |_| true);
-    let found = [40, 80].map(|about| most_streams(about, Outcome::holds, attempt).unwrap());
+    let found = [40, 80].map(|about| most_streams(about, RoundsOutcome::holds, attempt).unwrap());
     assert_eq!(found[0].most, found[1].most);
     assert_eq!(found[0].failing, found[1].failing);
     assert_eq!(found[0].failing.streams.len(), found[0].most as usize + 1);
@@ -78,24 +80,24 @@ fn the_most_streams_are_found_from_below_and_from_above() {
 #[test]
 fn by_halves_the_same_is_found_in_fewer_attempts() {
     let attempt = |streams| run(&plan(streams), &mut SimulatedPort::new(disk()), &mut |_| true);
-    let wanted = most_streams(60, Outcome::holds, attempt).unwrap();
+    let wanted = most_streams(60, RoundsOutcome::holds, attempt).unwrap();
     for about in [1, 20, 60, 64, 100, 400] {
         let mut attempts = 0;
         let counted = |streams| {
             attempts += 1;
             attempt(streams)
         };
-        let found = most_streams_by_halves(about, 500, Outcome::holds, counted).unwrap();
+        let found = most_streams_by_halves(about, 500, RoundsOutcome::holds, counted).unwrap();
         assert_eq!((found.most, &found.failing), (wanted.most, &wanted.failing), "from {about}");
         assert!(attempts <= 14, "{attempts} from {about}");
     }
-    let few = most_streams_by_halves(3, 5, Outcome::holds, attempt).unwrap();
+    let few = most_streams_by_halves(3, 5, RoundsOutcome::holds, attempt).unwrap();
     assert_eq!((few.most, few.failing.streams.len()), (5, 5), "no more were to be had");
     let none = most_streams_by_halves(4, 9, |_| false, attempt).unwrap();
     assert_eq!((none.most, none.failing.streams.len()), (0, 1));
 }
 
-/// A file for each stream, read by every method: what is counted, not how long it takes.
+/// One file per stream, read by every method: the counts are checked, not the times.
 #[test]
 fn each_stream_reads_its_file() {
     let folder = std::env::temp_dir().join(format!("tenuto-files-{}", std::process::id()));
@@ -110,13 +112,13 @@ fn each_stream_reads_its_file() {
     let files: Vec<FileDevice> = (0..5).map(open).collect();
     for (_, method) in Method::NAMES {
         for at_once in [1, 5] {
-            let plan = Plan {
+            let plan = RoundsPlan {
                 starts: (0..5).map(|file| file * len.0).collect(),
                 rounds: 4,
                 at_once,
                 order: Order::Streams,
-                pace: Pace::Free,
-                ..Plan::spread(5, ByteCount(5 * len.0), ByteCount(100_000), MPEG1)
+                pace: RoundPace::Free,
+                ..RoundsPlan::spread(5, ByteCount(5 * len.0), ByteCount(100_000), MPEG1)
             };
             let port = FileAStream::new(&files, len, plan.block, method, Instant::now()).unwrap();
             let mut port = Faster::new(Box::new(port), 3);
@@ -133,7 +135,7 @@ fn a_block_that_cannot_be_read_is_counted_and_the_stream_goes_on() {
     let disk = disk();
     let area = 2_000_000..2_000_001;
     let fault = Fault::Errno(5);
-    disk.add(Rule { access: Access::Read, area, times: u32::MAX, fault });
+    disk.add(FaultRule { access: Access::Read, area, times: u32::MAX, fault });
     let outcome = run(&plan(2), &mut SimulatedPort::new(disk), &mut |_| true).unwrap();
     assert_eq!((outcome.failed(), outcome.late_rounds()), (1, 1));
     assert_eq!(outcome.streams.iter().map(|s| s.blocks).collect::<Vec<_>>(), [19, 20]);
@@ -142,7 +144,7 @@ fn a_block_that_cannot_be_read_is_counted_and_the_stream_goes_on() {
 
 #[test]
 fn streams_go_on_at_the_beginning_when_they_come_to_the_end() {
-    let plan = Plan { rounds: 5, ..Plan::spread(2, ByteCount(3_500_000), MB, MPEG1) };
+    let plan = RoundsPlan { rounds: 5, ..RoundsPlan::spread(2, ByteCount(3_500_000), MB, MPEG1) };
     assert_eq!(plan.starts, [0, units::align_down(1_250_000, 4096)]);
     let ways = plan
         .starts
@@ -161,7 +163,7 @@ fn disks_at_once_are_one_run() {
         (plan(streams), port)
     });
     let parts = run_together(jobs.into(), &AtomicBool::new(false)).unwrap();
-    let all = Outcome::joined(&parts);
+    let all = RoundsOutcome::joined(&parts);
     assert_eq!((all.streams.len(), all.rounds.len()), (70, 20));
     assert!(all.rounds.iter().zip(&parts[1].rounds).all(|(all, slower)| all == slower));
     assert_eq!(all.memory, ByteCount(140_000_000));
@@ -169,7 +171,7 @@ fn disks_at_once_are_one_run() {
     assert_eq!(stopped.unwrap()[0].rounds.len(), 1);
 }
 
-/// Real devices, as fast as they go: what is counted, not how long it takes.
+/// Real devices without pacing: the counts are checked, not the times.
 #[test]
 fn devices_are_read_in_whole_blocks_however_a_block_lies() {
     let size = ByteCount::mib(4);
@@ -180,12 +182,12 @@ fn devices_are_read_in_whole_blocks_however_a_block_lies() {
         Box::new(FileDevice::open(&path, device::OpenOptions::default()).unwrap()),
     ];
     for device in devices {
-        let plan = Plan {
+        let plan = RoundsPlan {
             rounds: 30,
             at_once: 3,
-            pace: Pace::Free,
+            pace: RoundPace::Free,
             order: Order::Arrival(7),
-            ..Plan::spread(5, size, ByteCount(100_001), MPEG1)
+            ..RoundsPlan::spread(5, size, ByteCount(100_001), MPEG1)
         };
         let pool = QueuedPort::pool(plan.at_once, plan.block);
         let queue = device.queue(plan.at_once, &pool).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Simulated disks do not; real ones share a bus, memory and a processor.
 
-use super::{Outcome, Plan, Round, run};
+use super::{Round, RoundsOutcome, RoundsPlan, run};
 use crate::target::Port;
 use device::DeviceError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Runs each plan on its port, all at the same time, until done or told to stop. Ports on real
 /// disks have one origin, so that their rounds begin together.
 pub fn run_together(
-    jobs: Vec<(Plan, Box<dyn Port + Send>)>,
+    jobs: Vec<(RoundsPlan, Box<dyn Port + Send>)>,
     stop: &AtomicBool,
-) -> Result<Vec<Outcome>, DeviceError> {
+) -> Result<Vec<RoundsOutcome>, DeviceError> {
     std::thread::scope(|scope| {
         let started: Vec<_> = jobs
             .into_iter()

@@ -12,22 +12,22 @@ use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 pub struct Address {
     /// Its name.
     pub bucket: String,
-    /// What stands before the names of objects: empty, or ends with `/`.
+    /// The prefix of object names: empty, or ends with `/`.
     pub prefix: String,
 }
 
-/// Where the bucket is served, and who asks.
+/// The endpoint of the bucket, and the credentials.
 #[derive(Clone, Default)]
 pub struct Access {
     /// Such as `http://127.0.0.1:9000`.
     pub endpoint: String,
-    /// Such as `eu-central-1`; servers of one's own mostly do not mind.
+    /// The region, such as `eu-central-1`; most self-hosted servers ignore it.
     pub region: String,
     /// Key, secret and session token; without, requests are not signed.
     pub keys: Option<(String, String, Option<String>)>,
     /// Whom to believe behind an `https` endpoint.
     pub trust: Trust,
-    /// Who the meter says it is, where the endpoint wants to know.
+    /// The client certificate, for an endpoint that asks for one.
     pub identity: Option<Identity>,
 }
 

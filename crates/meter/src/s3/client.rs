@@ -16,13 +16,13 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body};
 
-/// There is no such bucket, or it does not do what is asked.
+/// The bucket does not exist or does not allow the operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum S3Error {
     /// Not an address.
     #[error("'{0}' is not an address of the form s3://BUCKET[/PREFIX]")]
     Address(String),
-    /// Nobody knows where.
+    /// No endpoint is given.
     #[error(
         "nothing says where the bucket is; give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL"
     )]
@@ -33,7 +33,7 @@ pub enum S3Error {
     /// Nobody is trusted.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// Nobody knows who asks.
+    /// No credentials are given.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The two do not trust, or understand, each other.
@@ -53,7 +53,7 @@ pub enum S3Error {
         action: &'static str,
         /// The object, or the bucket.
         place: String,
-        /// Of HTTP.
+        /// The HTTP status.
         status: u16,
         /// What else the server said, starting with a blank, or empty.
         said: String,
@@ -63,9 +63,9 @@ pub enum S3Error {
     /// No answer.
     #[error("{action} {place}: {reason}; is the endpoint right, and is the server there?")]
     Lost {
-        /// As above.
+        /// The operation that failed, as a phrase for the error message.
         action: &'static str,
-        /// As above.
+        /// The object or bucket of the operation.
         place: String,
         /// Why.
         reason: String,
@@ -84,7 +84,7 @@ pub enum S3Error {
 }
 
 /// One bucket, over a connection of its own.
-pub(super) struct Client {
+pub(super) struct S3Client {
     bucket: Bucket,
     credentials: Option<Credentials>,
     agent: Agent,
@@ -92,7 +92,7 @@ pub(super) struct Client {
     spent: Spent,
 }
 
-impl Client {
+impl S3Client {
     /// `tls` is what [`Access::tls`] gave.
     pub(super) fn new(access: &Access, address: &Address, tls: TlsConfig) -> Result<Self, S3Error> {
         let config = Agent::config_builder()
@@ -123,7 +123,7 @@ impl Client {
         self.spent.take()
     }
 
-    /// Reads into `memory`; says when the answer began.
+    /// Reads into `memory`; returns when the response began.
     pub(super) fn read(
         &self,
         key: &str,
@@ -299,7 +299,7 @@ fn hint(status: u16) -> &'static str {
     }
 }
 
-/// What an error's XML says in `Code` and `Message`; else its first line.
+/// `Code` and `Message` of an XML error; otherwise the first line.
 fn beginning(text: &str) -> String {
     let inside = |tag: &str| {
         let (_, rest) = text.split_once(&format!("<{tag}>"))?;
@@ -313,7 +313,7 @@ fn beginning(text: &str) -> String {
     }
 }
 
-/// Of an error page.
+/// Bytes of an error page that are shown.
 const SHOWN: usize = 200;
 
 /// An address is used at once.

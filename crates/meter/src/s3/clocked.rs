@@ -1,4 +1,4 @@
-//! What opening connections takes (TCP, and TLS on it), told from what requests take.
+//! Measures the time to open connections (TCP and TLS) apart from the time of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ impl<In: Transport, C: Connector<In>> Connector<In> for Clocked<C> {
     ) -> Result<Option<C::Out>, Error> {
         let begun = Instant::now();
         let made = self.inner.connect(details, chained);
-        let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nanos = units::nanos(begun.elapsed());
         self.spent.0.fetch_add(nanos, Ordering::Relaxed);
         made
     }

@@ -1,9 +1,9 @@
 //! Paced reads of objects by range, and writes of whole ones.
 
-use super::client::Client;
-use super::{MadeObjects, S3Error};
-use crate::log::Kind;
-use crate::target::{Arrived, Crew, Port, Request, Worker};
+use super::client::S3Client;
+use super::{S3Error, TestObjects};
+use crate::log::OperationKind;
+use crate::target::{IoCompletion, IoRequest, PoolWorker, Port, ThreadPool};
 use device::DeviceError;
 use std::io;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
 /// What the threads share.
-struct Clerks {
-    objects: Arc<MadeObjects>,
+struct S3Worker {
+    objects: Arc<TestObjects>,
     largest: usize,
     origin: Instant,
 }
@@ -21,56 +21,58 @@ struct Clerks {
 /// The door to objects that were made for the run: a request's file is an object's number. At most
 /// `at_once` requests of up to `largest` bytes. `origin` is moment zero.
 pub fn bucket_port(
-    objects: Arc<MadeObjects>,
+    objects: Arc<TestObjects>,
     at_once: u32,
     largest: ByteCount,
     origin: Instant,
 ) -> impl Port {
     let largest = usize::try_from(largest.0).expect("a request fits in memory");
-    Crew::new(Clerks { objects, largest, origin }, at_once)
+    ThreadPool::new(S3Worker { objects, largest, origin }, at_once)
 }
 
 /// A thread's connection and memory.
-struct Clerk {
-    client: Result<Client, S3Error>,
+struct S3WorkerState {
+    client: Result<S3Client, S3Error>,
     memory: Vec<u8>,
 }
 
-impl Worker for Clerks {
-    type Own = Clerk;
+impl PoolWorker for S3Worker {
+    type Own = S3WorkerState;
 
-    fn own(&self) -> Clerk {
+    fn own(&self) -> S3WorkerState {
         let mut memory = vec![0; self.largest];
         fastrand::Rng::with_seed(SEED).fill(&mut memory);
-        let MadeObjects { access, address, tls, .. } = &*self.objects;
-        Clerk { client: Client::new(access, address, tls.clone()), memory }
+        let TestObjects { access, address, tls, .. } = &*self.objects;
+        S3WorkerState { client: S3Client::new(access, address, tls.clone()), memory }
     }
 
-    fn perform(&self, request: &Request, clerk: &mut Clerk) -> Arrived {
-        let Request { tag, kind, file, offset, len, .. } = *request;
+    fn perform(&self, request: &IoRequest, clerk: &mut S3WorkerState) -> IoCompletion {
+        let IoRequest { tag, kind, file, offset, len, .. } = *request;
         let key = self.objects.key(file);
         let memory = &mut clerk.memory[..usize::try_from(len).expect("within the largest")];
         let mut first = None;
         let result = match &clerk.client {
             Err(error) => Err(error.clone()),
             Ok(client) => match kind {
-                Kind::Read => client.read(&key, offset, memory).map(|began| first = Some(began)),
-                Kind::Write => {
+                OperationKind::Read => {
+                    client.read(&key, offset, memory).map(|began| first = Some(began))
+                }
+                OperationKind::Write => {
                     crate::target::stamp(memory, tag);
                     client.put(&key, memory)
                 }
             },
         };
         let result = result.map_err(|error| DeviceError::Io {
-            action: if kind == Kind::Read { "reading" } else { "writing" },
+            action: if kind == OperationKind::Read { "reading" } else { "writing" },
             path: PathBuf::from(format!("s3://{}/{key}", self.objects.address.bucket)),
             offset,
             length: len,
             source: io::Error::other(error),
         });
         let first = first.map(|at: Instant| Moment::ZERO + at.duration_since(self.origin));
-        let open = clerk.client.as_ref().map_or(Duration::ZERO, Client::spent);
-        Arrived { first, open, ..Arrived::new(tag, self.now(), result) }
+        let open = clerk.client.as_ref().map_or(Duration::ZERO, S3Client::spent);
+        IoCompletion { first, open, ..IoCompletion::new(tag, self.now(), result) }
     }
 
     fn now(&self) -> Moment {
@@ -85,5 +87,5 @@ impl Worker for Clerks {
     }
 }
 
-/// Of the bytes that are written.
+/// The seed of the bytes that are written.
 const SEED: u64 = 3362;

@@ -1,8 +1,8 @@
-//! Against a stand-in that keeps objects in memory and knows as much of the protocol as is used.
+//! Tests against a server that keeps objects in memory and speaks the part of the protocol in use.
 //! It checks the shape of requests, not their signatures: a real server does that.
 
 use super::*;
-use crate::target::{Port, Request};
+use crate::target::{IoRequest, Port};
 use crate::tls::{Identity, Trust};
 use secured::{Says, Secured, accept, linger};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ mod secured;
 #[derive(Clone, Default)]
 struct Bucket {
     objects: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
-    /// Parts of what is not complete, by their number.
+    /// Uploaded parts of incomplete objects, by number.
     parts: Arc<Mutex<BTreeMap<u32, Vec<u8>>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
@@ -155,8 +155,8 @@ fn address() -> Address {
     Address::parse("s3://films/some/where").unwrap()
 }
 
-fn make(access: &Access, objects: u32, each: u64) -> Result<MadeObjects, S3Error> {
-    MadeObjects::make(access.clone(), address(), objects, ByteCount(each), &mut |_| true)
+fn make(access: &Access, objects: u32, each: u64) -> Result<TestObjects, S3Error> {
+    TestObjects::make(access.clone(), address(), objects, ByteCount(each), &mut |_| true)
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn objects_are_made_read_by_range_written_and_removed() {
     let mut port = bucket_port(Arc::clone(&objects), 2, ByteCount(4096), Instant::now());
     for tag in 0..4 {
         let file = u32::try_from(tag % 3).unwrap();
-        port.begin(Request { file, ..Request::read(tag, 4096, 4096) }).unwrap();
+        port.begin(IoRequest { file, ..IoRequest::read(tag, 4096, 4096) }).unwrap();
     }
     let mut done = Vec::new();
     while done.len() < 4 {
@@ -179,7 +179,7 @@ fn objects_are_made_read_by_range_written_and_removed() {
         arrived.result.as_ref().unwrap();
         assert!(arrived.first.unwrap() <= arrived.at);
     }
-    let write = Request { kind: crate::log::Kind::Write, ..Request::read(9, 0, 2000) };
+    let write = IoRequest { kind: crate::log::OperationKind::Write, ..IoRequest::read(9, 0, 2000) };
     port.begin(write).unwrap();
     port.wait(Moment::MAX, &mut done).unwrap();
     done[4].result.as_ref().unwrap();
@@ -197,7 +197,7 @@ fn a_bucket_behind_tls_says_what_opening_took() {
     let mut port = bucket_port(objects, 1, ByteCount(4096), Instant::now());
     let mut done = Vec::new();
     for tag in 0..2 {
-        port.begin(Request::read(tag, 0, 4096)).unwrap();
+        port.begin(IoRequest::read(tag, 0, 4096)).unwrap();
         port.wait(Moment::MAX, &mut done).unwrap();
     }
     assert!(done.iter().all(|arrived| arrived.result.is_ok()), "{done:?}");
@@ -257,7 +257,7 @@ fn a_large_object_goes_in_parts() {
 fn whoever_stops_leaves_nothing_behind() {
     let (bucket, access) = Bucket::open(|_| None);
     let mut go_on = |done| done < 20 << 20;
-    let made = MadeObjects::make(access.clone(), address(), 1, ByteCount(64 << 20), &mut go_on);
+    let made = TestObjects::make(access.clone(), address(), 1, ByteCount(64 << 20), &mut go_on);
     assert_eq!(made.err(), Some(S3Error::Interrupted));
     assert!(bucket.parts.lock().unwrap().is_empty(), "the parts were called off");
     assert!(bucket.sizes().is_empty());
@@ -283,7 +283,7 @@ fn what_a_bucket_refuses_is_said() {
     });
     let objects = Arc::new(make(&access, 1, 100).unwrap());
     let mut port = bucket_port(objects, 1, ByteCount(100), Instant::now());
-    port.begin(Request::read(0, 0, 100)).unwrap();
+    port.begin(IoRequest::read(0, 0, 100)).unwrap();
     let mut done = Vec::new();
     port.wait(Moment::MAX, &mut done).unwrap();
     let short = done[0].result.as_ref().unwrap_err().to_string();

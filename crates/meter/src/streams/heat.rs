@@ -6,15 +6,15 @@
 
 use std::time::Duration;
 
-/// See the head of this file.
+/// A heat map: counts of times by length and second, in constant memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heat {
     seconds: Vec<[u32; BANDS]>,
 }
 
-/// So many times between these lengths were seen from second `from` until second `until`.
+/// The number of times between two lengths, from second `from` until second `until`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Warm {
+pub struct HeatCell {
     /// Seconds since the start.
     pub from: usize,
     /// The first that is no longer meant.
@@ -34,7 +34,7 @@ const BANDS: usize = 48;
 const FIRST: u32 = 13;
 
 impl Heat {
-    /// One more, of so many nanoseconds.
+    /// Counts one time, in nanoseconds.
     pub fn count(&mut self, second: u64, nanos: u64) {
         let second = usize::try_from(second).unwrap_or(usize::MAX);
         if self.seconds.len() <= second {
@@ -45,7 +45,7 @@ impl Heat {
     }
 
     /// What was seen, in at most `columns` columns of whole seconds.
-    pub fn warm(&self, columns: usize) -> Vec<Warm> {
+    pub fn warm(&self, columns: usize) -> Vec<HeatCell> {
         let wide = self.seconds.len().div_ceil(columns.max(1)).max(1);
         let mut all = Vec::new();
         for (column, seconds) in self.seconds.chunks(wide).enumerate() {
@@ -55,7 +55,7 @@ impl Heat {
                 if count > 0 {
                     let (least, below) = (begins(band), begins(band + 1));
                     let until = from + seconds.len();
-                    all.push(Warm { from, until, least, below, count });
+                    all.push(HeatCell { from, until, least, below, count });
                 }
             }
         }
@@ -68,7 +68,7 @@ fn band(nanos: u64) -> usize {
     if power < FIRST {
         return 0;
     }
-    // Whether it lies in the upper half of its octave, by the bit after the highest.
+    // The bit after the highest one tells the upper half of an octave from the lower.
     let upper = usize::from(nanos >> (power - 1) & 1 == 1);
     (usize::try_from(power - FIRST).expect("below 64") * 2 + upper).min(BANDS - 1)
 }
@@ -95,7 +95,7 @@ mod tests {
             heat.count(3, nanos);
             let warm = heat.warm(100);
             assert_eq!(warm.len(), 1);
-            let Warm { from, until, least, below, count } = warm[0];
+            let HeatCell { from, until, least, below, count } = warm[0];
             assert_eq!((from, until, count), (3, 4, 1));
             assert!(least <= time && time < below, "{least:?} <= {time:?} < {below:?}");
         }

@@ -2,18 +2,18 @@
 //!
 //! Times are nanoseconds; [`Viewer::so_far`] has them as durations.
 
-use super::Stream;
+use super::StreamStats;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Moment;
 
-/// A stream, and what is to be said of it in the order of its frames.
+/// A stream and the state of its account in frame order.
 #[derive(Default)]
 pub(super) struct Viewer {
     frames: u64,
     late: u64,
     /// Came before a frame before them.
-    early: BTreeMap<u64, Came>,
+    early: BTreeMap<u64, FrameArrival>,
     /// The outage that is on, or was last: from when, until when the frame came.
     outage: Option<(Moment, Moment)>,
     longest_outage: u64,
@@ -25,7 +25,7 @@ pub(super) struct Viewer {
 
 /// When a frame was there.
 #[derive(Clone, Copy)]
-pub(super) struct Came {
+pub(super) struct FrameArrival {
     pub(super) at: Moment,
     pub(super) late: bool,
 }
@@ -37,18 +37,18 @@ impl Viewer {
     }
 
     /// Came before its turn.
-    pub(super) fn waits(&mut self, frame: u64, came: Came) {
+    pub(super) fn waits(&mut self, frame: u64, came: FrameArrival) {
         self.early.insert(frame, came);
     }
 
     /// The frame that is shown next, if it came before its turn.
-    pub(super) fn next_early(&mut self) -> Option<Came> {
+    pub(super) fn next_early(&mut self) -> Option<FrameArrival> {
         // Most frames come in their order.
         if self.early.is_empty() { None } else { self.early.remove(&self.frames) }
     }
 
     /// The next frame, to be shown at `due`.
-    pub(super) fn shows(&mut self, due: Moment, came: Came) {
+    pub(super) fn shows(&mut self, due: Moment, came: FrameArrival) {
         self.frames += 1;
         if !came.late {
             self.run = 0;
@@ -68,8 +68,8 @@ impl Viewer {
     }
 
     /// What it saw.
-    pub(super) fn so_far(&self) -> Stream {
-        Stream {
+    pub(super) fn so_far(&self) -> StreamStats {
+        StreamStats {
             frames: self.frames,
             late: self.late,
             longest_outage: Duration::from_nanos(self.longest_outage),

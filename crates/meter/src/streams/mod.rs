@@ -13,46 +13,47 @@
 //!   └─────────── response ──────┘
 //! ```
 //!
-//! [`Plan`] says what is read or written when; [`run`] does it through a [`Port`], in virtual time or for
-//! real; [`Outcome`] is what came of it. What the meter itself does late is kept apart: it is
-//! measured at every start and every wait, and a frame that was late by no more than that is the
-//! meter's ([`Outcome::late_by_meter`]), not the storage's. A run with more than one such in a
-//! thousand frames is not valid ([`Outcome::valid`]).
+//! [`StreamsPlan`] says what is read or written when; [`run`] does it through a [`Port`], in
+//! virtual time or for real; [`StreamsOutcome`] is what came of it. What the meter itself does late
+//! is kept apart: it is measured at every start and every wait, and a frame that was late by no
+//! more than that is the meter's ([`StreamsOutcome::late_by_meter`]), not the storage's. A run with
+//! more than one such in a thousand frames is not valid ([`StreamsOutcome::valid`]).
 //!
-//! What is late is judged while it runs, and each frame goes into the log that the caller gives: those
-//! that came when they come, those that never came at the end.
+//! What is late is judged while it runs, and each frame goes into the log that the caller gives:
+//! those that came when they come, those that never came at the end.
 
-mod desk;
 mod heat;
 mod in_order;
+mod issuer;
 mod outcome;
-mod pace;
+mod pacer;
 mod plan;
 mod seconds;
 mod tally;
 mod times;
 
-pub use heat::{Heat, Warm};
-pub use outcome::{Moved, Outcome, Second, Stream};
-pub use plan::{Ask, Plan, PlanError};
+pub use heat::{Heat, HeatCell};
+pub use outcome::{Moved, Second, StreamStats, StreamsOutcome};
+pub use plan::{Ask, PlanError, StreamsPlan};
 pub use times::Times;
 
-use crate::log::Keep;
+use crate::log::RecordSink;
 use crate::target::Port;
-use desk::Desk;
 use device::DeviceError;
-use pace::Pace;
+use issuer::Issuer;
+use pacer::Pacer;
 use std::time::Duration;
-use tally::Tally;
+use tally::StreamsTally;
+use units::nanos;
 
-/// How far a run has come, for whoever decides whether it goes on.
+/// The progress of a run, for the decision whether to continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct StreamsProgress {
     /// Since its start.
     pub elapsed: Duration,
     /// Frames that are known to be late or not.
     pub judged: u64,
-    /// Of these, late, and not by the meter.
+    /// Frames that were late, not counting those that the meter delayed.
     pub late: u64,
     /// Frame numbers of which some stream's frame is known to be so late.
     pub late_rounds: u64,
@@ -62,15 +63,15 @@ pub struct Progress {
 /// outcome ends there and is not complete. Every frame that is judged goes to `log`. An operation
 /// that fails makes its frame late; what cannot even be asked for ends the run.
 pub fn run(
-    plan: &Plan,
+    plan: &StreamsPlan,
     port: &mut dyn Port,
-    log: &mut dyn Keep,
-    go_on: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Outcome, DeviceError> {
+    log: &mut dyn RecordSink,
+    go_on: &mut dyn FnMut(StreamsProgress) -> bool,
+) -> Result<StreamsOutcome, DeviceError> {
     let origin = port.now();
-    let mut desk = Desk::new(plan, origin);
-    let mut tally = Tally::new(plan, origin, log);
-    let mut pace = Pace::new(plan.spin);
+    let mut desk = Issuer::new(plan, origin);
+    let mut tally = StreamsTally::new(plan, origin, log);
+    let mut pace = Pacer::new(plan.spin);
     let end = plan.end(origin);
     let mut done = Vec::new();
     let mut complete = true;
@@ -90,7 +91,7 @@ pub fn run(
         // A blocking way of reading comes back when its read is done, which is not the meter's
         // doing. With nothing read it has only slept.
         let busy = plan.blocking && !done.is_empty();
-        // A target without room keeps whoever asks asleep, which is not the meter's doing either.
+        // A target without room blocks the issuing thread, which is not the meter's delay.
         let held = port.held_until();
         let overslept = if busy { 0 } else { back.0.saturating_sub(until.max(held).0) };
         desk.unable_until = desk.unable_until.max(held);
@@ -121,10 +122,6 @@ const TELLS: Duration = Duration::from_millis(2);
 
 fn index(number: u32) -> usize {
     usize::try_from(number).expect("a machine with 32 bits or more")
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

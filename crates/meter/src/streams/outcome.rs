@@ -4,31 +4,32 @@ use super::{Heat, Times};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// See the head of this file.
+/// The result of a run of paced streams.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct StreamsOutcome {
     /// Frames that were due and are known to be late or not.
     pub frames: u64,
-    /// Of these, those that were not there in time, whoever's fault.
+    /// Frames that were not in memory by their deadline, whatever the cause.
     pub late: u64,
-    /// Of the late ones, those that would have been in time but for the meter.
+    /// Late frames that would have been in time without the meter's own delay.
     pub late_by_meter: u64,
-    /// Of the late ones, those whose operation failed.
+    /// Late frames whose operation failed.
     pub failed: u64,
-    /// Of these, the first error, in words.
+    /// The first error of a failed operation, in words.
     pub first_failure: Option<String>,
-    /// Of the late ones, those that had not come when the run was over.
+    /// Late frames that had not arrived at the end of the run.
     pub never: u64,
-    /// Operations that the storage kept for good: it hung when the run was over, and went on to. Whoever
-    /// left the target says so.
+    /// Operations that the storage kept for good: it hung when the run was over, and went on to.
+    /// Whoever left the target says so.
     pub stuck: u32,
-    /// Of players: pieces that came in a lower rendition than the best on offer, late or not.
+    /// With players: segments in a lower rendition than the best on offer, late or not.
     pub below_best: u64,
     /// Frame numbers: the frames of this number of all streams are a round.
     pub rounds: u64,
     /// Rounds in which some frame was late, and not by the meter; or below the best.
     pub late_rounds: u64,
-    /// Of each, the longest response of any frame; of one that never came so long as it was waited for.
+    /// The longest response of any frame in each round; the time waited for a frame that never
+    /// arrived.
     pub round_times: Vec<Duration>,
     /// Responses by second of their end.
     pub heat: Heat,
@@ -41,7 +42,7 @@ pub struct Outcome {
     /// From when an operation could be asked for until the meter did.
     pub issue: Times,
     /// Each, in order.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<StreamStats>,
     /// What happened in each, from the start on.
     pub seconds: Vec<Second>,
     /// From the start of the run to its end.
@@ -54,10 +55,10 @@ pub struct Outcome {
 
 /// What a stream saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stream {
-    /// As in [`Outcome`].
+pub struct StreamStats {
+    /// As in [`StreamsOutcome`].
     pub frames: u64,
-    /// As in [`Outcome`].
+    /// As in [`StreamsOutcome`].
     pub late: u64,
     /// The longest time in which the frame to be shown was not there.
     pub longest_outage: Duration,
@@ -73,9 +74,9 @@ pub struct Stream {
 pub struct Second {
     /// Frames due in it.
     pub frames: u64,
-    /// Of these, late.
+    /// Late frames of the stream.
     pub late: u64,
-    /// Of the late ones, those that would have been in time but for the meter.
+    /// Late frames of the stream that would have been in time without the meter's own delay.
     pub late_by_meter: u64,
     /// The most that the meter itself was late with any.
     pub longest_own: Duration,
@@ -100,7 +101,7 @@ pub struct Moved {
     pub service: Times,
 }
 
-impl Outcome {
+impl StreamsOutcome {
     /// Misses that are the meter's own are at most one in a thousand frames.
     pub fn valid(&self) -> bool {
         self.late_by_meter * 1000 <= self.frames
@@ -121,7 +122,7 @@ impl Outcome {
         self.reads.bytes + self.writes.bytes
     }
 
-    /// Of that, the mean.
+    /// The mean rate delivered.
     pub fn rate(&self) -> BitRate {
         BitRate::of(self.bytes(), self.took)
     }
@@ -138,7 +139,7 @@ impl Outcome {
         self.seconds.iter().map(|second| second.spun).sum()
     }
 
-    /// Of any stream.
+    /// The longest outage of any stream.
     pub fn longest_outage(&self) -> Duration {
         self.streams.iter().map(|stream| stream.longest_outage).max().unwrap_or_default()
     }

@@ -1,20 +1,21 @@
 //! What is read and written, where, and by when it must be there.
 
 use super::nanos;
-use crate::log::Kind;
+use crate::log::OperationKind;
 use crate::profiles::{Fps, Profile};
-use crate::target::{Handle, Layout, Places, Shape, slot};
+use crate::target::{FilePositions, FileSet, Handle, Layout, slot};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
 
-/// See the head of the room. Made by [`Plan::new`] and not changed after.
+/// A plan of paced streams: files, positions, phases and deadlines. Made by [`StreamsPlan::new`]
+/// and constant afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct StreamsPlan {
     /// How many.
     pub streams: u32,
     /// Bytes of each frame.
     pub frame: ByteCount,
-    /// Of each stream.
+    /// The frame rate of each stream.
     pub fps: Fps,
     /// Frames that a client keeps (B): so late may a frame be, and so many of a stream are under
     /// way at most.
@@ -22,18 +23,18 @@ pub struct Plan {
     /// For so long frames become due.
     pub duration: Duration,
     /// The files.
-    pub shape: Shape,
+    pub shape: FileSet,
     /// Operations under way at most, of all streams together.
     pub at_once: u32,
     /// Whether waiting for a read is making it: with ways of reading that make one read after
     /// another, time in a read is the storage's and not the meter's.
     pub blocking: bool,
     /// Whether the clock is watched shortly before each frame is due, rather than slept until then.
-    /// Not in virtual time, which nobody else moves on.
+    /// Polling is impossible in virtual time, which only the plan itself advances.
     pub spin: bool,
     read_percent: u8,
     random_percent: u8,
-    places: Places,
+    places: FilePositions,
     frames: u64,
     allowed: Duration,
     /// From one frame to the next in nanoseconds, where that is a whole number.
@@ -46,7 +47,7 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Read or write.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Elsewhere than after the frame before.
     pub random: bool,
     /// Which file.
@@ -58,7 +59,7 @@ pub struct Ask {
 /// There can be no such run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Of this kind of stream.
+    /// A profile that paced streams cannot use, and the reason.
     #[error("profile {name} cannot be run: {why}")]
     Profile {
         /// Its name.
@@ -89,14 +90,14 @@ pub enum PlanError {
     TooShort(Duration),
 }
 
-impl Plan {
-    /// So many streams of this profile. `buffer` is at least one.
+impl StreamsPlan {
+    /// A plan for `streams` streams of one profile. `buffer` is at least one frame.
     pub fn new(
         profile: &Profile,
         streams: u32,
         buffer: u32,
         duration: Duration,
-        shape: Shape,
+        shape: FileSet,
     ) -> Result<Self, PlanError> {
         let refused = |why| PlanError::Profile { name: profile.name.clone(), why };
         if let Some(why) = profile.cannot_run() {
@@ -143,7 +144,7 @@ impl Plan {
         })
     }
 
-    /// Of the place, what a frame takes.
+    /// The bytes that a frame takes on storage, padding included.
     pub fn stride(&self) -> u64 {
         slot(self.frame)
     }
@@ -154,7 +155,7 @@ impl Plan {
         BitRate::of(ByteCount(bytes), Duration::from_secs(self.fps.seconds.into()))
     }
 
-    /// Of each stream.
+    /// The number of frames of each stream.
     pub fn frames(&self) -> u64 {
         self.frames
     }
@@ -189,7 +190,7 @@ impl Plan {
         let random = self.random_percent > 0 && percent(2) < u64::from(self.random_percent);
         let number = if random { drawn(stream, frame, 3) } else { frame };
         let (file, offset) = self.places.of(stream, number);
-        let kind = if read { Kind::Read } else { Kind::Write };
+        let kind = if read { OperationKind::Read } else { OperationKind::Write };
         Ask { kind, random, file, offset }
     }
 
@@ -216,7 +217,7 @@ impl Plan {
 }
 
 /// A number for this stream and frame; `salt` tells draws for different ends apart. The mixing is
-/// that of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 fn drawn(stream: u32, frame: u64, salt: u64) -> u64 {
     let mixed = u64::from(stream) << 40 ^ frame << 2 ^ salt;
     let mut z = mixed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -231,5 +232,5 @@ const MEMORY: u64 = 1 << 30;
 /// More at once help no device, and io_uring takes no more in one ring on small machines.
 const MOST_AT_ONCE: u32 = 1024;
 
-/// Of the phases: two runs of as many streams begin alike.
+/// The seed of the streams' phases: two runs with the same number of streams begin alike.
 const SEED: u64 = 1;

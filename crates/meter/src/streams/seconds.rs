@@ -4,15 +4,15 @@
 
 use super::tally::Judged;
 use super::{Heat, Second};
-use crate::log::Kind;
+use crate::log::OperationKind;
 use std::time::Duration;
 use units::ByteCount;
 
-/// See the head of this file.
+/// The counts of each second of a run.
 #[derive(Default)]
 pub(super) struct Seconds {
     counts: Vec<Counts>,
-    /// Responses of what came in each.
+    /// Responses of the frames that arrived in each second.
     pub(super) heat: Heat,
 }
 
@@ -39,12 +39,12 @@ impl Seconds {
     }
 
     /// So much was there, so long after it was to be asked for.
-    pub(super) fn moved(&mut self, at: u64, kind: Kind, bytes: u64, response: u64) {
+    pub(super) fn moved(&mut self, at: u64, kind: OperationKind, bytes: u64, response: u64) {
         self.heat.count(at / 1_000_000_000, response);
         let second = self.at(at);
         match kind {
-            Kind::Read => second.bytes_read += bytes,
-            Kind::Write => second.bytes_written += bytes,
+            OperationKind::Read => second.bytes_read += bytes,
+            OperationKind::Write => second.bytes_written += bytes,
         }
     }
 

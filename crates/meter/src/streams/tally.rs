@@ -3,26 +3,26 @@
 //! This is what the meter does for every operation, millions of times a second on a fast target: it
 //! allocates nothing, and reckons in nanoseconds.
 
-use super::desk::{Asked, Desk};
-use super::in_order::{Came, Viewer};
+use super::in_order::{FrameArrival, Viewer};
+use super::issuer::{IssuedRead, Issuer};
 use super::seconds::Seconds;
-use super::{Outcome, Plan, Progress, index, nanos};
-use crate::log::{Keep, Kind, NONE, Record, errno};
-use crate::target::Arrived;
+use super::{StreamsOutcome, StreamsPlan, StreamsProgress, index, nanos};
+use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
+use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Moment;
 
-pub(super) struct Tally<'a> {
-    plan: &'a Plan,
+pub(super) struct StreamsTally<'a> {
+    plan: &'a StreamsPlan,
     origin: Moment,
-    /// As [`Plan::allowed`].
+    /// As [`StreamsPlan::allowed`].
     allowed: u64,
-    outcome: Outcome,
+    outcome: StreamsOutcome,
     seconds: Seconds,
     late_rounds: Vec<bool>,
     viewers: Vec<Viewer>,
-    log: &'a mut dyn Keep,
+    log: &'a mut dyn RecordSink,
 }
 
 /// What is known of a frame. Times are nanoseconds.
@@ -37,13 +37,13 @@ pub(super) struct Judged {
     pub(super) response: u64,
 }
 
-impl<'a> Tally<'a> {
-    pub(super) fn new(plan: &'a Plan, origin: Moment, log: &'a mut dyn Keep) -> Self {
+impl<'a> StreamsTally<'a> {
+    pub(super) fn new(plan: &'a StreamsPlan, origin: Moment, log: &'a mut dyn RecordSink) -> Self {
         Self {
             plan,
             origin,
             allowed: nanos(plan.allowed()),
-            outcome: Outcome::default(),
+            outcome: StreamsOutcome::default(),
             seconds: Seconds::default(),
             late_rounds: Vec::new(),
             viewers: (0..plan.streams).map(|_| Viewer::default()).collect(),
@@ -52,7 +52,7 @@ impl<'a> Tally<'a> {
     }
 
     /// An operation is over. `overslept`: the meter may have noticed it so late.
-    pub(super) fn arrived(&mut self, asked: &Asked, arrival: &Arrived, overslept: u64) {
+    pub(super) fn arrived(&mut self, asked: &IssuedRead, arrival: &IoCompletion, overslept: u64) {
         let (at, ok) = (arrival.at, arrival.result.is_ok());
         let deadline = Moment(asked.intended.0 + self.allowed);
         let late = !ok || at > deadline;
@@ -62,8 +62,8 @@ impl<'a> Tally<'a> {
         if ok {
             let (kind, bytes) = (asked.ask.kind, self.plan.frame);
             let moved = match kind {
-                Kind::Read => &mut self.outcome.reads,
-                Kind::Write => &mut self.outcome.writes,
+                OperationKind::Read => &mut self.outcome.reads,
+                OperationKind::Write => &mut self.outcome.writes,
             };
             moved.operations += 1;
             moved.bytes += bytes;
@@ -90,7 +90,7 @@ impl<'a> Tally<'a> {
         });
         let response = if ok { response } else { 0 };
         self.judge(asked.frame, deadline, &Judged { late, by_meter, own: meter, response });
-        let came = Came { at, late };
+        let came = FrameArrival { at, late };
         let viewer = &mut self.viewers[index(asked.stream)];
         if viewer.next() == asked.frame {
             viewer.shows(deadline, came);
@@ -115,7 +115,7 @@ impl<'a> Tally<'a> {
     }
 
     /// What is known of it before it comes.
-    fn record(&self, asked: &Asked) -> Record {
+    fn record(&self, asked: &IssuedRead) -> Record {
         let intended = self.nanos(asked.intended);
         Record {
             stream: asked.stream,
@@ -133,11 +133,11 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Of one that was due, never came, and was not even asked for.
+    /// The record of an operation that was due and was never issued.
     fn never_asked(&self, stream: u32, frame: u64) -> Record {
         let (ask, start) = (self.plan.ask(stream, frame), Moment::ZERO);
         let intended = self.plan.intended(self.origin, stream, frame);
-        let asked = Asked { stream, frame, ask, intended, start, own: 0, inherited: 0 };
+        let asked = IssuedRead { stream, frame, ask, intended, start, own: 0, inherited: 0 };
         Record { start: NONE, ..self.record(&asked) }
     }
 
@@ -158,8 +158,8 @@ impl<'a> Tally<'a> {
         }
     }
 
-    pub(super) fn progress(&self, now: Moment) -> Progress {
-        Progress {
+    pub(super) fn progress(&self, now: Moment) -> StreamsProgress {
+        StreamsProgress {
             elapsed: now.since(self.origin),
             judged: self.outcome.frames,
             late: self.outcome.late_by_storage(),
@@ -167,15 +167,15 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The run is over: what was due by now and has not come is late.
+    /// Ends the run: what was due by now and has not arrived is late.
     pub(super) fn outcome(
         mut self,
         now: Moment,
         complete: bool,
         method: String,
-        desk: &Desk<'_>,
-    ) -> Outcome {
-        let waiting: BTreeMap<(u32, u64), &Asked> =
+        desk: &Issuer<'_>,
+    ) -> StreamsOutcome {
+        let waiting: BTreeMap<(u32, u64), &IssuedRead> =
             desk.waiting_for().map(|asked| ((asked.stream, asked.frame), asked)).collect();
         let mut viewers = std::mem::take(&mut self.viewers);
         for (stream, viewer) in (0..).zip(&mut viewers) {
@@ -197,13 +197,13 @@ impl<'a> Tally<'a> {
                             None => self.never_asked(stream, frame),
                         };
                         self.log.keep(&record);
-                        viewer.shows(due, Came { at: now, late: true });
+                        viewer.shows(due, FrameArrival { at: now, late: true });
                     }
                     None => break,
                 }
             }
         }
-        Outcome {
+        StreamsOutcome {
             rounds: self.late_rounds.len() as u64,
             streams: viewers.iter().map(Viewer::so_far).collect(),
             seconds: self.seconds.all(),

@@ -1,10 +1,10 @@
 //! Streams in virtual time, counted against what arithmetic and the log say.
 
 use super::*;
-use crate::log::{Kind, Record, Recount};
+use crate::log::{OperationKind, Record, Recount};
 use crate::profiles::{self, Profile};
-use crate::target::{Arrived, Port, Request, Shape, SimulatedPort, TickingPort};
-use device::{Access, Fault, Rule, SimulatedDisk};
+use crate::target::{FileSet, IoCompletion, IoRequest, Port, SimulatedPort, TickingPort};
+use device::{Access, Fault, FaultRule, SimulatedDisk};
 use disk::DiskModel;
 use units::{ByteCount, Moment};
 
@@ -16,17 +16,17 @@ fn profile() -> Profile {
     profiles::named("xdcam422").unwrap()
 }
 
-fn plan(streams: u32, seconds: u64) -> Plan {
-    let shape = Shape::one(ByteCount(16 << 30));
-    Plan::new(&profile(), streams, 8, Duration::from_secs(seconds), shape).unwrap()
+fn plan(streams: u32, seconds: u64) -> StreamsPlan {
+    let shape = FileSet::one(ByteCount(16 << 30));
+    StreamsPlan::new(&profile(), streams, 8, Duration::from_secs(seconds), shape).unwrap()
 }
 
 /// Where these frames of the first stream lie.
-fn frames(plan: &Plan, frames: std::ops::Range<u64>) -> std::ops::Range<u64> {
+fn frames(plan: &StreamsPlan, frames: std::ops::Range<u64>) -> std::ops::Range<u64> {
     plan.ask(0, frames.start).offset..plan.ask(0, frames.end - 1).offset + plan.frame.0
 }
 
-fn ran(plan: &Plan, port: &mut dyn Port) -> (Outcome, Vec<Record>) {
+fn ran(plan: &StreamsPlan, port: &mut dyn Port) -> (StreamsOutcome, Vec<Record>) {
     let mut log = Vec::new();
     let outcome = run(plan, port, &mut log, &mut |_| true).unwrap();
     let mut recount = Recount::default();
@@ -65,12 +65,12 @@ impl Port for Keeping {
         self.now
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         self.under_way.push(request.tag);
         Ok(())
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         if self.now >= self.from && !self.under_way.is_empty() {
             self.now = self.now + std::mem::take(&mut self.asleep);
             self.held = self.now;
@@ -79,7 +79,7 @@ impl Port for Keeping {
         if self.under_way.is_empty() {
             self.now = until;
         }
-        done.extend(self.under_way.drain(..).map(|tag| Arrived::new(tag, self.now, Ok(()))));
+        done.extend(self.under_way.drain(..).map(|tag| IoCompletion::new(tag, self.now, Ok(()))));
         Ok(())
     }
 
@@ -115,7 +115,7 @@ struct Drift {
     frames: u64,
 }
 
-impl Keep for Drift {
+impl RecordSink for Drift {
     fn keep(&mut self, record: &Record) {
         let first = *self.first.entry(record.stream).or_insert(record.start);
         let ideal = first + record.frame * 1_001_000_000_000 / 30_000;
@@ -128,8 +128,8 @@ impl Keep for Drift {
 fn an_hour_has_no_drift() {
     let mut profile = profile();
     profile.fps = Some("30000/1001".parse().unwrap());
-    let shape = Shape::one(ByteCount(16 << 30));
-    let plan = Plan::new(&profile, 5, 8, Duration::from_secs(3600), shape).unwrap();
+    let shape = FileSet::one(ByteCount(16 << 30));
+    let plan = StreamsPlan::new(&profile, 5, 8, Duration::from_secs(3600), shape).unwrap();
     let mut drift = Drift::default();
     run(&plan, &mut SimulatedPort::new(ssd()), &mut drift, &mut |_| true).unwrap();
     assert_eq!((drift.frames, drift.most), (5 * 107_893, 0));
@@ -140,8 +140,8 @@ fn starts_share_a_reading_of_the_clock_only_where_asking_takes_no_time() {
     let most_alike = |tick: u64| {
         let mut profile = profile();
         profile.fps = Some("1000000".parse().unwrap());
-        let shape = Shape::one(ByteCount(16 << 30));
-        let plan = Plan::new(&profile, 100, 8, Duration::from_millis(1), shape).unwrap();
+        let shape = FileSet::one(ByteCount(16 << 30));
+        let plan = StreamsPlan::new(&profile, 100, 8, Duration::from_millis(1), shape).unwrap();
         let mut log = Vec::new();
         let mut port = TickingPort::new(Duration::from_nanos(tick));
         run(&plan, &mut port, &mut log, &mut |_| true).unwrap();
@@ -179,7 +179,7 @@ fn a_freeze_is_counted_to_the_frame() {
     let plan = plan(10, 20);
     // The first stream's frame 100, at about 4 s, takes two more seconds; all others wait for it.
     let fault = Fault::Stall(Duration::from_secs(2));
-    disk.add(Rule { access: Access::Read, area: frames(&plan, 100..101), times: 1, fault });
+    disk.add(FaultRule { access: Access::Read, area: frames(&plan, 100..101), times: 1, fault });
     let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     // 2 s less the buffer of 8 frames (0.32 s), at 25 frames a second: 42 of each stream.
     let each = outcome.late / 10;
@@ -197,15 +197,15 @@ fn a_freeze_is_counted_to_the_frame() {
 fn a_read_that_fails_is_a_frame_that_was_not_there() {
     let disk = ssd();
     let (plan, fault) = (plan(4, 10), Fault::Errno(5));
-    disk.add(Rule { access: Access::Read, area: frames(&plan, 50..53), times: 3, fault });
+    disk.add(FaultRule { access: Access::Read, area: frames(&plan, 50..53), times: 3, fault });
     let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     assert_eq!((outcome.failed, outcome.late, outcome.frames), (3, 3, 1000));
 }
 
 #[test]
 fn too_many_streams_are_late_and_the_run_ends() {
-    let shape = Shape::one(ByteCount(8 << 30));
-    let plan = Plan::new(&profile(), 400, 8, Duration::from_secs(10), shape).unwrap();
+    let shape = FileSet::one(ByteCount(8 << 30));
+    let plan = StreamsPlan::new(&profile(), 400, 8, Duration::from_secs(10), shape).unwrap();
     let disk = SimulatedDisk::new(&DiskModel::preset("st39183w").unwrap());
     let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     assert_eq!(outcome.frames, 400 * 250);
@@ -217,7 +217,7 @@ fn too_many_streams_are_late_and_the_run_ends() {
 #[test]
 fn who_stops_a_run_gets_what_there_was() {
     let mut judged = 0;
-    let mut go_on = |progress: Progress| {
+    let mut go_on = |progress: StreamsProgress| {
         judged = progress.judged;
         progress.judged < 100
     };
@@ -238,10 +238,10 @@ impl Port for Oversleeps {
     fn now(&self) -> Moment {
         self.inner.now()
     }
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         self.inner.begin(request)
     }
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         if let Some((_, time)) = self.once.take_if(|(from, _)| *from <= self.inner.now()) {
             self.disk.advance_to(self.disk.now() + time);
         }
@@ -269,15 +269,15 @@ fn what_the_meter_is_late_with_is_not_the_storages() {
 fn a_profile_that_mixes_is_drawn_as_it_says() {
     let mut mixed = profile();
     (mixed.read_percent, mixed.random_percent) = (70, 20);
-    let shape = Shape::one(ByteCount(16 << 30));
-    let plan = Plan::new(&mixed, 10, 8, Duration::from_secs(400), shape).unwrap();
+    let shape = FileSet::one(ByteCount(16 << 30));
+    let plan = StreamsPlan::new(&mixed, 10, 8, Duration::from_secs(400), shape).unwrap();
     let all = || (0..10).flat_map(|stream| (0..10_000).map(move |frame| (stream, frame)));
     let share = |of: fn(&Ask) -> bool| {
         all().filter(|(stream, frame)| of(&plan.ask(*stream, *frame))).count()
     };
-    let written = share(|access| access.kind == Kind::Write);
+    let written = share(|access| access.kind == OperationKind::Write);
     let random = share(|access| access.random);
-    let both = share(|access| access.random && access.kind == Kind::Write);
+    let both = share(|access| access.random && access.kind == OperationKind::Write);
     // Of 100,000: five standard deviations are 700 or less.
     assert!(written.abs_diff(30_000) < 700 && random.abs_diff(20_000) < 700, "{written} {random}");
     assert!(both.abs_diff(6_000) < 400, "{both}: the one says nothing of the other");
@@ -292,10 +292,10 @@ fn a_profile_that_mixes_is_drawn_as_it_says() {
 #[test]
 fn what_cannot_be_run_is_refused() {
     let time = Duration::from_secs(1);
-    let shape = Shape::one(ByteCount::mib(1));
+    let shape = FileSet::one(ByteCount::mib(1));
     let refused = |name: &str| {
         let profile = profiles::named(name).unwrap();
-        Plan::new(&profile, 10, 8, time, shape).unwrap_err().to_string()
+        StreamsPlan::new(&profile, 10, 8, time, shape).unwrap_err().to_string()
     };
     assert!(refused("ebu3362-edit").contains("no fps"));
     assert!(refused("ebu3362-edit").contains("meter transfers"));

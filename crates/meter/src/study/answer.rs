@@ -6,29 +6,29 @@
 //! six values at least; with fewer the interval is all of them and [`Median::sure`] says how little
 //! that is.
 
-use super::{Claim, Done, Figure, Study};
+use super::{Claim, Done, Study, StudyFigure};
 
-/// The middle of some values, and where the middle of all there could be lies.
+/// The median of some values, and the interval of the population's median.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Median {
-    /// Of the values.
+    /// The median of the values.
     pub median: f64,
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// The probability that it lies between: 0.95 or more where there are enough values.
+    /// The probability that the median is in the interval: 0.95 or more with enough values.
     pub sure: f64,
 }
 
 /// Whether something is so here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// As the paper has it, by more than chance.
     Yes,
     /// The other way round, by more than chance.
     Opposite,
-    /// Neither can be told from these runs.
+    /// The runs show neither direction.
     NotShown,
     /// One of the settings was not tried, or its runs were too short for the figure.
     NotMeasured,
@@ -36,16 +36,16 @@ pub enum Verdict {
 
 /// What is to be said of a claim.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer {
-    /// What the paper says.
+pub struct ClaimResult {
+    /// The paper's statement.
     pub claim: &'static Claim,
     /// The figure there over that at `from`, repetition by repetition.
     pub ratio: Option<Median>,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// In words.
     pub fn word(self) -> &'static str {
         match self {
@@ -57,30 +57,30 @@ impl Verdict {
     }
 }
 
-/// Of all that a study's paper says.
-pub fn answers(study: &Study, done: &Done) -> Vec<Answer> {
+/// The answers to all findings of the study's paper.
+pub fn answers(study: &Study, done: &Done) -> Vec<ClaimResult> {
     study.claims.iter().map(|claim| answer(claim, done)).collect()
 }
 
-fn answer(claim: &'static Claim, done: &Done) -> Answer {
+fn answer(claim: &'static Claim, done: &Done) -> ClaimResult {
     let place = |name| done.settings.iter().position(|setting| setting.name == name);
     let (Some(from), Some(to)) = (place(claim.from), place(claim.to)) else {
-        return Answer { claim, ratio: None, verdict: Verdict::NotMeasured };
+        return ClaimResult { claim, ratio: None, verdict: ClaimVerdict::NotMeasured };
     };
     let ratio = ratio(done, claim.figure, from, to);
     let verdict = match ratio {
-        None => Verdict::NotMeasured,
+        None => ClaimVerdict::NotMeasured,
         Some(ratio) if ratio.sure < SURE || (ratio.low <= 1.0 && ratio.high >= 1.0) => {
-            Verdict::NotShown
+            ClaimVerdict::NotShown
         }
-        Some(ratio) if (ratio.low > 1.0) == claim.more => Verdict::Yes,
-        Some(_) => Verdict::Opposite,
+        Some(ratio) if (ratio.low > 1.0) == claim.more => ClaimVerdict::Yes,
+        Some(_) => ClaimVerdict::Opposite,
     };
-    Answer { claim, ratio, verdict }
+    ClaimResult { claim, ratio, verdict }
 }
 
-/// Of a setting's figure over another's, in repetitions that have both.
-pub fn ratio(done: &Done, figure: Figure, from: usize, to: usize) -> Option<Median> {
+/// The median ratio of one setting's figure to another's, over repetitions that have both.
+pub fn ratio(done: &Done, figure: StudyFigure, from: usize, to: usize) -> Option<Median> {
     let value = |setting: usize, repeat: u32| {
         let run = done.runs.iter().find(|run| (run.setting, run.repeat) == (setting, repeat))?;
         run.figure(figure)
@@ -93,7 +93,7 @@ pub fn ratio(done: &Done, figure: Figure, from: usize, to: usize) -> Option<Medi
     median(ratios.collect())
 }
 
-/// Of some values, none of which is more than another; `None` of none.
+/// The median of values, with an interval; `None` without values.
 pub fn median(mut values: Vec<f64>) -> Option<Median> {
     values.sort_by(f64::total_cmp);
     let count = values.len();

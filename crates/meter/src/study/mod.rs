@@ -8,25 +8,25 @@
 //!
 //! EBU TECH 3362 made these by hand. What a study varies, what the paper found, and in which of its
 //! figures, is a row of [`ALL`]; [`run()`] does any of them through
-//! [`transfers`](crate::transfers::run) on a [`Ground`]: directories, in which files are made and
-//! gone afterwards, a file or a device that is only read, or a simulated disk. [`answers`] compares
-//! settings within each repetition, so that a storage that is slower today than yesterday is not
-//! taken for a difference.
+//! [`transfers`](crate::transfers::run) on a [`StudyTarget`]: directories, in which files are made
+//! and gone afterwards, a file or a device that is only read, or a simulated disk. [`answers`]
+//! compares settings within each repetition, so that a storage that is slower today than yesterday
+//! is not taken for a difference.
 //!
 //! A network between is studied by [`network`](crate::network).
 
 mod answer;
-mod ground;
-mod lie;
 mod run;
 mod setting;
 mod settings;
+mod study_files;
+mod study_target;
 mod table;
 
-pub use answer::{Answer, Median, Verdict, answers, median, ratio};
-pub use ground::Ground;
-pub use run::{Done, Measured, Plan, Progress, Run, StudyError, run};
-pub use setting::{Cache, Lie, Scale, Setting};
+pub use answer::{ClaimResult, ClaimVerdict, Median, answers, median, ratio};
+pub use run::{Done, MeasuredFigures, StudyError, StudyPlan, StudyProgress, StudyRun, run};
+pub use setting::{Cache, FileLayout, Scale, Setting};
+pub use study_target::StudyTarget;
 pub use table::ALL;
 
 /// What can be studied.
@@ -36,7 +36,7 @@ pub struct Study {
     pub name: &'static str,
     /// One line for lists.
     pub about: &'static str,
-    /// What is done, what it needs, and what it cannot say.
+    /// What the study does, what it needs, and its limits.
     pub long: &'static str,
     /// What is varied, with its unit: below plots.
     pub varies: &'static str,
@@ -48,15 +48,15 @@ pub struct Study {
     pub settings: fn(&Scale) -> Vec<Setting>,
 }
 
-/// What the paper says of two settings.
+/// The paper's statement on two settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
     /// In its words, or nearly.
     pub says: &'static str,
     /// Where: section and figures of EBU TECH 3362.
     pub place: &'static str,
-    /// Of what.
-    pub figure: Figure,
+    /// The figure that the finding is about.
+    pub figure: StudyFigure,
     /// A setting's name.
     pub from: &'static str,
     /// Another's.
@@ -67,7 +67,7 @@ pub struct Claim {
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figure {
+pub enum StudyFigure {
     /// What all clients moved, over the time of the run, in MB/s.
     Total,
     /// The rate of a client as section 5.1 has it: bytes over time in blocks, in MB/s.
@@ -80,7 +80,7 @@ pub enum Figure {
     Unevenness,
 }
 
-impl Figure {
+impl StudyFigure {
     /// All, in the order of columns.
     pub const ALL: [Self; 5] =
         [Self::Total, Self::Rate, Self::Latency, Self::Block, Self::Unevenness];

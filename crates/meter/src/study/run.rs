@@ -7,33 +7,33 @@
 //!
 //! What drifts - a cache that fills, a neighbour that begins to work - meets every setting alike.
 
-use super::lie::Files;
-use super::{Figure, Ground, Lie, Scale, Setting, Study};
-use crate::log::Sink;
-use crate::target::{PlaceError, leave};
-use crate::transfers::{self, MixError, Outcome};
+use super::study_files::StudyFiles;
+use super::{FileLayout, Scale, Setting, Study, StudyFigure, StudyTarget};
+use crate::log::LogSink;
+use crate::target::{TargetError, close_port};
+use crate::transfers::{self, MixError, TransfersOutcome};
 use device::DeviceError;
 use std::time::Duration;
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct StudyPlan {
     /// How large it is.
     pub scale: Scale,
-    /// Of each run: no transfer begins later.
+    /// The length of each run: no transfer begins later.
     pub length: Duration,
     /// Runs of each setting.
     pub repeats: u32,
-    /// Of what is drawn, and of the order.
+    /// The seed of the draws and of the order.
     pub seed: u64,
 }
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct StudyProgress<'a> {
     /// Runs that are over.
     pub runs: u32,
-    /// Of so many.
+    /// The total number of runs.
     pub all: u32,
     /// What is tried.
     pub setting: &'a str,
@@ -43,25 +43,25 @@ pub struct Progress<'a> {
 
 /// What a run gave.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct StudyRun {
     /// Which of the settings.
     pub setting: usize,
     /// Which time.
     pub repeat: u32,
     /// What it gave.
-    pub measured: Measured,
+    pub measured: MeasuredFigures,
 }
 
-/// The figures of a run; what cannot be told from it is missing.
+/// The figures of a run; figures that it cannot give are missing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    /// As [`Figure::ALL`] has them.
-    pub figures: [Option<f64>; Figure::ALL.len()],
+pub struct MeasuredFigures {
+    /// As [`StudyFigure::ALL`] has them.
+    pub figures: [Option<f64>; StudyFigure::ALL.len()],
     /// Transfers that it moved.
     pub transfers: u64,
     /// How.
     pub method: String,
-    /// In how many pieces the files lay, where the file system says.
+    /// The number of extents of the files, where the file system reports it.
     pub fragments: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ pub struct Done {
     /// What was tried.
     pub settings: Vec<Setting>,
     /// In the order in which they were made.
-    pub runs: Vec<Run>,
+    pub runs: Vec<StudyRun>,
     /// False where it was stopped.
     pub complete: bool,
     /// Why it ended before its time, with the runs until then.
@@ -86,14 +86,14 @@ pub enum StudyError {
     Unfit(String),
     /// What is made cannot be made.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] TargetError),
     /// What is used does not answer.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// Files are too small, or too few.
     #[error(transparent)]
     Mix(#[from] MixError),
-    /// A run in which something failed says nothing.
+    /// A run with a failure has no figures.
     #[error("{setting}: {failed} transfers failed; the first: {first}")]
     Failed {
         /// What was tried.
@@ -113,22 +113,22 @@ pub enum StudyError {
     },
 }
 
-impl Run {
+impl StudyRun {
     /// One of its figures.
-    pub fn figure(&self, figure: Figure) -> Option<f64> {
+    pub fn figure(&self, figure: StudyFigure) -> Option<f64> {
         self.measured.figures[figure as usize]
     }
 }
 
-/// Makes a study. `go_on` is asked often; if it says no, the study ends with the runs until then, as it
-/// does where something fails after the first run.
+/// Makes a study. `go_on` is asked often; if it says no, the study ends with the runs until then,
+/// as it does where something fails after the first run.
 pub fn run(
     study: &Study,
-    ground: &Ground,
-    plan: &Plan,
-    go_on: &mut dyn FnMut(Progress<'_>) -> bool,
+    ground: &StudyTarget,
+    plan: &StudyPlan,
+    go_on: &mut dyn FnMut(StudyProgress<'_>) -> bool,
 ) -> Result<Done, StudyError> {
-    let Plan { mut scale, length, repeats, seed } = *plan;
+    let StudyPlan { mut scale, length, repeats, seed } = *plan;
     scale.size = ground.size(scale.size);
     let mut settings = (study.settings)(&scale);
     ground.fits(&settings)?;
@@ -138,10 +138,10 @@ pub fn run(
     let still = settings.iter().map(Setting::bytes).max().unwrap_or_default();
     let used = ground.used_percent(still)?;
     settings.retain(|setting| match setting.lie {
-        Lie::FilledTo(percent) => percent == 0 || u64::from(percent) > used,
-        Lie::InOneGo | Lie::InPieces(_) => true,
+        FileLayout::FilledTo(percent) => percent == 0 || u64::from(percent) > used,
+        FileLayout::InOneGo | FileLayout::InPieces(_) => true,
     });
-    let mut files = Files::new(ground, scale.clients);
+    let mut files = StudyFiles::new(ground, scale.clients);
     let mut order = fastrand::Rng::with_seed(seed);
     let all = repeats * u32::try_from(settings.len()).expect("a few settings");
     let mut runs = Vec::new();
@@ -152,8 +152,8 @@ pub fn run(
             let setting = &settings[number];
             let over = u32::try_from(runs.len()).expect("fewer than all");
             let mut say =
-                |making| go_on(Progress { runs: over, all, setting: &setting.name, making });
-            let plan = transfers::Plan {
+                |making| go_on(StudyProgress { runs: over, all, setting: &setting.name, making });
+            let plan = transfers::TransfersPlan {
                 mix: setting.mix.clone(),
                 clients: scale.clients,
                 duration: length,
@@ -162,7 +162,7 @@ pub fn run(
             };
             let trouble = match one(&mut files, setting, &plan, &mut say) {
                 Ok(Some(measured)) => {
-                    runs.push(Run { setting: number, repeat, measured });
+                    runs.push(StudyRun { setting: number, repeat, measured });
                     continue;
                 }
                 Ok(None) => None,
@@ -178,18 +178,18 @@ pub fn run(
 
 /// One run; `None` where it was stopped. `go_on` is told how many bytes of files are made.
 fn one(
-    files: &mut Files<'_>,
+    files: &mut StudyFiles<'_>,
     setting: &Setting,
-    plan: &transfers::Plan,
+    plan: &transfers::TransfersPlan,
     go_on: &mut dyn FnMut(Option<u64>) -> bool,
-) -> Result<Option<Measured>, StudyError> {
+) -> Result<Option<MeasuredFigures>, StudyError> {
     let made = files.port(setting, &mut |bytes| go_on(Some(bytes)));
     let mut port = match made {
-        Err(StudyError::Place(PlaceError::Interrupted)) => return Ok(None),
+        Err(StudyError::Place(TargetError::Interrupted)) => return Ok(None),
         made => made?,
     };
-    let outcome = transfers::run(plan, &mut *port, &mut Sink::none(), &mut |_| go_on(None));
-    let stuck = leave(port, &|| PATIENCE);
+    let outcome = transfers::run(plan, &mut *port, &mut LogSink::none(), &mut |_| go_on(None));
+    let stuck = close_port(port, &|| PATIENCE);
     let outcome = outcome?;
     let name = || setting.name.clone();
     if let Some(first) = outcome.first_failure {
@@ -199,33 +199,33 @@ fn one(
         return Err(StudyError::Hangs { setting: name(), stuck });
     }
     let fragments = files.fragments(setting);
-    Ok(outcome.complete.then(|| Measured { fragments, ..measured(&outcome) }))
+    Ok(outcome.complete.then(|| MeasuredFigures { fragments, ..measured(&outcome) }))
 }
 
-/// For what is under way at the end of a run.
+/// The time allowed for operations in flight at the end of a run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn measured(outcome: &Outcome) -> Measured {
+fn measured(outcome: &TransfersOutcome) -> MeasuredFigures {
     let all = outcome.sum(|_| true);
     let some = |figure: f64| (all.transfers > 0 && figure.is_finite()).then_some(figure);
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
-    let figure = |figure: Figure| match figure {
-        Figure::Total => some(all.bytes.0 as f64 / outcome.took.as_secs_f64() / 1e6),
-        Figure::Rate => some(all.bytes.0 as f64 / all.data.as_secs_f64() / 1e6),
-        Figure::Latency => some(millis(all.mean_latency())),
-        Figure::Block => some(millis(all.service.quantile(0.99))),
-        Figure::Unevenness => unevenness(outcome),
+    let figure = |figure: StudyFigure| match figure {
+        StudyFigure::Total => some(all.bytes.0 as f64 / outcome.took.as_secs_f64() / 1e6),
+        StudyFigure::Rate => some(all.bytes.0 as f64 / all.data.as_secs_f64() / 1e6),
+        StudyFigure::Latency => some(millis(all.mean_latency())),
+        StudyFigure::Block => some(millis(all.service.quantile(0.99))),
+        StudyFigure::Unevenness => unevenness(outcome),
     };
-    Measured {
-        figures: Figure::ALL.map(figure),
+    MeasuredFigures {
+        figures: StudyFigure::ALL.map(figure),
         transfers: all.transfers,
         method: outcome.method.clone(),
         fragments: None,
     }
 }
 
-/// Of seconds that are over: the last is not whole.
-fn unevenness(outcome: &Outcome) -> Option<f64> {
+/// The unevenness of complete seconds; the last second is incomplete.
+fn unevenness(outcome: &TransfersOutcome) -> Option<f64> {
     let whole = outcome.seconds.split_last().map_or(&[][..], |(_, whole)| whole);
     if whole.len() < FEWEST {
         return None;

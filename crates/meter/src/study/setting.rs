@@ -1,15 +1,15 @@
-//! One point of a study: what is done, and to what.
+//! One setting of a study: the operations and the files.
 
-use crate::transfers::{Length, Mix};
+use crate::transfers::{Length, TransferMix};
 use std::time::Duration;
 use units::ByteCount;
 
 /// How large a study is.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Of all files of a setting together.
+    /// The size of all files of a setting together.
     pub size: ByteCount,
-    /// That work at the same time.
+    /// The number of concurrent clients.
     pub clients: u32,
 }
 
@@ -23,11 +23,11 @@ pub struct Setting {
     /// Which line of the plot it belongs to; empty if there is one only.
     pub line: &'static str,
     /// What clients do.
-    pub mix: Mix,
+    pub mix: TransferMix,
     /// Transfers of each client at most.
     pub most: Option<u64>,
-    /// How the files lie.
-    pub lie: Lie,
+    /// The layout of the files.
+    pub lie: FileLayout,
     /// What memory on the way may answer.
     pub cache: Cache,
     /// From which byte of each file on.
@@ -38,9 +38,9 @@ pub struct Setting {
     pub nodes: u32,
 }
 
-/// How files lie. Those that lie alike are the same files.
+/// A file layout. Settings with the same layout share files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
+pub enum FileLayout {
     /// Each written in one go.
     InOneGo,
     /// Room made for pieces of so many bytes, in any order.
@@ -62,10 +62,10 @@ pub enum Cache {
 }
 
 impl Scale {
-    /// Sequential reads of up to 10 MiB, as in the paper, in blocks of 1 MiB, from so many files.
-    pub(super) fn reads(&self, files: u32) -> Mix {
+    /// Sequential reads of up to 10 MiB in blocks of 1 MiB, as in the paper, from several files.
+    pub(super) fn reads(&self, files: u32) -> TransferMix {
         let each = units::align_down(self.size.0 / u64::from(files), PAGE);
-        Mix {
+        TransferMix {
             write_percent: 0,
             random_percent: 0,
             length: Length::UpTo(LONGEST.min(each / 2)),
@@ -84,7 +84,7 @@ impl Scale {
 
 impl Setting {
     /// Past the page cache, on one node, over all of files that were written in one go.
-    pub(super) fn new(name: impl Into<String>, mix: Mix) -> Self {
+    pub(super) fn new(name: impl Into<String>, mix: TransferMix) -> Self {
         Self {
             name: name.into(),
             x: None,
@@ -92,20 +92,20 @@ impl Setting {
             whole: mix.each.0,
             mix,
             most: None,
-            lie: Lie::InOneGo,
+            lie: FileLayout::InOneGo,
             cache: Cache::Passed,
             from: 0,
             nodes: 1,
         }
     }
 
-    /// Of all its files.
+    /// The bytes of all files of the setting.
     pub(super) fn bytes(&self) -> u64 {
         self.whole.saturating_mul(self.mix.files.into())
     }
 }
 
-/// Of a transfer: the paper's profile (section 5.4).
+/// The longest transfer of the paper's profile (section 5.4).
 const LONGEST: u64 = 10 << 20;
 
 /// The block of the paper's plots.

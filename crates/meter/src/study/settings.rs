@@ -1,7 +1,7 @@
 //! What each study tries.
 
 use super::setting::MIB;
-use super::{Cache, Lie, Scale, Setting};
+use super::{Cache, FileLayout, Scale, Setting};
 use crate::transfers::Length;
 use units::ByteCount;
 
@@ -33,7 +33,7 @@ pub(super) fn fill_level(scale: &Scale) -> Vec<Setting> {
         let mut mix = scale.reads(1);
         mix.write_percent = 50;
         let name = if percent == 0 { "as it is".to_owned() } else { format!("{percent} %") };
-        let (x, lie) = (Some(f64::from(percent)), Lie::FilledTo(percent));
+        let (x, lie) = (Some(f64::from(percent)), FileLayout::FilledTo(percent));
         Setting { x, lie, ..Setting::new(name, mix) }
     };
     [0, 50, 75, 90, 95].map(setting).into()
@@ -60,9 +60,9 @@ pub(super) fn fragmentation(scale: &Scale) -> Vec<Setting> {
     };
     let pieces = [4096, 1024, 256, 64].map(|kib: u32| {
         let bytes = u64::from(kib) << 10;
-        one(format!("pieces of {}", size(bytes)), Lie::InPieces(bytes), Some(kib))
+        one(format!("pieces of {}", size(bytes)), FileLayout::InPieces(bytes), Some(kib))
     });
-    std::iter::once(one("in one go".to_owned(), Lie::InOneGo, None)).chain(pieces).collect()
+    std::iter::once(one("in one go".to_owned(), FileLayout::InOneGo, None)).chain(pieces).collect()
 }
 
 pub(super) fn buffering(scale: &Scale) -> Vec<Setting> {

@@ -1,6 +1,6 @@
 //! The studies.
 
-use super::{Claim, Figure, Study, settings};
+use super::{Claim, Study, StudyFigure, settings};
 
 /// All there are, in the order of the paper.
 pub const ALL: &[Study] = &[
@@ -30,7 +30,7 @@ pub(super) const CACHE: Study = Study {
         Claim {
             says: "what is in the cache is read faster than what is on disk",
             place: "6.4, figure 27",
-            figure: Figure::Rate,
+            figure: StudyFigure::Rate,
             from: "cold",
             to: "warm",
             more: true,
@@ -38,7 +38,7 @@ pub(super) const CACHE: Study = Study {
         Claim {
             says: "blocks of a file that is not in the cache take longer",
             place: "6.4, figure 28",
-            figure: Figure::Block,
+            figure: StudyFigure::Block,
             from: "warm",
             to: "cold",
             more: true,
@@ -58,7 +58,7 @@ pub(super) const BLOCK_SIZE: Study = Study {
         Claim {
             says: "larger blocks are moved faster",
             place: "6.2, figure 21",
-            figure: Figure::Rate,
+            figure: StudyFigure::Rate,
             from: "4KiB",
             to: "1MiB",
             more: true,
@@ -66,7 +66,7 @@ pub(super) const BLOCK_SIZE: Study = Study {
         Claim {
             says: "large blocks take longer to come",
             place: "6.2, figure 22",
-            figure: Figure::Block,
+            figure: StudyFigure::Block,
             from: "4KiB",
             to: "1MiB",
             more: true,
@@ -74,7 +74,7 @@ pub(super) const BLOCK_SIZE: Study = Study {
         Claim {
             says: "latency as defined rises with the block size",
             place: "6.2, figure 22; its tool's own filling of the buffer was in that",
-            figure: Figure::Latency,
+            figure: StudyFigure::Latency,
             from: "4KiB",
             to: "1MiB",
             more: true,
@@ -97,7 +97,7 @@ pub(super) const FILL_LEVEL: Study = Study {
     claims: &[Claim {
         says: "performance drops as a disk is filled from its edge inwards",
         place: "6.8, figure 38 (a drawing)",
-        figure: Figure::Total,
+        figure: StudyFigure::Total,
         from: "as it is",
         to: "95 %",
         more: false,
@@ -117,7 +117,7 @@ pub(super) const POSITION: Study = Study {
     claims: &[Claim {
         says: "the outer tracks of a disk are faster than the inner ones",
         place: "6.8, figures 37 and 38 (drawings)",
-        figure: Figure::Rate,
+        figure: StudyFigure::Rate,
         from: "first tenth",
         to: "last tenth",
         more: false,
@@ -139,7 +139,7 @@ pub(super) const FRAGMENTATION: Study = Study {
     claims: &[Claim {
         says: "fragments make reading slower: 24 MB/s were lost in days of use",
         place: "6.7, figures 35 and 36",
-        figure: Figure::Total,
+        figure: StudyFigure::Total,
         from: "in one go",
         to: "pieces of 64KiB",
         more: false,
@@ -160,7 +160,7 @@ pub(super) const BUFFERING: Study = Study {
         Claim {
             says: "with direct I/O the rate is lower",
             place: "6.1, figures 17 and 18",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "page cache",
             to: "direct",
             more: false,
@@ -168,7 +168,7 @@ pub(super) const BUFFERING: Study = Study {
         Claim {
             says: "with direct I/O the rate is more constant",
             place: "6.1, figures 17 and 18",
-            figure: Figure::Unevenness,
+            figure: StudyFigure::Unevenness,
             from: "page cache",
             to: "direct",
             more: false,
@@ -190,7 +190,7 @@ pub(super) const SHARING: Study = Study {
         Claim {
             says: "many files are slower than one",
             place: "6.3, figures 23 and 25; 7.1, figures 56 and 58",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "one file",
             to: "a file each",
             more: false,
@@ -198,7 +198,7 @@ pub(super) const SHARING: Study = Study {
         Claim {
             says: "with many files latency is higher",
             place: "6.3, figures 24 and 26; 7.1, figures 57 and 59",
-            figure: Figure::Block,
+            figure: StudyFigure::Block,
             from: "one file",
             to: "a file each",
             more: true,
@@ -220,7 +220,7 @@ pub(super) const RANDOM: Study = Study {
         Claim {
             says: "the more random access, the lower the rate",
             place: "6.1, figure 20",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "0 %, blocks of 1MiB",
             to: "100 %, blocks of 1MiB",
             more: false,
@@ -228,7 +228,7 @@ pub(super) const RANDOM: Study = Study {
         Claim {
             says: "so it is with small blocks",
             place: "6.1, figure 20",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "0 %, blocks of 64KiB",
             to: "100 %, blocks of 64KiB",
             more: false,
@@ -249,7 +249,7 @@ pub(super) const LENGTH: Study = Study {
         Claim {
             says: "the more data is asked for, the higher the rate",
             place: "6.1, figure 19",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "64KiB, blocks of 64KiB",
             to: "10MiB, blocks of 64KiB",
             more: true,
@@ -257,7 +257,7 @@ pub(super) const LENGTH: Study = Study {
         Claim {
             says: "so it is with large blocks",
             place: "6.1, figure 19",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "64KiB, blocks of 1MiB",
             to: "10MiB, blocks of 1MiB",
             more: true,
@@ -277,7 +277,7 @@ pub(super) const WRITES: Study = Study {
     claims: &[Claim {
         says: "edit writes are slower than complete files",
         place: "7.4, figures 69 and 70",
-        figure: Figure::Total,
+        figure: StudyFigure::Total,
         from: "whole files",
         to: "edit writes",
         more: false,
@@ -297,7 +297,7 @@ pub(super) const NODES: Study = Study {
         Claim {
             says: "two nodes read up to 2.3 times as much",
             place: "7.5, figure 71",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "reads, 1 node",
             to: "reads, 2 nodes",
             more: true,
@@ -305,7 +305,7 @@ pub(super) const NODES: Study = Study {
         Claim {
             says: "with two nodes latency is lower: 54 ms instead of 71 ms",
             place: "7.5, figure 72",
-            figure: Figure::Block,
+            figure: StudyFigure::Block,
             from: "reads, 1 node",
             to: "reads, 2 nodes",
             more: false,
@@ -313,7 +313,7 @@ pub(super) const NODES: Study = Study {
         Claim {
             says: "two nodes write up to 2.3 times as much",
             place: "7.5, figure 73",
-            figure: Figure::Total,
+            figure: StudyFigure::Total,
             from: "writes, 1 node",
             to: "writes, 2 nodes",
             more: true,
@@ -321,7 +321,7 @@ pub(super) const NODES: Study = Study {
         Claim {
             says: "so it is with latency of writes",
             place: "7.5, figure 74",
-            figure: Figure::Block,
+            figure: StudyFigure::Block,
             from: "writes, 1 node",
             to: "writes, 2 nodes",
             more: false,

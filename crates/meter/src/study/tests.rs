@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use units::ByteCount;
 
-fn plan(repeats: u32) -> Plan {
+fn plan(repeats: u32) -> StudyPlan {
     let scale = Scale { size: ByteCount::mib(48), clients: 2 };
-    Plan { scale, length: Duration::from_millis(10), repeats, seed: 7 }
+    StudyPlan { scale, length: Duration::from_millis(10), repeats, seed: 7 }
 }
 
 /// A directory that is empty before and after.
@@ -40,7 +40,7 @@ fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
         let (room, second) = (Room::new(study.name), Room::new(&format!("{}-2", study.name)));
         let mut dirs = vec![room.0.clone()];
         dirs.extend(study.two_nodes.then(|| second.0.clone()));
-        let ground = Ground::at(dirs).unwrap();
+        let ground = StudyTarget::at(dirs).unwrap();
         let done = run(study, &ground, &plan(2), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);
         assert_eq!(done.runs.len(), done.settings.len() * 2, "{}", study.name);
@@ -48,7 +48,11 @@ fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
             assert!(run.measured.transfers > 0, "{}: {run:?}", study.name);
         }
         for answer in answers(study, &done) {
-            assert_ne!(answer.verdict, Verdict::Yes, "two repetitions prove nothing: {answer:?}");
+            assert_ne!(
+                answer.verdict,
+                ClaimVerdict::Yes,
+                "two repetitions prove nothing: {answer:?}"
+            );
         }
         for dir in [&room.0, &second.0] {
             assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "{}", study.name);
@@ -58,30 +62,30 @@ fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
 
 #[test]
 fn what_a_disks_mechanics_decide_comes_out_on_a_simulated_one() {
-    let ground = Ground::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
     // One client where it goes on where it was: the disk reads ahead for one at a time.
     for (study, clients, wanted) in [
-        (&POSITION, 4, vec![Verdict::Yes]),
-        (&FILL_LEVEL, 4, vec![Verdict::Yes]),
-        (&FRAGMENTATION, 1, vec![Verdict::Yes]),
-        (&RANDOM, 1, vec![Verdict::Yes; 2]),
-        (&LENGTH, 1, vec![Verdict::Yes; 2]),
-        (&NODES, 4, vec![Verdict::Yes; 4]),
+        (&POSITION, 4, vec![ClaimVerdict::Yes]),
+        (&FILL_LEVEL, 4, vec![ClaimVerdict::Yes]),
+        (&FRAGMENTATION, 1, vec![ClaimVerdict::Yes]),
+        (&RANDOM, 1, vec![ClaimVerdict::Yes; 2]),
+        (&LENGTH, 1, vec![ClaimVerdict::Yes; 2]),
+        (&NODES, 4, vec![ClaimVerdict::Yes; 4]),
     ] {
         let scale = Scale { size: ByteCount::mib(10_000_000), clients };
-        let plan = Plan { scale, length: Duration::from_secs(4), repeats: 6, seed: 1 };
+        let plan = StudyPlan { scale, length: Duration::from_secs(4), repeats: 6, seed: 1 };
         let done = run(study, &ground, &plan, &mut |_| true).unwrap();
         let answers = answers(study, &done);
-        let verdicts: Vec<Verdict> = answers.iter().map(|answer| answer.verdict).collect();
+        let verdicts: Vec<ClaimVerdict> = answers.iter().map(|answer| answer.verdict).collect();
         assert_eq!(verdicts, wanted, "{}: {answers:#?}", study.name);
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_figures() {
-    let ground = Ground::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
     let figures = |seed| {
-        let plan = Plan { seed, length: Duration::from_secs(1), ..plan(2) };
+        let plan = StudyPlan { seed, length: Duration::from_secs(1), ..plan(2) };
         let done = run(&RANDOM, &ground, &plan, &mut |_| true).unwrap();
         done.runs.into_iter().map(|run| (run.setting, run.measured)).collect::<Vec<_>>()
     };
@@ -111,7 +115,7 @@ fn claims_name_settings_that_there_are() {
 
 #[test]
 fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
-    let ground = Ground::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
+    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
     let done = run(&BLOCK_SIZE, &ground, &plan(8), &mut |_| true).unwrap();
     let orders: Vec<Vec<usize>> =
         done.runs.chunks(6).map(|runs| runs.iter().map(|run| run.setting).collect()).collect();
@@ -133,13 +137,13 @@ fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
 
 #[test]
 fn what_cannot_be_studied_somewhere_is_said() {
-    let disk = Ground::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
+    let disk = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
     let room = Room::new("unfit");
-    let dir = Ground::at(vec![room.0.clone()]).unwrap();
+    let dir = StudyTarget::at(vec![room.0.clone()]).unwrap();
     let file = room.0.join("mine");
     std::fs::write(&file, vec![1; 48 << 20]).unwrap();
-    let one = Ground::at(vec![file.clone()]).unwrap();
-    let fails = |study, ground: &Ground| {
+    let one = StudyTarget::at(vec![file.clone()]).unwrap();
+    let fails = |study, ground: &StudyTarget| {
         run(study, ground, &plan(1), &mut |_| true).expect_err("cannot be").to_string()
     };
     assert!(fails(&CACHE, &disk).contains("no page cache"));
@@ -149,8 +153,8 @@ fn what_cannot_be_studied_somewhere_is_said() {
     small.scale.size = ByteCount::mib(1);
     let error = run(&BLOCK_SIZE, &dir, &small, &mut |_| true).expect_err("too small");
     assert!(error.to_string().contains("make --size larger"), "{error}");
-    assert!(Ground::at(vec![room.0.clone(), file.clone()]).is_err());
-    assert!(Ground::at(vec![room.0.clone(), room.0.join(".")]).is_err(), "it is one node");
+    assert!(StudyTarget::at(vec![room.0.clone(), file.clone()]).is_err());
+    assert!(StudyTarget::at(vec![room.0.clone(), room.0.join(".")]).is_err(), "it is one node");
     for study in [&POSITION, &RANDOM, &CACHE] {
         let done = run(study, &one, &plan(1), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);
@@ -161,10 +165,10 @@ fn what_cannot_be_studied_somewhere_is_said() {
 /// Settings 0 and 1 of the cache study with these rates.
 fn made_up(pairs: &[(f64, f64)]) -> Done {
     let settings = (CACHE.settings)(&Scale { size: ByteCount::mib(64), clients: 1 });
-    let run = |setting, repeat, rate| Run {
+    let run = |setting, repeat, rate| StudyRun {
         setting,
         repeat,
-        measured: Measured {
+        measured: MeasuredFigures {
             figures: [None, Some(rate), None, None, None],
             transfers: 1,
             method: String::new(),
@@ -179,15 +183,15 @@ fn made_up(pairs: &[(f64, f64)]) -> Done {
 #[test]
 fn an_answer_takes_six_repetitions_and_one_direction() {
     let verdict = |pairs: &[(f64, f64)]| answers(&CACHE, &made_up(pairs))[0].verdict;
-    assert_eq!(verdict(&[(100.0, 120.0); 6]), Verdict::Yes);
-    assert_eq!(verdict(&[(100.0, 120.0); 5]), Verdict::NotShown);
-    assert_eq!(verdict(&[(120.0, 100.0); 6]), Verdict::Opposite);
+    assert_eq!(verdict(&[(100.0, 120.0); 6]), ClaimVerdict::Yes);
+    assert_eq!(verdict(&[(100.0, 120.0); 5]), ClaimVerdict::NotShown);
+    assert_eq!(verdict(&[(120.0, 100.0); 6]), ClaimVerdict::Opposite);
     let drifting = [(1.0, 1.2), (2.0, 2.4), (4.0, 4.4), (8.0, 9.9), (16.0, 17.0), (32.0, 40.0)];
-    assert_eq!(verdict(&drifting), Verdict::Yes, "the storage became faster all the time");
+    assert_eq!(verdict(&drifting), ClaimVerdict::Yes, "the storage became faster all the time");
     let mut once = [(100.0, 120.0); 6];
     once[3] = (100.0, 99.0);
-    assert_eq!(verdict(&once), Verdict::NotShown);
-    assert_eq!(verdict(&[]), Verdict::NotMeasured);
+    assert_eq!(verdict(&once), ClaimVerdict::NotShown);
+    assert_eq!(verdict(&[]), ClaimVerdict::NotMeasured);
 }
 
 #[test]

@@ -4,9 +4,9 @@
 
 use super::layout::PAGE;
 use super::queued::{SEED, largest, stamp};
-use super::{Arrived, Crew, Handle, Port, Request, Worker};
-use crate::log::Kind;
-use device::{BlockDevice, Buffer, DeviceError, FileDevice, OpenOptions, Opening, PlainFile, Pool};
+use super::{Handle, IoCompletion, IoRequest, PoolWorker, Port, ThreadPool};
+use crate::log::OperationKind;
+use device::{BlockDevice, Buffer, DeviceError, FileDevice, OpenMode, OpenOptions, Pool, RawFile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -45,12 +45,12 @@ pub enum Anew {
     Replaced,
 }
 
-struct Shared {
+struct SharedFiles {
     files: Use,
     direct: bool,
-    kept: Vec<PlainFile>,
-    /// Of clients that keep one for themselves.
-    own: Mutex<BTreeMap<u32, PlainFile>>,
+    kept: Vec<RawFile>,
+    /// File descriptors of clients that keep one of their own.
+    own: Mutex<BTreeMap<u32, RawFile>>,
     pool: Pool,
     grain: u64,
     origin: Instant,
@@ -63,14 +63,14 @@ pub fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError>
     let one = FileDevice::open(&files.paths[0], options)?;
     let direct = one.is_direct();
     let grain = if direct { u64::from(one.geometry().block).max(PAGE) } else { 1 };
-    let opening = if files.write { Opening::Update } else { Opening::Read };
+    let opening = if files.write { OpenMode::Update } else { OpenMode::Read };
     let keep = if files.keep { files.paths.as_slice() } else { &[] };
-    let open = |path: &PathBuf| PlainFile::open(path, opening, direct);
+    let open = |path: &PathBuf| RawFile::open(path, opening, direct);
     let kept = keep.iter().map(open).collect::<Result<_, _>>()?;
     let room = largest(files.largest);
     let limit = ByteCount(room.saturating_mul(files.at_once.into()));
     let at_once = files.at_once;
-    let shared = Shared {
+    let shared = SharedFiles {
         files,
         direct,
         kept,
@@ -79,14 +79,14 @@ pub fn files_port(files: Use, origin: Instant) -> Result<impl Port, DeviceError>
         grain,
         origin,
     };
-    Ok(Crew::new(shared, at_once))
+    Ok(ThreadPool::new(shared, at_once))
 }
 
-impl Worker for Shared {
+impl PoolWorker for SharedFiles {
     type Own = Buffer;
 
-    /// For one thread; where it writes full of bytes that no storage can shorten. A thread is made when
-    /// an operation needs it, which waits for this.
+    /// For one thread; where it writes full of bytes that no storage can shorten. A thread is made
+    /// when an operation needs it, which waits for this.
     fn own(&self) -> Buffer {
         let len =
             usize::try_from(largest(self.files.largest)).expect("an operation fits in memory");
@@ -97,8 +97,8 @@ impl Worker for Shared {
         buffer
     }
 
-    fn perform(&self, request: &Request, memory: &mut Buffer) -> Arrived {
-        let mut arrived = Arrived::new(request.tag, Moment::ZERO, Ok(()));
+    fn perform(&self, request: &IoRequest, memory: &mut Buffer) -> IoCompletion {
+        let mut arrived = IoCompletion::new(request.tag, Moment::ZERO, Ok(()));
         let moved = self.moved(request, memory, &mut arrived.open, &mut arrived.close);
         arrived.result = moved.map_err(Box::new);
         arrived.at = self.now();
@@ -115,10 +115,10 @@ impl Worker for Shared {
     }
 }
 
-impl Shared {
+impl SharedFiles {
     fn moved(
         &self,
-        request: &Request,
+        request: &IoRequest,
         memory: &mut Buffer,
         open: &mut Duration,
         close: &mut Duration,
@@ -130,11 +130,11 @@ impl Shared {
         let began = Instant::now();
         let file = if opens {
             let opening = match request.kind {
-                Kind::Read => Opening::Read,
-                Kind::Write if self.files.anew != Anew::No => Opening::Create,
-                Kind::Write => Opening::Update,
+                OperationKind::Read => OpenMode::Read,
+                OperationKind::Write if self.files.anew != Anew::No => OpenMode::Create,
+                OperationKind::Write => OpenMode::Update,
             };
-            PlainFile::open(&self.written(request, client), opening, self.direct)?
+            RawFile::open(&self.written(request, client), opening, self.direct)?
         } else {
             let kept = self.clients().remove(&client);
             kept.expect("a client opens a file before it goes on with it")
@@ -154,15 +154,20 @@ impl Shared {
         moved
     }
 
-    /// Where the client writes, or what it reads.
-    fn written(&self, request: &Request, client: u32) -> PathBuf {
+    /// The file that the client writes, or reads.
+    fn written(&self, request: &IoRequest, client: u32) -> PathBuf {
         let path = &self.files.paths[usize::try_from(request.file).expect("32 bits fit")];
-        let beside = request.kind == Kind::Write && self.files.anew == Anew::Replaced;
+        let beside = request.kind == OperationKind::Write && self.files.anew == Anew::Replaced;
         if beside { beside_of(path, client) } else { path.clone() }
     }
 
-    /// The new file takes the old one's name, if it is whole.
-    fn put_in_place(&self, request: &Request, client: u32, whole: bool) -> Result<(), DeviceError> {
+    /// Renames a complete new file to the old one's name.
+    fn put_in_place(
+        &self,
+        request: &IoRequest,
+        client: u32,
+        whole: bool,
+    ) -> Result<(), DeviceError> {
         let path = &self.files.paths[usize::try_from(request.file).expect("32 bits fit")];
         let new = self.written(request, client);
         if !whole || new == *path {
@@ -177,22 +182,22 @@ impl Shared {
         })
     }
 
-    fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, PlainFile>> {
+    fn clients(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, RawFile>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn transfer(
         &self,
-        file: &PlainFile,
-        request: &Request,
+        file: &RawFile,
+        request: &IoRequest,
         memory: &mut Buffer,
     ) -> Result<(), DeviceError> {
         let from = units::align_down(request.offset, self.grain);
         let len = units::align_up(request.offset + request.len, self.grain) - from;
         let memory = &mut memory[..usize::try_from(len).expect("it is within the largest")];
         match request.kind {
-            Kind::Read => file.read_at(from, memory),
-            Kind::Write => {
+            OperationKind::Read => file.read_at(from, memory),
+            OperationKind::Write => {
                 stamp(memory, request.tag);
                 file.write_at(from, memory)
             }
@@ -200,7 +205,7 @@ impl Shared {
     }
 }
 
-/// The new file that a client writes. [`MadeFiles`](super::MadeFiles) removes it, too.
+/// The new file that a client writes. [`MadeFiles`](super::TestFiles) removes it, too.
 fn beside_of(path: &Path, client: u32) -> PathBuf {
     path.with_extension(format!("{BESIDE}{client}"))
 }

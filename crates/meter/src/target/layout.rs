@@ -1,4 +1,4 @@
-//! Which bytes of which file belong to whom.
+//! Which bytes of which file belong to which stream.
 //!
 //! ```text
 //!   one-file          │ stream 0   │ stream 1   │ stream 2   │      a part of the file each
@@ -28,9 +28,9 @@ pub enum Layout {
     FilePerFrame,
 }
 
-/// What there is: so many files, equally long.
+/// The files: their number and their common length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct FileSet {
     /// How they are used.
     pub layout: Layout,
     /// How many files.
@@ -72,7 +72,7 @@ impl FromStr for Layout {
     }
 }
 
-impl Shape {
+impl FileSet {
     /// One file, or device, of this size.
     pub fn one(size: ByteCount) -> Self {
         Self { layout: Layout::OneFile, files: 1, each: size }
@@ -111,27 +111,27 @@ impl Shape {
     }
 
     /// Where `streams` streams find their slots. There is room for them.
-    pub fn places(&self, streams: u32, slot: u64) -> Places {
+    pub fn places(&self, streams: u32, slot: u64) -> FilePositions {
         let slots = match self.layout {
             Layout::OneFile => self.each.0 / u64::from(streams) / slot,
             Layout::SharedFile | Layout::FilePerStream => self.each.0 / slot,
             Layout::FilePerFrame => u64::from(self.files / streams),
         };
-        Places { layout: self.layout, streams: streams.into(), slots, slot }
+        FilePositions { layout: self.layout, streams: streams.into(), slots, slot }
     }
 }
 
 /// Where streams find their slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct FilePositions {
     layout: Layout,
     streams: u64,
-    /// Of each stream.
+    /// The number of slots of each stream.
     slots: u64,
     slot: u64,
 }
 
-impl Places {
+impl FilePositions {
     /// How many are one stream's.
     pub fn slots(&self) -> u64 {
         self.slots

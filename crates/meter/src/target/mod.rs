@@ -1,8 +1,8 @@
-//! Targets: what is measured, one small file for each way of doing it.
+//! Targets: what is measured, one small file for each kind.
 //!
 //! ```text
 //!   streams, transfers, rounds
-//!        │ begin(Request: read or write, file, offset, length)      ▲ Arrived: when, how it went
+//!        │ begin(IoRequest: read or write, file, offset, length)      ▲ Arrived: when, how it went
 //!        ▼                                                          │
 //!   Port ─┬─ QueuedPort      one file or block device by any of the kernel's ways (device::Queue)
 //!         ├─ files_port      many files, or files opened and closed each time: threads
@@ -12,37 +12,37 @@
 //!         └─ TickingPort     the same by a clock that moves when it is looked at: for counting
 //! ```
 //!
-//! [`Place`] is where: something that is there already, or files that are made and filled for the
-//! run and gone afterwards, laid out as [`Layout`] says. Nothing is written to what was not made
-//! for the run unless the caller says [`Writing::Destructive`].
+//! [`TargetStorage`] is where: something that is there already, or files that are made and filled
+//! for the run and gone afterwards, laid out as [`Layout`] says. Nothing is written to what was not
+//! made for the run unless the caller says [`WriteAccess::Destructive`].
 
-mod asleep;
-mod ballast;
-mod crew;
+mod close_port;
 mod files;
+mod fill_level;
 mod layout;
-mod leave;
-mod made;
 mod null;
-mod place;
 mod port;
 mod queued;
 mod simulated;
+mod sleep_clock;
+mod storage;
+mod test_files;
+mod thread_pool;
 mod ticking;
 
-pub use ballast::Ballast;
-pub(crate) use crew::{Crew, Worker};
+pub use close_port::{close_port, in_time};
 pub use files::{Anew, Use, files_port};
+pub use fill_level::FillLevel;
 pub(crate) use layout::slot;
-pub use layout::{Layout, Places, Shape};
-pub use leave::{in_time, leave};
-pub use made::MadeFiles;
+pub use layout::{FilePositions, FileSet, Layout};
 pub use null::NullPort;
-pub use place::{Place, PlaceError, Wanted, Writing};
-pub use port::{Arrived, Handle, Port, Request};
+pub use port::{Handle, IoCompletion, IoRequest, Port};
 pub use queued::QueuedPort;
 pub(crate) use queued::stamp;
 pub use simulated::SimulatedPort;
+pub use storage::{TargetError, TargetStorage, Wanted, WriteAccess};
+pub use test_files::TestFiles;
+pub(crate) use thread_pool::{PoolWorker, ThreadPool};
 pub use ticking::TickingPort;
 
 #[cfg(test)]

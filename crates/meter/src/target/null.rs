@@ -1,14 +1,14 @@
-//! A target that is nothing: every operation is over as soon as it is asked for.
+//! A target without storage: every operation completes as soon as it is issued.
 //!
 //! What a run on it takes is what the meter itself takes.
 
-use super::{Arrived, Port, Request};
+use super::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::time::Instant;
 use units::Moment;
 
-/// See the head of this file. As a real target it says of all that it finds over at one moment that
-/// they were over then.
+/// A target without storage: every operation completes at once. Like a real target it reports one
+/// completion time for all operations that it finds complete at once.
 #[derive(Debug)]
 pub struct NullPort {
     origin: Instant,
@@ -27,17 +27,17 @@ impl Port for NullPort {
         Moment::ZERO + self.origin.elapsed()
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         self.over.push(request.tag);
         Ok(())
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         let at = self.now();
         if self.over.is_empty() && until != Moment::MAX {
             std::thread::sleep(until.since(at));
         }
-        done.extend(self.over.drain(..).map(|tag| Arrived::new(tag, at, Ok(()))));
+        done.extend(self.over.drain(..).map(|tag| IoCompletion::new(tag, at, Ok(()))));
         Ok(())
     }
 

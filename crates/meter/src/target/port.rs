@@ -1,6 +1,6 @@
 //! The door through which operations, and time, come in.
 
-use crate::log::Kind;
+use crate::log::OperationKind;
 use device::DeviceError;
 use std::time::Duration;
 use units::Moment;
@@ -11,11 +11,11 @@ pub trait Port {
     fn now(&self) -> Moment;
 
     /// Asks for an operation. Never waits.
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError>;
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError>;
 
     /// Waits until something arrives, which is appended to `done`, or until `until`; may return
     /// early with nothing. With nothing under way and no end to wait for, returns at once.
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError>;
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError>;
 
     /// The last moment until which whoever asks was kept asleep because the target took no more:
     /// what came due meanwhile waited for the target and not for who asks.
@@ -35,11 +35,11 @@ pub trait Port {
 
 /// An operation that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct IoRequest {
     /// Its name until it has arrived.
     pub tag: u64,
     /// Read or write.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Which of the target's files, from 0.
     pub file: u32,
     /// Where in it; need not be whole blocks.
@@ -70,15 +70,15 @@ pub enum Handle {
 
 /// An operation that is over.
 #[derive(Debug)]
-pub struct Arrived {
-    /// As in its [`Request`].
+pub struct IoCompletion {
+    /// As in its [`IoRequest`].
     pub tag: u64,
     /// When, closing included.
     pub at: Moment,
     /// How it went. The error lies elsewhere: there are thousands of these at a time, and next to
     /// none fails.
     pub result: Result<(), Box<DeviceError>>,
-    /// When its first byte was there, where that can be told.
+    /// When the first byte arrived, where that is known.
     pub first: Option<Moment>,
     /// What opening the file took.
     pub open: Duration,
@@ -86,15 +86,15 @@ pub struct Arrived {
     pub close: Duration,
 }
 
-impl Request {
+impl IoRequest {
     /// A read of a target that is one file.
     pub fn read(tag: u64, offset: u64, len: u64) -> Self {
-        Self { tag, kind: Kind::Read, file: 0, offset, len, handle: Handle::Kept }
+        Self { tag, kind: OperationKind::Read, file: 0, offset, len, handle: Handle::Kept }
     }
 }
 
-impl Arrived {
-    /// Nothing was opened or closed, and nobody knows when the first byte was there.
+impl IoCompletion {
+    /// A completion without opening and closing times and without the time of the first byte.
     pub fn new(tag: u64, at: Moment, result: Result<(), DeviceError>) -> Self {
         let (open, close) = (Duration::ZERO, Duration::ZERO);
         Self { tag, at, result: result.map_err(Box::new), first: None, open, close }

@@ -1,9 +1,9 @@
 //! One file or block device by one of the kernel's ways, by the clock on the wall.
 
-use super::asleep::Asleep;
 use super::layout::PAGE;
-use super::{Arrived, Port, Request};
-use crate::log::Kind;
+use super::sleep_clock::SleepClock;
+use super::{IoCompletion, IoRequest, Port};
+use crate::log::OperationKind;
 use device::{BlockDevice, DeviceError, Direction, Pool, Queue, Transfer};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,11 +17,11 @@ pub struct QueuedPort {
     grain: u64,
     origin: Instant,
     done: Vec<device::Completion>,
-    /// Of what failed before it began.
+    /// Operations that failed before they were issued.
     failed: BTreeMap<u64, DeviceError>,
-    /// So many were written: no two alike.
+    /// The number of writes so far, which makes their contents differ.
     written: u64,
-    asleep: Asleep,
+    asleep: SleepClock,
     held_until: Moment,
     /// Nothing more is asked for.
     ends: bool,
@@ -50,7 +50,7 @@ impl QueuedPort {
             done: Vec::new(),
             failed: BTreeMap::new(),
             written: 0,
-            asleep: Asleep::default(),
+            asleep: SleepClock::default(),
             held_until: Moment::ZERO,
             ends: false,
         }
@@ -67,8 +67,8 @@ impl QueuedPort {
 }
 
 impl QueuedPort {
-    /// Gives the kernel what was asked for without waiting for anything, so that sleeping in it is the
-    /// target's doing: it has no room.
+    /// Gives the kernel what was asked for without waiting for anything, so that sleeping in it is
+    /// the target's doing: it has no room.
     fn hand_over(&mut self, from: Moment) -> Result<(), DeviceError> {
         self.asleep.look(from);
         self.queue.wait(Duration::ZERO, &mut self.done)?;
@@ -85,15 +85,15 @@ impl Port for QueuedPort {
         Moment::ZERO + self.origin.elapsed()
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
-        let Request { tag, kind, offset, len, .. } = request;
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
+        let IoRequest { tag, kind, offset, len, .. } = request;
         let from = units::align_down(offset, self.grain);
         let len = units::align_up(offset + len, self.grain) - from;
         let len = usize::try_from(len).expect("a block fits in memory");
         let mut buffer = self.pool.take(len).expect("a buffer for each operation under way");
         let direction = match kind {
-            Kind::Read => Direction::Read,
-            Kind::Write => {
+            OperationKind::Read => Direction::Read,
+            OperationKind::Write => {
                 self.written += 1;
                 stamp(&mut buffer, self.written);
                 Direction::Write
@@ -108,10 +108,10 @@ impl Port for QueuedPort {
         Ok(())
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         let at = self.now();
         for (tag, error) in std::mem::take(&mut self.failed) {
-            done.push(Arrived::new(tag, at, Err(error)));
+            done.push(IoCompletion::new(tag, at, Err(error)));
         }
         if !done.is_empty() {
             return Ok(());
@@ -131,7 +131,9 @@ impl Port for QueuedPort {
         }
         let at = self.now();
         let over = self.done.drain(..);
-        done.extend(over.map(|completion| Arrived::new(completion.tag, at, completion.result)));
+        done.extend(
+            over.map(|completion| IoCompletion::new(completion.tag, at, completion.result)),
+        );
         Ok(())
     }
 
@@ -168,13 +170,13 @@ pub(crate) fn stamp(memory: &mut [u8], number: u64) {
     }
 }
 
-/// With fewer under way nobody runs out of room, and one call to the kernel is saved.
+/// With fewer in flight no operation waits for room, and one system call is saved.
 const MANY: u32 = 32;
 
 /// Handing over is a matter of microseconds.
 const LONG: Duration = Duration::from_millis(1);
 
-/// Of the bytes that are written.
+/// The seed of the bytes that are written.
 pub(super) const SEED: u64 = 3362;
 
 /// One wait of the queue; the caller waits again.

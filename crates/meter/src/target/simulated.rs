@@ -9,8 +9,8 @@
 //! ```
 
 use super::layout::PAGE;
-use super::{Arrived, Port, Request};
-use crate::log::Kind;
+use super::{IoCompletion, IoRequest, Port};
+use crate::log::OperationKind;
 use crate::transfers::Cells;
 use device::{DeviceError, SimulatedDisk};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub struct SimulatedPort {
     /// At least one, all at the same moment.
     disks: Vec<SimulatedDisk>,
     asked: u64,
-    /// From the beginning of one file to that of the next.
+    /// The distance between the beginnings of two files.
     each: u64,
     /// Where the first file begins.
     from: u64,
@@ -35,7 +35,7 @@ pub struct SimulatedPort {
 }
 
 impl SimulatedPort {
-    /// Reads from this disk, which nobody else uses meanwhile.
+    /// Reads from this disk, which has no other users.
     pub fn new(disk: SimulatedDisk) -> Self {
         Self::with_files(disk, ByteCount(0))
     }
@@ -72,7 +72,8 @@ impl SimulatedPort {
         Self { grain: PAGE, ..self }
     }
 
-    /// The files, of which there are so many on each disk, lie in pieces of this size, out of order.
+    /// The files, of which there are so many on each disk, lie in pieces of this size, out of
+    /// order.
     #[must_use]
     pub fn in_pieces(self, files: u32, piece: ByteCount, seed: u64) -> Self {
         let all = self.each.saturating_mul(files.into());
@@ -80,7 +81,7 @@ impl SimulatedPort {
     }
 
     /// Asks one disk; a part that lies in several pieces comes with its last one.
-    fn ask(&self, request: &Request) -> Result<Moment, DeviceError> {
+    fn ask(&self, request: &IoRequest) -> Result<Moment, DeviceError> {
         let count = self.disks.len() as u64;
         let file = u64::from(request.file);
         let disk = &self.disks[usize::try_from(file % count).expect("below the disks")];
@@ -89,8 +90,8 @@ impl SimulatedPort {
             let from = units::align_down(self.from + place, self.grain);
             let len = units::align_up(self.from + place + len, self.grain) - from;
             match request.kind {
-                Kind::Read => disk.ask(from, len),
-                Kind::Write => disk.ask_write(from, len),
+                OperationKind::Read => disk.ask(from, len),
+                OperationKind::Write => disk.ask_write(from, len),
             }
         };
         let Some(pieces) = &self.pieces else { return one(place, request.len) };
@@ -110,7 +111,7 @@ impl Port for SimulatedPort {
         self.disks[0].now()
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         let (done, result) = match self.ask(&request) {
             Ok(done) => (done, Ok(())),
             Err(error) => (self.now(), Err(error)),
@@ -120,7 +121,7 @@ impl Port for SimulatedPort {
         Ok(())
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         let next = self.under_way.first_key_value().map(|((moment, _), _)| *moment);
         let then = match next {
             Some(next) if next <= until => Some(next),
@@ -135,7 +136,7 @@ impl Port for SimulatedPort {
             && entry.key().0 <= now
         {
             let ((at, _), (tag, result)) = entry.remove_entry();
-            done.push(Arrived::new(tag, at, result));
+            done.push(IoCompletion::new(tag, at, result));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Layouts as arithmetic, and files that are made, used and gone.
 
 use super::*;
-use crate::log::Kind;
+use crate::log::OperationKind;
 use std::path::PathBuf;
 use std::time::Instant;
 use units::{ByteCount, Moment};
@@ -15,7 +15,7 @@ fn every_stream_has_room_of_its_own_where_the_layout_says_so() {
         (Layout::FilePerStream, 6, 6, (1, 0)),
         (Layout::FilePerFrame, 40, 6, (6, 0)),
     ] {
-        let shape = Shape::of(layout, size, 6, 1 << 18);
+        let shape = FileSet::of(layout, size, 6, 1 << 18);
         let name = layout.name();
         let room = shape.places(6, 1 << 18);
         assert_eq!((shape.files, room.slots()), (files, slots), "{name}");
@@ -39,7 +39,7 @@ fn every_stream_has_room_of_its_own_where_the_layout_says_so() {
 #[test]
 fn a_shape_says_how_many_streams_it_has_room_for() {
     let most =
-        |layout, size| Shape::of(layout, ByteCount(size), 100, 1 << 18).most_streams(1 << 18);
+        |layout, size| FileSet::of(layout, ByteCount(size), 100, 1 << 18).most_streams(1 << 18);
     assert_eq!(most(Layout::OneFile, 1 << 20), 4);
     assert_eq!(most(Layout::SharedFile, 1 << 20), u32::MAX);
     assert_eq!(most(Layout::SharedFile, 1 << 10), 0);
@@ -70,8 +70,8 @@ impl Drop for Dir {
     }
 }
 
-fn wanted(layout: Layout, writing: Writing) -> Wanted {
-    let shape = Shape::of(layout, ByteCount::mib(1), 4, 1 << 18);
+fn wanted(layout: Layout, writing: WriteAccess) -> Wanted {
+    let shape = FileSet::of(layout, ByteCount::mib(1), 4, 1 << 18);
     Wanted { shape, direct: true, writing }
 }
 
@@ -91,10 +91,10 @@ fn written(paths: Vec<PathBuf>) -> Use {
 #[test]
 fn files_are_made_used_and_gone() {
     let dir = Dir::new("made");
-    let want = wanted(Layout::FilePerStream, Writing::OwnFiles);
-    let place = Place::at(&dir.0, &want, &mut |_| true).unwrap();
+    let want = wanted(Layout::FilePerStream, WriteAccess::OwnFiles);
+    let place = TargetStorage::at(&dir.0, &want, &mut |_| true).unwrap();
     assert_eq!((place.shape(), dir.holds()), (want.shape, 1));
-    let Place::Many { files, .. } = &place else { panic!("{place:?}") };
+    let TargetStorage::Many { files, .. } = &place else { panic!("{place:?}") };
     let paths: Vec<PathBuf> = (0..files.files()).map(|number| files.path(number)).collect();
     let before: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
     assert!(before[0] != before[1], "no two files are alike");
@@ -115,8 +115,8 @@ fn files_are_made_used_and_gone() {
     ];
     let mut done = Vec::new();
     for (tag, handle) in (0..).zip(handles) {
-        let kind = if tag == 1 { Kind::Write } else { Kind::Read };
-        let request = Request { tag, kind, file: 2, offset: 4096 * tag, len: 5000, handle };
+        let kind = if tag == 1 { OperationKind::Write } else { OperationKind::Read };
+        let request = IoRequest { tag, kind, file: 2, offset: 4096 * tag, len: 5000, handle };
         port.begin(request).unwrap();
         // One after another: a client has one under way at most.
         while done.len() as u64 <= tag {
@@ -124,7 +124,7 @@ fn files_are_made_used_and_gone() {
         }
     }
     assert!(done.iter().all(|arrived| arrived.result.is_ok()), "{done:?}");
-    let took = |arrived: &Arrived| (!arrived.open.is_zero(), !arrived.close.is_zero());
+    let took = |arrived: &IoCompletion| (!arrived.open.is_zero(), !arrived.close.is_zero());
     let took: Vec<_> = done.iter().map(took).collect();
     assert_eq!(took, [(false, false), (true, true), (true, false), (false, true)]);
     drop(port);
@@ -137,15 +137,24 @@ fn files_are_made_used_and_gone() {
 #[test]
 fn a_frame_that_is_written_anew_is_a_new_file() {
     let dir = Dir::new("anew");
-    let want = wanted(Layout::FilePerFrame, Writing::OwnFiles);
-    let Place::Many { files, .. } = Place::at(&dir.0, &want, &mut |_| true).unwrap() else {
+    let want = wanted(Layout::FilePerFrame, WriteAccess::OwnFiles);
+    let TargetStorage::Many { files, .. } =
+        TargetStorage::at(&dir.0, &want, &mut |_| true).unwrap()
+    else {
         panic!("many files")
     };
     let how = written((0..files.files()).map(|number| files.path(number)).collect());
     let mut port = files_port(how, Instant::now()).unwrap();
     let handle = Handle::Own { client: 0, open: true, close: true };
-    port.begin(Request { tag: 7, kind: Kind::Write, file: 3, offset: 0, len: 1000, handle })
-        .unwrap();
+    port.begin(IoRequest {
+        tag: 7,
+        kind: OperationKind::Write,
+        file: 3,
+        offset: 0,
+        len: 1000,
+        handle,
+    })
+    .unwrap();
     let mut done = Vec::new();
     while done.is_empty() {
         port.wait(Moment::MAX, &mut done).unwrap();
@@ -157,8 +166,10 @@ fn a_frame_that_is_written_anew_is_a_new_file() {
 #[test]
 fn a_file_is_replaced_when_the_new_one_is_whole_and_not_before() {
     let dir = Dir::new("replaced");
-    let want = wanted(Layout::FilePerStream, Writing::OwnFiles);
-    let Place::Many { files, .. } = Place::at(&dir.0, &want, &mut |_| true).unwrap() else {
+    let want = wanted(Layout::FilePerStream, WriteAccess::OwnFiles);
+    let TargetStorage::Many { files, .. } =
+        TargetStorage::at(&dir.0, &want, &mut |_| true).unwrap()
+    else {
         panic!("many files")
     };
     let paths = (0..files.files()).map(|number| files.path(number)).collect();
@@ -168,11 +179,19 @@ fn a_file_is_replaced_when_the_new_one_is_whole_and_not_before() {
     let mut write = |client, offset, open, close| {
         let handle = Handle::Own { client, open, close };
         let tag = done.len() as u64;
-        port.begin(Request { tag, kind: Kind::Write, file: 1, offset, len: 4096, handle }).unwrap();
+        port.begin(IoRequest {
+            tag,
+            kind: OperationKind::Write,
+            file: 1,
+            offset,
+            len: 4096,
+            handle,
+        })
+        .unwrap();
         while done.len() as u64 <= tag {
             port.wait(Moment::MAX, &mut done).unwrap();
         }
-        assert!(done.iter().all(|arrived: &Arrived| arrived.result.is_ok()), "{done:?}");
+        assert!(done.iter().all(|arrived: &IoCompletion| arrived.result.is_ok()), "{done:?}");
         std::fs::metadata(files.path(1)).unwrap().len()
     };
     assert_eq!(write(5, 0, true, false), want.shape.each.0, "the old one, as long as it was");
@@ -188,18 +207,19 @@ fn nothing_of_the_users_is_written_over_or_removed() {
     let dir = Dir::new("own");
     let film = dir.0.join("film");
     std::fs::write(&film, vec![7; 1 << 20]).unwrap();
-    let at =
-        |path: &PathBuf, want| Place::at(path, &want, &mut |_| true).err().map(|e| e.to_string());
-    let said = at(&film, wanted(Layout::OneFile, Writing::OwnFiles)).unwrap();
-    assert!(said.contains("would be written over") && said.contains("--destructive"), "{said}");
-    let said = at(&film, wanted(Layout::FilePerFrame, Writing::No)).unwrap();
+    let at = |path: &PathBuf, want| {
+        TargetStorage::at(path, &want, &mut |_| true).err().map(|e| e.to_string())
+    };
+    let said = at(&film, wanted(Layout::OneFile, WriteAccess::OwnFiles)).unwrap();
+    assert!(said.contains("would be overwritten") && said.contains("--destroy"), "{said}");
+    let said = at(&film, wanted(Layout::FilePerFrame, WriteAccess::No)).unwrap();
     assert!(said.contains("is one file, and file-per-frame takes many"), "{said}");
-    assert_eq!(at(&film, wanted(Layout::SharedFile, Writing::No)), None);
-    assert_eq!(at(&film, wanted(Layout::OneFile, Writing::Destructive)), None);
+    assert_eq!(at(&film, wanted(Layout::SharedFile, WriteAccess::No)), None);
+    assert_eq!(at(&film, wanted(Layout::OneFile, WriteAccess::Destructive)), None);
     assert_eq!(std::fs::read(&film).unwrap(), vec![7; 1 << 20], "nothing was asked for yet");
     // What is in the way stays, and is named.
-    std::fs::create_dir(dir.0.join(made::name())).unwrap();
-    let said = at(&dir.0, wanted(Layout::FilePerFrame, Writing::No)).unwrap();
+    std::fs::create_dir(dir.0.join(test_files::name())).unwrap();
+    let said = at(&dir.0, wanted(Layout::FilePerFrame, WriteAccess::No)).unwrap();
     assert!(said.contains("remove what an earlier run left there"), "{said}");
     assert_eq!(dir.holds(), 2);
 }
@@ -213,9 +233,9 @@ fn who_stops_the_filling_leaves_nothing() {
             left -= 1;
             left > 0
         };
-        let stopped = Place::at(&dir.0, &wanted(layout, Writing::No), &mut go_on);
+        let stopped = TargetStorage::at(&dir.0, &wanted(layout, WriteAccess::No), &mut go_on);
         // A mebibyte is one piece, so that the single file is full before anybody is asked again.
-        assert!(layout == Layout::OneFile || matches!(stopped, Err(PlaceError::Interrupted)));
+        assert!(layout == Layout::OneFile || matches!(stopped, Err(TargetError::Interrupted)));
         drop(stopped);
         assert_eq!(dir.holds(), 0);
     }

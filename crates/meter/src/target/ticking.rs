@@ -1,15 +1,16 @@
-//! A target that is nothing, by a clock that only moves when somebody looks at it or sleeps: the same
+//! A target without storage whose clock advances only when it is read or slept on: the same
 //! instructions every time, for tests and for counting them.
 //!
 //! Knows no real time.
 
-use super::{Arrived, Port, Request};
+use super::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::cell::Cell;
 use std::time::Duration;
 use units::Moment;
 
-/// See the head of this file. As [`NullPort`](super::NullPort) else.
+/// A target without storage whose clock advances by a constant step, otherwise as
+/// [`NullPort`](super::NullPort).
 #[derive(Debug)]
 pub struct TickingPort {
     now: Cell<u64>,
@@ -40,18 +41,18 @@ impl Port for TickingPort {
         Moment(self.now.get())
     }
 
-    fn begin(&mut self, request: Request) -> Result<(), DeviceError> {
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
         self.over.push(request.tag);
         Ok(())
     }
 
-    fn wait(&mut self, until: Moment, done: &mut Vec<Arrived>) -> Result<(), DeviceError> {
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
         if self.over.is_empty() && until.0 > self.now.get() {
             self.now.set(until.0 + self.late);
             self.slept += 1;
         }
         let at = self.now();
-        done.extend(self.over.drain(..).map(|tag| Arrived::new(tag, at, Ok(()))));
+        done.extend(self.over.drain(..).map(|tag| IoCompletion::new(tag, at, Ok(()))));
         Ok(())
     }
 

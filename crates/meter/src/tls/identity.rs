@@ -1,4 +1,4 @@
-//! Who a client says it is where a server wants to know: a certificate, and the key that proves it.
+//! The client certificate and its key, for servers that ask for one.
 //!
 //! Both are read before anything is asked, and seen to belong together. A key that is locked with a
 //! passphrase is not unlocked: nobody could type it while forty agents start.
@@ -39,7 +39,7 @@ pub enum IdentityError {
         /// What is wrong.
         reason: String,
     },
-    /// Those of two.
+    /// The key and the certificate are from two pairs.
     #[error(
         "{} is not the key of the first certificate in {}; --cert-file has one's own certificate first, \
          --key-file the key that it was made with",

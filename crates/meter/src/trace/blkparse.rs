@@ -5,10 +5,11 @@
 //!   device cpu sequence   seconds         pid  what rw sector + count
 //! ```
 //!
-//! What programs asked of the device (`Q`) counts; where a trace has none of these, what went to the
-//! disk (`D`), else what was done (`C`). Discards and empty flushes are neither reads nor writes.
+//! What programs asked of the device (`Q`) counts; where a trace has none of these, what went to
+//! the disk (`D`), else what was done (`C`). Discards and empty flushes are neither reads nor
+//! writes.
 
-use super::{Files, Operation, Trace, TraceError, seconds, wanted};
+use super::{FileNumbers, Operation, Trace, TraceError, seconds, wanted};
 
 const SECTOR: u64 = 512;
 
@@ -26,7 +27,7 @@ fn device(line: &str) -> Option<&str> {
 }
 
 pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> {
-    let mut files = Files::default();
+    let mut files = FileNumbers::default();
     let mut found: Vec<(char, Operation)> = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         let Some(device) = device(text) else { continue };

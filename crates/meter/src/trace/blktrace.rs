@@ -9,7 +9,7 @@
 //! Either byte order, as the magic number says.
 
 use super::blkparse::once_each;
-use super::{Files, Operation, Trace, TraceError};
+use super::{FileNumbers, Operation, Trace, TraceError};
 use std::time::Duration;
 
 const MAGIC: u32 = 0x6561_7400;
@@ -42,7 +42,7 @@ fn order(bytes: &[u8]) -> Option<bool> {
 
 pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
     let little = order(bytes).ok_or(TraceError::Unknown)?;
-    let mut files = Files::default();
+    let mut files = FileNumbers::default();
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() {

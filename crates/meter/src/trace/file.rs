@@ -1,6 +1,6 @@
 //! A drawn profile as the TOML that `Profile` reads.
 
-use crate::profiles::{Mix, Profile};
+use crate::profiles::{OperationMix, Profile};
 use std::fmt::Write as _;
 
 /// The file of a profile that [`profile`](super::profile) made.
@@ -32,7 +32,7 @@ pub fn text(profile: &Profile) -> String {
     }
     line(format_args!("reads_per_million = {}", drawn.reads_per_million));
     for (name, mix) in [("reads", &drawn.reads), ("writes", &drawn.writes)] {
-        let Some(Mix { sequential_per_million, sizes }) = mix else { continue };
+        let Some(OperationMix { sequential_per_million, sizes }) = mix else { continue };
         line(format_args!("\n[drawn.{name}]"));
         line(format_args!("sequential_per_million = {sequential_per_million}"));
         line(format_args!("sizes = ["));

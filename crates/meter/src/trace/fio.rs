@@ -7,10 +7,10 @@
 //!   FILE wait US 0                      (times: microseconds from the start, as fio 3.33 writes)
 //! ```
 //!
-//! Version 2 has no times but waits; the time that operations took is not in it, so that its rate is
-//! known only where all time is waited for.
+//! Version 2 has no times but waits; the time that operations took is not in it, so that its rate
+//! is known only where all time is waited for.
 
-use super::{Files, Operation, Trace, TraceError, wanted};
+use super::{FileNumbers, Operation, Trace, TraceError, wanted};
 use std::time::Duration;
 
 const HEADS: [&str; 2] = ["fio version 2 iolog", "fio version 3 iolog"];
@@ -22,7 +22,7 @@ pub(super) fn is(text: &str) -> bool {
 pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> {
     let timed = text.starts_with(HEADS[1]);
     let mut trace = Trace { format: "fio", ..Trace::default() };
-    let mut files = Files::default();
+    let mut files = FileNumbers::default();
     let mut clock = Duration::ZERO;
     let mut waits = false;
     for (line, text) in (1..).zip(text.lines()).skip(1) {

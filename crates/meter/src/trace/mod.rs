@@ -25,7 +25,7 @@ mod strace;
 mod tshark;
 
 pub use file::text;
-pub use shape::{Shape, profile, shape};
+pub use shape::{TraceShape, profile, shape};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub struct Operation {
     pub write: bool,
 }
 
-/// What `sar` knows of a device, in the mean over its lines.
+/// The figures that `sar` reports of a device, averaged over its lines.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Reads and writes, in a second.
@@ -81,7 +81,7 @@ pub enum TraceError {
     Line {
         /// From 1.
         line: usize,
-        /// Of what.
+        /// The trace format.
         format: &'static str,
         /// What it should be.
         why: &'static str,
@@ -97,7 +97,7 @@ pub enum TraceError {
     /// There is nothing to count.
     #[error("no reads or writes of files in it{0}")]
     Nothing(&'static str),
-    /// It has several, and they cannot be told apart afterwards.
+    /// The trace has several devices, which cannot be separated afterwards.
     #[error("it has several devices that moved bytes: {0}; choose one with --only")]
     Several(String),
 }
@@ -140,9 +140,9 @@ impl Trace {
 
 /// Numbers for names, in order of appearance.
 #[derive(Default)]
-struct Files(BTreeMap<String, u32>);
+struct FileNumbers(BTreeMap<String, u32>);
 
-impl Files {
+impl FileNumbers {
     fn number(&mut self, name: &str) -> u32 {
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         match self.0.get(name) {

@@ -1,13 +1,13 @@
-//! What a trace comes to: mix, sequential share, sizes, rate; and the profile of that.
+//! The statistics of a trace (mix, sequential share, sizes, rate) and the profile made of them.
 
 use super::{Operation, Rates, Trace};
-use crate::profiles::{Definition, Drawn, Fps, MILLION, Mix, Pattern, Profile, Status};
+use crate::profiles::{Definition, Drawn, Fps, MILLION, OperationMix, Pattern, Profile, Status};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 /// The figures that a profile has in common with its trace.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub struct TraceShape {
     /// How many there are.
     pub operations: u64,
     /// From the first to the last; `None`: the trace has no times.
@@ -19,18 +19,18 @@ pub struct Shape {
 }
 
 /// Counts a trace.
-pub fn shape(trace: &Trace) -> Shape {
+pub fn shape(trace: &Trace) -> TraceShape {
     match trace.rates {
         Some(rates) if trace.operations.is_empty() => of_rates(rates),
         _ => of_operations(&trace.operations),
     }
 }
 
-/// The profile that draws like the trace. `source` says where that is from.
-pub fn profile(name: &str, source: &str, shape: &Shape) -> Profile {
+/// The profile that draws like the trace. `source` names the origin.
+pub fn profile(name: &str, source: &str, shape: &TraceShape) -> Profile {
     let drawn = &shape.drawn;
     let percent = |of: u64| u8::try_from((of * 100 + 500_000) / 1_000_000).unwrap_or(100);
-    let sequential = |mix: &Option<Mix>, of: u32| {
+    let sequential = |mix: &Option<OperationMix>, of: u32| {
         u64::from(of) * mix.as_ref().map_or(0, |mix| u64::from(mix.sequential_per_million))
     };
     let reads = drawn.reads_per_million;
@@ -64,12 +64,13 @@ fn fraction(frames: u64, seconds: u32) -> Fps {
     Fps { frames: part(frames), seconds: part(seconds.into()) }
 }
 
-fn of_rates(rates: Rates) -> Shape {
+fn of_rates(rates: Rates) -> TraceShape {
     let bytes = rates.bytes_read + rates.bytes_written;
     let size = whole(bytes / rates.operations).max(1);
-    let mix = || Some(Mix { sequential_per_million: MILLION, sizes: vec![(size, MILLION)] });
+    let mix =
+        || Some(OperationMix { sequential_per_million: MILLION, sizes: vec![(size, MILLION)] });
     let reads = per_million(rates.bytes_read, bytes);
-    Shape {
+    TraceShape {
         operations: whole(rates.operations),
         took: Some(Duration::from_secs(1)),
         drawn: Drawn {
@@ -82,12 +83,12 @@ fn of_rates(rates: Rates) -> Shape {
     }
 }
 
-fn of_operations(operations: &[Operation]) -> Shape {
+fn of_operations(operations: &[Operation]) -> TraceShape {
     let sequential = sequential(operations);
     let mix = |write: bool| {
         let of = || operations.iter().zip(&sequential).filter(move |(op, _)| op.write == write);
         let count = of().count();
-        (count > 0).then(|| Mix {
+        (count > 0).then(|| OperationMix {
             sequential_per_million: share(of().filter(|(_, is)| **is).count(), count),
             sizes: sizes(of().map(|(op, _)| op.bytes)),
         })
@@ -102,7 +103,7 @@ fn of_operations(operations: &[Operation]) -> Shape {
         let rate = gaps * 1_000_000_000_000 / took.as_nanos();
         u64::try_from(rate).unwrap_or(u64::MAX).max(1)
     });
-    Shape {
+    TraceShape {
         operations: operations.len() as u64,
         took,
         drawn: Drawn {
@@ -118,7 +119,7 @@ fn of_operations(operations: &[Operation]) -> Shape {
 /// Players side by side in one file, at most.
 const RECENT: usize = 16;
 
-/// Of each operation, whether it begins where a recent one of its kind in its file ended.
+/// For each operation: whether it begins where a recent one of its kind in its file ended.
 fn sequential(operations: &[Operation]) -> Vec<bool> {
     let mut ends: HashMap<(u32, bool), VecDeque<u64>> = HashMap::new();
     let one = |operation: &Operation| {

@@ -6,12 +6,12 @@
 //!   pid   time              call(descriptor<name>, ...)                  = result
 //! ```
 //!
-//! Process, time and names may be missing, and times may have other forms (`-t`, `-tt`, `-r`). Calls
-//! that were interrupted by another thread's are put together again. Where names are missing,
+//! Process, time and names may be missing, and times may have other forms (`-t`, `-tt`, `-r`).
+//! Calls that were interrupted by another thread's are put together again. Where names are missing,
 //! descriptors are followed from `openat` on. What programs read of the system itself (libraries,
 //! `/proc`, terminals) is left out.
 
-use super::{Files, Operation, Trace, TraceError, seconds, wanted};
+use super::{FileNumbers, Operation, Trace, TraceError, seconds, wanted};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -74,9 +74,9 @@ struct Open {
 }
 
 #[derive(Default)]
-struct Reading<'a> {
+struct StraceParser<'a> {
     only: Option<&'a str>,
-    files: Files,
+    files: FileNumbers,
     /// By process and descriptor: which of `opened`.
     table: HashMap<(String, i64), usize>,
     opened: Vec<Open>,
@@ -86,7 +86,7 @@ struct Reading<'a> {
 }
 
 pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> {
-    let mut reading = Reading { only, ..Reading::default() };
+    let mut reading = StraceParser { only, ..StraceParser::default() };
     let mut waiting: BTreeMap<String, (Option<Duration>, String)> = BTreeMap::new();
     for (line, text) in (1..).zip(text.lines()) {
         let (front, rest) = front(text);
@@ -111,7 +111,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
     Ok(Trace { format: "strace", operations: reading.operations, rates: None })
 }
 
-impl Reading<'_> {
+impl StraceParser<'_> {
     /// A moment, from any fixed one on.
     fn time(&mut self, text: &str) -> Option<Duration> {
         let at = if text.contains(':') {
@@ -219,8 +219,8 @@ impl Reading<'_> {
         number
     }
 
-    /// What the first argument stands for: by its process, else by any (a thread of it), else by the
-    /// name beside it.
+    /// What the first argument stands for: by its process, else by any (a thread of it), else by
+    /// the name beside it.
     fn find(&mut self, process: &str, args: &str) -> Option<usize> {
         let (fd, name) = descriptor(args);
         let fd = fd?;

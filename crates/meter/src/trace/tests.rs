@@ -1,11 +1,11 @@
-//! A known mix, written in each format, comes back as it was; and what is no trace is refused.
+//! A known mix, written in each trace format, is recovered; other files are refused.
 
 use super::*;
-use crate::profiles::{Draw, Drawn, MILLION, Mix, Profile};
+use crate::profiles::{Drawn, DrawnOperation, MILLION, OperationMix, Profile};
 use std::fmt::Write as _;
 
-fn mix(sequential_per_million: u32, sizes: &[(u64, u32)]) -> Option<Mix> {
-    Some(Mix { sequential_per_million, sizes: sizes.to_vec() })
+fn mix(sequential_per_million: u32, sizes: &[(u64, u32)]) -> Option<OperationMix> {
+    Some(OperationMix { sequential_per_million, sizes: sizes.to_vec() })
 }
 
 /// An editor's day: reads mostly in sequence, writes less so.
@@ -18,7 +18,7 @@ fn known() -> Drawn {
     }
 }
 
-fn draws() -> Vec<Draw> {
+fn draws() -> Vec<DrawnOperation> {
     known().draws(1 << 40, 3362).take(20_000).collect()
 }
 
@@ -50,7 +50,7 @@ fn counted(trace: &[u8]) -> Drawn {
     shape(&read(trace, None).unwrap_or_else(|error| panic!("{error}"))).drawn
 }
 
-fn lines(head: &str, line: impl Fn(&mut String, &Draw, Duration)) -> Vec<u8> {
+fn lines(head: &str, line: impl Fn(&mut String, &DrawnOperation, Duration)) -> Vec<u8> {
     let mut text = head.to_owned();
     for draw in draws() {
         line(&mut text, &draw, draw.at.unwrap());

@@ -1,25 +1,25 @@
-//! NFS requests as `tshark -r FILE -Y 'rpc.msgtyp == 0 && nfs' -T fields -E header=y` prints them, with
-//! these columns (`-e`) in any order:
+//! NFS requests as `tshark -r FILE -Y 'rpc.msgtyp == 0 && nfs' -T fields -E header=y` prints them,
+//! with these columns (`-e`) in any order:
 //!
 //! ```text
-//!   frame.time_epoch  nfs.fh.hash  nfs.procedure_v3  nfs.offset3  nfs.count3
-//!                                  nfs.opcode        nfs.offset4  nfs.count4  nfs.write.data_length
-//!   1795287628.04     0x1a2b3c4d   6                 131072       65536            version 3: 6 read, 7 write
-//!   1795287628.05     0x1a2b3c4d   53,22,25          196608       65536            version 4: 25, 38
+//!   frame.time_epoch nfs.fh.hash nfs.procedure_v3 nfs.offset3 nfs.count3
+//!                                nfs.opcode       nfs.offset4 nfs.count4 nfs.write.data_length
+//!   1795287628.04    0x1a2b3c4d  6                131072      65536           version 3: 6 read, 7 write
+//!   1795287628.05    0x1a2b3c4d  53,22,25         196608      65536           version 4: 25, 38
 //! ```
 //!
-//! A frame may carry several calls, whose values tshark joins by commas: each call takes those that are its
-//! own, in order (a COMMIT has a place and a count, too; a LOCK has a place). Of a version 4 compound the
-//! reads and writes count, with the file handle before them.
+//! A frame may carry several calls, whose values tshark joins by commas: each call takes those that
+//! are its own, in order (a COMMIT has a place and a count, too; a LOCK has a place). Of a version
+//! 4 compound the reads and writes count, with the file handle before them.
 
-use super::{Files, Operation, Trace, TraceError, seconds, wanted};
+use super::{FileNumbers, Operation, Trace, TraceError, seconds, wanted};
 
 pub(super) fn is(text: &str) -> bool {
     text.lines().next().is_some_and(|head| head.split('\t').any(|name| name == "frame.time_epoch"))
 }
 
 pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> {
-    let mut files = Files::default();
+    let mut files = FileNumbers::default();
     let mut operations = Vec::new();
     let head: Vec<&str> = text.lines().next().unwrap_or_default().split('\t').collect();
     let column = |name: &str| head.iter().position(|title| *title == name);
@@ -124,7 +124,7 @@ impl<'a> Values<'a> {
         Self { why, left: all.into_iter() }
     }
 
-    /// The next as a number, or what is wrong.
+    /// The next field as a number, or an error.
     fn next(&mut self) -> Result<u64, &'static str> {
         self.left.next().and_then(|text| text.parse().ok()).ok_or(self.why)
     }

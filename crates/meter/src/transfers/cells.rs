@@ -6,7 +6,7 @@
 //! next power of four, walked until it falls within the file (Black and Rogaway, "Ciphers with
 //! arbitrary finite domains", 2002, section 4).
 
-/// See the head of this file.
+/// The positions of a file in random order, none repeated before all were used.
 #[derive(Clone, Debug)]
 pub(crate) struct Cells {
     count: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// Of a file of this length. There is at least one.
+    /// The cells of a file of `length` bytes. There is at least one.
     pub(crate) fn new(length: u64, cell: u64, key: u64) -> Self {
         let count = (length / cell).max(1);
         let bits = u64::BITS - (count - 1).leading_zeros();

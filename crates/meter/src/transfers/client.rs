@@ -6,7 +6,7 @@ use units::Moment;
 
 /// What a client does.
 #[derive(Clone, Debug)]
-pub(super) enum Client {
+pub(super) enum TransferClient {
     /// It waits before it begins this transfer.
     Waits(Moment, Transfer),
     /// A block of it is under way.

@@ -2,12 +2,12 @@
 //!
 //! msMeter 2.0.1 takes as many bytes of `rand()` as the limit has (`rand() & 0xff`), and what the
 //! number made of them leaves when it is divided by the limit. With one byte and a limit of 100 the
-//! numbers 0 to 55 come up three times in 256 and the others twice: asked for 50 % it does 58.6 %, for
-//! 10 % it does 11.7 %. `rand()` is the C library's additive feedback generator.
+//! numbers 0 to 55 come up three times in 256 and the others twice: asked for 50 % it does 58.6 %,
+//! for 10 % it does 11.7 %. `rand()` is the C library's additive feedback generator.
 
 use std::collections::VecDeque;
 
-/// See the head of this file.
+/// The source of random numbers: Tenuto's own, or one that repeats msMeter's.
 #[derive(Clone, Debug)]
 pub enum Dice {
     /// Every number as likely as any other.
@@ -28,7 +28,7 @@ impl Dice {
 
     /// msMeter's dice.
     pub fn ms_meter(seed: u64) -> Self {
-        // It takes 32 bits; zero stands for one.
+        // It takes 32 bits; zero is replaced by one.
         let seed = u32::try_from(seed % 0xffff_fffe).unwrap_or(0) + 1;
         Self::MsMeter(Glibc::new(seed))
     }
@@ -47,7 +47,7 @@ impl Dice {
         }
     }
 
-    /// Whether it comes up, at so many percent.
+    /// A draw that is true with this percentage.
     pub fn percent(&mut self, percent: u8) -> bool {
         self.below(100) < u64::from(percent)
     }

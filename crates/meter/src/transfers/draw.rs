@@ -2,8 +2,8 @@
 
 use super::cells::Cells;
 use super::mix::{PAGE, SMALLEST_BLOCK};
-use super::{Dice, Length, Mix};
-use crate::log::Kind;
+use super::{Dice, Length, TransferMix};
+use crate::log::OperationKind;
 use crate::profiles::{self, Draws};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct Transfer {
     /// Which file.
     pub file: u32,
     /// Read or write.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Each block at a place of its own.
     pub random: bool,
     /// From which byte on, if it is sequential.
@@ -43,19 +43,19 @@ impl Transfer {
 
 /// Draws for all clients of a run: what a seed gives depends on nothing else.
 #[derive(Clone, Debug)]
-pub struct Draw {
-    mix: Mix,
-    /// Of each client.
+pub struct TransferDraw {
+    mix: TransferMix,
+    /// The random number generator of each client.
     dice: Vec<Dice>,
-    /// Of each file, where nothing is repeated.
+    /// The unused positions of each file, where positions are not repeated.
     cells: Vec<Cells>,
-    /// Of each client, where operations are drawn from a trace's.
+    /// The trace mix of each client, where operations are drawn from a trace.
     drawn: Vec<Draws>,
 }
 
-impl Draw {
-    /// For so many clients. The mix has been checked for them.
-    pub fn new(mix: &Mix, clients: u32, seed: u64) -> Self {
+impl TransferDraw {
+    /// The draws of `clients` clients. The mix has been checked for that number.
+    pub fn new(mix: &TransferMix, clients: u32, seed: u64) -> Self {
         let seed_of = |client: u32| seed.wrapping_mul(SPREAD).wrapping_add(client.into());
         let dice = |client: u32| {
             let seed = seed_of(client);
@@ -83,7 +83,11 @@ impl Draw {
             let draw = draws.next().expect("the mix has been checked: all sizes fit");
             return of_trace(draw, file, delay);
         }
-        let kind = if dice.percent(mix.write_percent) { Kind::Write } else { Kind::Read };
+        let kind = if dice.percent(mix.write_percent) {
+            OperationKind::Write
+        } else {
+            OperationKind::Read
+        };
         let random = dice.percent(mix.random_percent);
         let smallest = u64::from(SMALLEST_BLOCK);
         let mut length = match mix.length {
@@ -125,12 +129,12 @@ impl Draw {
 }
 
 /// An operation of a trace as a transfer of one block.
-fn of_trace(draw: profiles::Draw, file: u32, delay: Duration) -> Transfer {
-    let profiles::Draw { write, sequential, offset: start, bytes: length, .. } = draw;
+fn of_trace(draw: profiles::DrawnOperation, file: u32, delay: Duration) -> Transfer {
+    let profiles::DrawnOperation { write, sequential, offset: start, bytes: length, .. } = draw;
     Transfer {
         delay,
         file,
-        kind: if write { Kind::Write } else { Kind::Read },
+        kind: if write { OperationKind::Write } else { OperationKind::Read },
         random: !sequential,
         start,
         length,
@@ -139,12 +143,12 @@ fn of_trace(draw: profiles::Draw, file: u32, delay: Duration) -> Transfer {
 }
 
 /// Somewhere in a file, with room for `length` bytes.
-fn place(dice: &mut Dice, mix: &Mix, length: u64) -> u64 {
+fn place(dice: &mut Dice, mix: &TransferMix, length: u64) -> u64 {
     let place = dice.below(mix.each.0 - length);
     if mix.ms_meter { place } else { units::align_down(place, PAGE) }
 }
 
-fn whole_frames(mix: &Mix) -> bool {
+fn whole_frames(mix: &TransferMix) -> bool {
     matches!(mix.length, Length::Frames(..))
 }
 

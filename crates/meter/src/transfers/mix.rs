@@ -6,10 +6,10 @@ use units::ByteCount;
 
 /// An access profile: what figure 13 of EBU TECH 3362 lets one set, and what its section 9.1 adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mix {
-    /// Of 100 transfers, how many write.
+pub struct TransferMix {
+    /// Percentage of transfers that write.
     pub write_percent: u8,
-    /// Of 100 transfers, how many go to a random place with each block.
+    /// Percentage of transfers that seek to a random position before each block.
     pub random_percent: u8,
     /// How long a transfer is.
     pub length: Length,
@@ -27,7 +27,7 @@ pub struct Mix {
     pub own_file: bool,
     /// Bytes of each file.
     pub each: ByteCount,
-    /// A write makes a new file, which takes the old one's place when it is whole.
+    /// A write creates a new file, which replaces the old one when it is complete.
     pub replace: bool,
     /// What a trace's operations are drawn from: each is a transfer of one block, and as fast as it
     /// goes. Percentages, `length` and `blocks` only sum it up then.
@@ -69,7 +69,7 @@ pub enum MixError {
     },
 }
 
-impl Mix {
+impl TransferMix {
     /// What a profile asks for of these files. A profile without transfers of its own moves a frame
     /// at a time.
     pub fn of(profile: &Profile, files: u32, each: ByteCount) -> Self {
@@ -102,7 +102,7 @@ impl Mix {
         }
     }
 
-    /// Whether there can be so many clients of it.
+    /// Whether this mix works with a number of clients.
     pub fn check(&self, clients: u32) -> Result<(), MixError> {
         let smallest = if self.drawn.is_some() { 1 } else { SMALLEST_BLOCK };
         let wrong = |block: &&u32| **block < smallest || **block > LARGEST_BLOCK;

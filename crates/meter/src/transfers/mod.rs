@@ -13,12 +13,12 @@
 //! ```
 //!
 //! In a sequential transfer block follows block; in a random one each block is at a place of its
-//! own. [`Mix`] says what is drawn, [`Dice`] by which dice: honest ones, or those of the tool that
-//! made the published figures, whose percentages and lengths are not what they say. [`run`] does it
-//! through a [`Port`](crate::target::Port). Every block goes into the log.
+//! own. [`TransferMix`] says what is drawn, [`Dice`] by which dice: honest ones, or those of the
+//! tool that made the published figures, whose percentages and lengths are not what they say.
+//! [`run`] does it through a [`Port`](crate::target::Port). Every block goes into the log.
 //!
-//! Latency as defined has the meter's own time between blocks in it; [`Row::meter`] says how much.
-//! It judges nothing: there are no deadlines, and nothing is late.
+//! Latency as defined has the meter's own time between blocks in it; [`TransferRow::meter`] says
+//! how much. It judges nothing: there are no deadlines, and nothing is late.
 
 mod cells;
 mod client;
@@ -30,10 +30,10 @@ mod run;
 
 pub(crate) use cells::Cells;
 pub use dice::{Dice, Glibc};
-pub use draw::{Draw, Transfer};
-pub use mix::{Length, Mix, MixError};
-pub use outcome::{Outcome, PerClient, PerSecond, Row, RowKey};
-pub use run::{Plan, Progress, run};
+pub use draw::{Transfer, TransferDraw};
+pub use mix::{Length, MixError, TransferMix};
+pub use outcome::{PerClient, PerSecond, TransferRow, TransferRowKey, TransfersOutcome};
+pub use run::{TransfersPlan, TransfersProgress, run};
 
 #[cfg(test)]
 mod tests;

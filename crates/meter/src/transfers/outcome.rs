@@ -1,16 +1,16 @@
 //! What came of a run of transfers.
 
-use crate::log::Kind;
+use crate::log::OperationKind;
 use crate::streams::{Heat, Times};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// See the head of this file.
+/// The result of a run of transfers.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// By kind, mode and block size. Sums over rows are rows, too: [`Row::add`].
-    pub rows: BTreeMap<RowKey, Row>,
+pub struct TransfersOutcome {
+    /// By kind, mode and block size. Sums over rows are rows, too: [`TransferRow::add`].
+    pub rows: BTreeMap<TransferRowKey, TransferRow>,
     /// Each, in order.
     pub clients: Vec<PerClient>,
     /// What was moved in each.
@@ -19,12 +19,12 @@ pub struct Outcome {
     pub heat: Heat,
     /// Transfers that ended with an error.
     pub failed: u64,
-    /// Of the failed ones, the first error, in words.
+    /// The first error of a failed transfer, in words.
     pub first_failure: Option<String>,
     /// Transfers that had not ended when the run was over.
     pub unfinished: u64,
-    /// Operations that the storage kept for good: it hung when the run was over, and went on to. Whoever
-    /// left the target says so.
+    /// Operations that the storage kept for good: it hung when the run was over, and went on to.
+    /// Whoever left the target says so.
     pub stuck: u32,
     /// From the start of the run to its end.
     pub took: Duration,
@@ -36,40 +36,40 @@ pub struct Outcome {
 
 /// What transfers have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RowKey {
+pub struct TransferRowKey {
     /// Read or write.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Random or sequential.
     pub random: bool,
     /// Bytes of a block.
     pub block: u32,
 }
 
-/// Of transfers that have something in common.
+/// Totals of transfers that share an operation and block size.
 #[derive(Clone, Debug, Default)]
-pub struct Row {
+pub struct TransferRow {
     /// How many.
     pub transfers: u64,
     /// Blocks of them.
     pub blocks: u64,
     /// Bytes of them.
     pub bytes: ByteCount,
-    /// Data transfer time, all told.
+    /// The total data transfer time.
     pub data: Duration,
-    /// Latency as defined, all told.
+    /// The total latency as defined.
     pub latency: Duration,
     /// The longest.
     pub longest_latency: Duration,
-    /// Of the latency: what the meter took between blocks.
+    /// The part of the latency that the meter took between blocks.
     pub meter: Duration,
-    /// Of the latency: what opening and closing files took.
+    /// The part of the latency for opening and closing files.
     pub open: Duration,
     /// What msMeter would have taken on this machine to fill its buffer before each transfer, which
     /// it counts as latency. Zero unless it is imitated. Not in `latency`.
     pub fill: Duration,
     /// The sum of individual rates, in bits a second.
     pub rates: f64,
-    /// Of each block.
+    /// The service time of each block.
     pub service: Times,
 }
 
@@ -101,7 +101,7 @@ pub struct PerSecond {
     pub longest: Duration,
 }
 
-impl Row {
+impl TransferRow {
     /// These too.
     pub fn add(&mut self, others: &Self) {
         self.transfers += others.transfers;
@@ -149,10 +149,10 @@ fn mean(sum: Duration, count: u64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-impl Outcome {
+impl TransfersOutcome {
     /// All rows that the choice takes, as one.
-    pub fn sum(&self, chosen: impl Fn(&RowKey) -> bool) -> Row {
-        let mut sum = Row::default();
+    pub fn sum(&self, chosen: impl Fn(&TransferRowKey) -> bool) -> TransferRow {
+        let mut sum = TransferRow::default();
         self.rows.iter().filter(|(key, _)| chosen(key)).for_each(|(_, row)| sum.add(row));
         sum
     }

@@ -1,31 +1,33 @@
 //! Clients at work.
 
-use super::client::{Client, Moving};
-use super::{Draw, Mix, Outcome, PerClient, PerSecond, RowKey, Transfer};
-use crate::log::{Keep, Kind, NONE, Record, errno};
-use crate::target::{Arrived, Handle, Port, Request};
+use super::client::{Moving, TransferClient};
+use super::{
+    PerClient, PerSecond, Transfer, TransferDraw, TransferMix, TransferRowKey, TransfersOutcome,
+};
+use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
+use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct TransfersPlan {
     /// What is drawn.
-    pub mix: Mix,
+    pub mix: TransferMix,
     /// How many draw.
     pub clients: u32,
     /// No transfer begins later. What has begun is finished, unless nothing comes for a minute.
     pub duration: Duration,
     /// Transfers of each client at most.
     pub most: Option<u64>,
-    /// Of the dice: the same transfers for the same seed.
+    /// The random seed: the same seed gives the same transfers.
     pub seed: u64,
 }
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct TransfersProgress {
     /// Since its start.
     pub elapsed: Duration,
     /// Transfers that are over.
@@ -34,52 +36,58 @@ pub struct Progress {
     pub bytes: ByteCount,
 }
 
-struct Run<'a> {
-    plan: &'a Plan,
+struct TransfersRun<'a> {
+    plan: &'a TransfersPlan,
     port: &'a mut dyn Port,
-    log: &'a mut dyn Keep,
+    log: &'a mut dyn RecordSink,
     origin: Moment,
-    draw: Draw,
-    clients: Vec<Client>,
+    draw: TransferDraw,
+    clients: Vec<TransferClient>,
     /// Transfers that each has begun.
     begun: Vec<u64>,
-    outcome: Outcome,
-    progress: Progress,
+    outcome: TransfersOutcome,
+    progress: TransfersProgress,
     /// What msMeter takes to fill a byte; zero where it is not imitated.
     fill: f64,
 }
 
-/// Moves what the plan draws. `go_on` is asked whenever something is over, and a few hundred times a
-/// second; if it says no, the outcome ends there and is not complete. Every block goes to `log`. A
-/// block that fails ends its transfer; what cannot even be asked for ends the run. The mix has been
-/// checked for the clients.
+/// Moves what the plan draws. `go_on` is asked whenever something is over, and a few hundred times
+/// a second; if it says no, the outcome ends there and is not complete. Every block goes to `log`.
+/// A block that fails ends its transfer; what cannot even be asked for ends the run. The mix has
+/// been checked for the clients.
 pub fn run(
-    plan: &Plan,
+    plan: &TransfersPlan,
     port: &mut dyn Port,
-    log: &mut dyn Keep,
-    go_on: &mut dyn FnMut(Progress) -> bool,
-) -> Result<Outcome, DeviceError> {
+    log: &mut dyn RecordSink,
+    go_on: &mut dyn FnMut(TransfersProgress) -> bool,
+) -> Result<TransfersOutcome, DeviceError> {
     let fill = if plan.mix.ms_meter { fill_of_a_byte(port) } else { 0.0 };
     let origin = port.now();
     let count = usize::try_from(plan.clients).expect("32 bits fit");
-    let mut run = Run {
+    let mut run = TransfersRun {
         plan,
         port,
         log,
         origin,
-        draw: Draw::new(&plan.mix, plan.clients, plan.seed),
-        clients: vec![Client::Done; count],
+        draw: TransferDraw::new(&plan.mix, plan.clients, plan.seed),
+        clients: vec![TransferClient::Done; count],
         begun: vec![0; count],
-        outcome: Outcome { clients: vec![PerClient::default(); count], ..Outcome::default() },
-        progress: Progress::default(),
+        outcome: TransfersOutcome {
+            clients: vec![PerClient::default(); count],
+            ..TransfersOutcome::default()
+        },
+        progress: TransfersProgress::default(),
         fill,
     };
     let complete = run.all(go_on)?;
     Ok(run.outcome(complete))
 }
 
-impl Run<'_> {
-    fn all(&mut self, go_on: &mut dyn FnMut(Progress) -> bool) -> Result<bool, DeviceError> {
+impl TransfersRun<'_> {
+    fn all(
+        &mut self,
+        go_on: &mut dyn FnMut(TransfersProgress) -> bool,
+    ) -> Result<bool, DeviceError> {
         for client in 0..self.plan.clients {
             self.next(client, self.origin);
         }
@@ -93,7 +101,7 @@ impl Run<'_> {
             }
             let mut soonest = Moment::MAX;
             for client in 0..self.plan.clients {
-                if let Client::Waits(until, transfer) = self.clients[index(client)] {
+                if let TransferClient::Waits(until, transfer) = self.clients[index(client)] {
                     if until <= now {
                         self.begin(client, transfer)?;
                     } else {
@@ -101,7 +109,7 @@ impl Run<'_> {
                     }
                 }
             }
-            if self.clients.iter().all(|client| matches!(client, Client::Done)) {
+            if self.clients.iter().all(|client| matches!(client, TransferClient::Done)) {
                 return Ok(true);
             }
             self.port.wait(soonest.min(now + HEARTBEAT), &mut done)?;
@@ -120,10 +128,10 @@ impl Run<'_> {
     fn next(&mut self, client: u32, from: Moment) {
         let enough = self.plan.most.is_some_and(|most| self.begun[index(client)] >= most);
         self.clients[index(client)] = if enough || from.since(self.origin) >= self.plan.duration {
-            Client::Done
+            TransferClient::Done
         } else {
             let transfer = self.draw.next(client);
-            Client::Waits(from + transfer.delay, transfer)
+            TransferClient::Waits(from + transfer.delay, transfer)
         };
     }
 
@@ -158,7 +166,7 @@ impl Run<'_> {
         };
         moving.asked = self.port.now();
         moving.meter += moving.asked.since(moving.over);
-        self.port.begin(Request {
+        self.port.begin(IoRequest {
             tag: client.into(),
             kind: transfer.kind,
             file: transfer.file,
@@ -170,14 +178,16 @@ impl Run<'_> {
                 close: moving.block + 1 == transfer.blocks(),
             },
         })?;
-        self.clients[index(client)] = Client::Moves(moving);
+        self.clients[index(client)] = TransferClient::Moves(moving);
         Ok(())
     }
 
-    fn arrived(&mut self, arrived: Arrived) -> Result<(), DeviceError> {
+    fn arrived(&mut self, arrived: IoCompletion) -> Result<(), DeviceError> {
         let client = u32::try_from(arrived.tag).expect("a client's number");
-        let waiting = std::mem::replace(&mut self.clients[index(client)], Client::Done);
-        let Client::Moves(mut moving) = waiting else { panic!("what arrives was asked for") };
+        let waiting = std::mem::replace(&mut self.clients[index(client)], TransferClient::Done);
+        let TransferClient::Moves(mut moving) = waiting else {
+            panic!("what arrives was asked for")
+        };
         self.keep(client, &moving, Some(&arrived));
         let extra = arrived.open + arrived.close;
         let took = arrived.at.since(moving.asked).saturating_sub(extra);
@@ -233,7 +243,7 @@ impl Run<'_> {
         self.progress.transfers += 1;
     }
 
-    fn count_second(&mut self, at: Moment, kind: Kind, bytes: ByteCount, took: Duration) {
+    fn count_second(&mut self, at: Moment, kind: OperationKind, bytes: ByteCount, took: Duration) {
         let number = usize::try_from(at.since(self.origin).as_secs()).unwrap_or(usize::MAX);
         let seconds = &mut self.outcome.seconds;
         if seconds.len() <= number {
@@ -241,19 +251,18 @@ impl Run<'_> {
         }
         let second = &mut seconds[number];
         match kind {
-            Kind::Read => second.read += bytes,
-            Kind::Write => second.written += bytes,
+            OperationKind::Read => second.read += bytes,
+            OperationKind::Write => second.written += bytes,
         }
         second.blocks += 1;
         second.longest = second.longest.max(took);
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = units::nanos(took);
         self.outcome.heat.count(at.since(self.origin).as_secs(), nanos);
     }
 
     /// The block under way; `None`: it had not come when the run was over.
-    fn keep(&mut self, client: u32, moving: &Moving, arrived: Option<&Arrived>) {
+    fn keep(&mut self, client: u32, moving: &Moving, arrived: Option<&IoCompletion>) {
         let nanos = |moment: Moment| moment.0.saturating_sub(self.origin.0);
-        let length = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let asked = nanos(moving.asked);
         let record = Record {
             stream: client,
@@ -264,7 +273,7 @@ impl Run<'_> {
             offset: moving.offset,
             intended: asked,
             start: asked,
-            meter: length(moving.asked.since(moving.over)),
+            meter: units::nanos(moving.asked.since(moving.over)),
             kind: moving.transfer.kind,
             random: moving.transfer.random,
             ..Record::default()
@@ -274,22 +283,22 @@ impl Run<'_> {
             Some(arrived) => Record {
                 first: arrived.first.map_or(NONE, nanos),
                 end: nanos(arrived.at),
-                open: length(arrived.open),
-                close: length(arrived.close),
+                open: units::nanos(arrived.open),
+                close: units::nanos(arrived.close),
                 errno: errno(&arrived.result),
                 ..record
             },
         });
     }
 
-    fn outcome(mut self, complete: bool) -> Outcome {
+    fn outcome(mut self, complete: bool) -> TransfersOutcome {
         for client in 0..self.plan.clients {
-            if let Client::Moves(moving) = self.clients[index(client)].clone() {
+            if let TransferClient::Moves(moving) = self.clients[index(client)].clone() {
                 self.outcome.unfinished += 1;
                 self.keep(client, &moving, None);
             }
         }
-        Outcome {
+        TransfersOutcome {
             took: self.port.now().since(self.origin),
             complete,
             method: self.port.method(),
@@ -298,8 +307,8 @@ impl Run<'_> {
     }
 }
 
-fn key(transfer: &Transfer) -> RowKey {
-    RowKey { kind: transfer.kind, random: transfer.random, block: transfer.block }
+fn key(transfer: &Transfer) -> TransferRowKey {
+    TransferRowKey { kind: transfer.kind, random: transfer.random, block: transfer.block }
 }
 
 /// Seconds that msMeter takes to fill a byte of its buffer, by the port's clock: a number of
@@ -322,7 +331,8 @@ const SAMPLE: u32 = 1 << 20;
 /// Often enough to look whether to go on.
 const HEARTBEAT: Duration = Duration::from_millis(5);
 
-/// For what has begun, from the end of the run or from the last that came: who is silent for longer hangs.
+/// For what has begun, from the end of the run or from the last that came: who is silent for longer
+/// hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const AFTER_A_FAILURE: Duration = Duration::from_millis(100);

@@ -1,21 +1,21 @@
 //! Draws in counts, and transfers in virtual time against the two formulas from the log.
 
 use super::*;
-use crate::log::{Kind, Record};
+use crate::log::{OperationKind, Record};
 use crate::profiles;
 use crate::target::SimulatedPort;
-use device::{Access, Fault, Rule, SimulatedDisk};
+use device::{Access, Fault, FaultRule, SimulatedDisk};
 use disk::DiskModel;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-fn mix(name: &str) -> Mix {
-    Mix::of(&profiles::named(name).unwrap(), 4, ByteCount(8 << 30))
+fn mix(name: &str) -> TransferMix {
+    TransferMix::of(&profiles::named(name).unwrap(), 4, ByteCount(8 << 30))
 }
 
-fn drawn(mix: &Mix, count: usize) -> Vec<Transfer> {
-    let mut draw = Draw::new(mix, 1, 5);
+fn drawn(mix: &TransferMix, count: usize) -> Vec<Transfer> {
+    let mut draw = TransferDraw::new(mix, 1, 5);
     (0..count).map(|_| draw.next(0)).collect()
 }
 
@@ -36,7 +36,7 @@ fn what_is_drawn_is_what_was_asked_for_and_what_msmeter_draws_is_not() {
         let close = |what, found: f64, expected: f64, by: f64| {
             assert!((found - expected).abs() <= by, "{name}: {what} {found}, not {expected}");
         };
-        close("written", percent(&all, |t| t.kind == Kind::Write), written, 0.5);
+        close("written", percent(&all, |t| t.kind == OperationKind::Write), written, 0.5);
         close("random", percent(&all, |t| t.random), random, 0.5);
         let sum: u64 = all.iter().map(|transfer| transfer.length).sum();
         let mean = sum as f64 / all.len() as f64 / f64::from(1 << 20);
@@ -76,7 +76,7 @@ fn block_sizes_are_equally_likely_where_the_length_allows_them() {
     assert!(counts[&(64 << 10)].abs_diff(10_000) < 700 && counts[&(1 << 20)].abs_diff(9_000) < 600);
 }
 
-fn ran(plan: &Plan, disk: &SimulatedDisk) -> (Outcome, Vec<Record>) {
+fn ran(plan: &TransfersPlan, disk: &SimulatedDisk) -> (TransfersOutcome, Vec<Record>) {
     let mut port = SimulatedPort::with_files(disk.clone(), plan.mix.each);
     let mut log = Vec::new();
     let outcome = run(plan, &mut port, &mut log, &mut |_| true).unwrap();
@@ -87,9 +87,9 @@ fn disk() -> SimulatedDisk {
     SimulatedDisk::new(&DiskModel::preset("ssd-sata").unwrap())
 }
 
-fn plan(name: &str, clients: u32, most: u64) -> Plan {
+fn plan(name: &str, clients: u32, most: u64) -> TransfersPlan {
     let duration = Duration::from_secs(3600);
-    Plan { mix: mix(name), clients, duration, most: Some(most), seed: 1 }
+    TransfersPlan { mix: mix(name), clients, duration, most: Some(most), seed: 1 }
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn rate_and_latency_are_what_the_formulas_make_of_the_log() {
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_one_another() {
     let places = |seed| {
-        let plan = Plan { seed, ..plan("ebu3362-edit", 2, 20) };
+        let plan = TransfersPlan { seed, ..plan("ebu3362-edit", 2, 20) };
         let (_, log) = ran(&plan, &disk());
         log.iter().map(|block| (block.file, block.offset, block.end)).collect::<Vec<_>>()
     };
@@ -154,7 +154,7 @@ fn nothing_is_asked_for_twice_before_all_has_been() {
 fn a_block_that_fails_ends_its_transfer_and_not_the_run() {
     let disk = disk();
     let area = 0..64 << 30;
-    disk.add(Rule { access: Access::Read, area, times: 3, fault: Fault::Errno(5) });
+    disk.add(FaultRule { access: Access::Read, area, times: 3, fault: Fault::Errno(5) });
     let (outcome, log) = ran(&plan("ebu3362-read", 2, 10), &disk);
     assert_eq!((outcome.failed, outcome.sum(|_| true).transfers), (3, 17));
     assert_eq!(log.iter().filter(|block| block.errno == 5).count(), 3);
@@ -191,16 +191,19 @@ fn operations_of_a_trace_are_drawn_as_the_trace_had_them() {
                 sizes = [[512, 250_000], [65536, 750_000]]\n\
                 [drawn.writes]\nsequential_per_million = 0\nsizes = [[1048576, 1_000_000]]\n";
     let profile: profiles::Profile = toml::from_str(text).unwrap();
-    let mix = Mix::of(&profile, 2, ByteCount::mib(64));
+    let mix = TransferMix::of(&profile, 2, ByteCount::mib(64));
     mix.check(3).unwrap();
     assert!(mix.writes());
     let all = drawn(&mix, 40_000);
     let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1.0, "{found} {wanted}");
-    near(percent(&all, |t| t.kind == Kind::Read), 75.0);
-    near(percent(&all, |t| t.kind == Kind::Read && t.length == 512), 75.0 * 0.25);
-    near(percent(&all, |t| t.kind == Kind::Read && !t.random), 75.0 * 0.9);
-    assert!(all.iter().all(|t| t.blocks() == 1 && (t.kind == Kind::Read || t.length == 1 << 20)));
-    let plan = Plan { mix, ..plan("ebu3362-edit", 3, 50) };
+    near(percent(&all, |t| t.kind == OperationKind::Read), 75.0);
+    near(percent(&all, |t| t.kind == OperationKind::Read && t.length == 512), 75.0 * 0.25);
+    near(percent(&all, |t| t.kind == OperationKind::Read && !t.random), 75.0 * 0.9);
+    assert!(
+        all.iter()
+            .all(|t| t.blocks() == 1 && (t.kind == OperationKind::Read || t.length == 1 << 20))
+    );
+    let plan = TransfersPlan { mix, ..plan("ebu3362-edit", 3, 50) };
     let (outcome, log) = ran(&plan, &disk());
     assert_eq!((outcome.failed, log.len()), (0, 150));
     assert!(log.iter().all(|block| block.offset + u64::from(block.bytes) <= 64 << 20));

@@ -6,7 +6,7 @@
 use super::ViewerError;
 use super::hosts::Network;
 use super::http::{Head, ResponseReader};
-use super::source::Request;
+use super::source::FetchRequest;
 use super::wire::Wire;
 use crate::tls::explain_io;
 use mio::Token;
@@ -16,7 +16,7 @@ use units::Moment;
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     token: Token,
     stream: Option<Wire>,
     /// Whom `stream` leads to, and by which name if it is in private.
@@ -31,7 +31,7 @@ pub(crate) struct Connection {
     used: bool,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(crate) fn new(token: Token) -> Self {
         Self {
             token,
@@ -49,7 +49,7 @@ impl Connection {
     pub(crate) fn ask(
         &mut self,
         network: &mut Network<'_>,
-        request: &Request,
+        request: &FetchRequest,
     ) -> Result<(), ViewerError> {
         let address = network.hosts.resolve(&request.url.host_and_port())?;
         let name = request.url.secure.then(|| request.url.host().to_owned());
@@ -79,7 +79,7 @@ impl Connection {
     pub(crate) fn ready(
         &mut self,
         network: &mut Network<'_>,
-        request: &Request,
+        request: &FetchRequest,
         scratch: &mut [u8],
         sink: &mut dyn FnMut(&Head, &[u8]),
     ) -> Result<Option<Head>, ViewerError> {
@@ -129,11 +129,11 @@ impl Connection {
         self.used = false;
     }
 
-    /// After a loss: once more if the stream was an old one, otherwise the loss stands.
+    /// Handles a lost connection: retries once on a reused connection, otherwise fails.
     fn again(
         &mut self,
         network: &mut Network<'_>,
-        request: &Request,
+        request: &FetchRequest,
         lost: &ViewerError,
     ) -> Result<Option<Head>, ViewerError> {
         let retry = self.used && self.reader.is_untouched();
@@ -146,7 +146,11 @@ impl Connection {
         Ok(None)
     }
 
-    fn connect(&mut self, network: &mut Network<'_>, request: &Request) -> Result<(), ViewerError> {
+    fn connect(
+        &mut self,
+        network: &mut Network<'_>,
+        request: &FetchRequest,
+    ) -> Result<(), ViewerError> {
         let (address, _) = self.peer.clone().expect("an address comes with each request");
         let secure = network.hosts.secure(&request.url)?;
         let begun = network.now();
@@ -185,7 +189,7 @@ impl Connection {
     }
 }
 
-pub(crate) fn render(request: &Request) -> Vec<u8> {
+pub(crate) fn render(request: &FetchRequest) -> Vec<u8> {
     let range = request.range.as_ref().map_or(String::new(), |range| {
         format!("Range: bytes={}-{}\r\n", range.start, range.end.saturating_sub(1))
     });

@@ -12,20 +12,20 @@
 //! ```
 //!
 //! A piece that came in a lower rendition than it had to ([`super::renditions`]) is counted as such
-//! beside, in time or not: whoever is smooth only because the picture is small is not held. Its round
-//! counts as a late one.
+//! beside, in time or not: whoever is smooth only because the picture is small is not held. Its
+//! round counts as a late one.
 //!
 //! Who is not let in, or gets an error, or no answer, is a frame that was late: with so many
 //! viewers somebody saw nothing. The play-out clock goes on where it stood: a piece is late by what
 //! it was late itself, not by what those before it were.
 
 use super::fetched::{Own, second};
-use super::outcome::{Outcome as Fate, PlayReport};
-use super::renditions::shown;
-use super::run::Run;
-use super::session::{Session, State};
-use crate::log::{Keep, Kind, NONE, Record};
-use crate::streams::{Outcome, Second, Stream};
+use super::outcome::{PlayReport, ViewerOutcome as Fate};
+use super::rendition_account::shown;
+use super::run::PlayRun;
+use super::session::{Session, SessionState};
+use crate::log::{NONE, OperationKind, Record, RecordSink};
+use crate::streams::{Second, StreamStats, StreamsOutcome};
 use player::PlayerReport;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -34,8 +34,8 @@ use units::{ByteCount, Moment};
 /// A run of viewers.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// As that of streams.
-    pub outcome: Outcome,
+    /// The account of a viewer as a stream.
+    pub outcome: StreamsOutcome,
     /// What each viewer saw.
     pub report: PlayReport,
 }
@@ -50,18 +50,22 @@ struct Rendered {
     at: Moment,
 }
 
-/// See the head of this file.
-pub(super) fn outcome(dead_band: Duration, run: &Run, log: &mut dyn Keep) -> Outcome {
-    let mut tally = Tally {
+/// Counts a run of players as paced streams: each segment is a frame with a deadline.
+pub(super) fn outcome(
+    dead_band: Duration,
+    run: &PlayRun,
+    log: &mut dyn RecordSink,
+) -> StreamsOutcome {
+    let mut tally = ViewersTally {
         dead_band,
         own: &run.own,
         late_rounds: BTreeSet::new(),
-        outcome: Outcome {
+        outcome: StreamsOutcome {
             issue: run.own.waking.clone(),
             took: run.took,
             complete: run.complete,
             method: METHOD.to_owned(),
-            ..Outcome::default()
+            ..StreamsOutcome::default()
         },
     };
     for (session, shown) in run.sessions.iter().zip(shown(&run.sessions)) {
@@ -79,26 +83,28 @@ pub(super) fn outcome(dead_band: Duration, run: &Run, log: &mut dyn Keep) -> Out
 
 const METHOD: &str = "HTTP/1.1, as players do, in one thread";
 
-struct Tally<'a> {
+struct ViewersTally<'a> {
     dead_band: Duration,
     own: &'a Own,
     late_rounds: BTreeSet<u64>,
-    outcome: Outcome,
+    outcome: StreamsOutcome,
 }
 
-impl Tally<'_> {
-    fn viewer(&mut self, session: &Session, log: &mut dyn Keep) {
-        let State::Done(fate) = session.state else { panic!("everybody has been sent home") };
+impl ViewersTally<'_> {
+    fn viewer(&mut self, session: &Session, log: &mut dyn RecordSink) {
+        let SessionState::Done(fate) = session.state else {
+            panic!("everybody has been sent home")
+        };
         let rendered = session.last.as_ref().map_or(Vec::new(), |last| rendered(session, last));
         self.fetched(session, &rendered, log);
-        let mut stream = Stream::default();
+        let mut stream = StreamStats::default();
         for piece in &rendered {
             stream.frames += 1;
             stream.late += u64::from(self.shown(*piece));
         }
         let last = session.last.as_ref();
         let stalls = last.map_or(0, |last| last.glitches.count);
-        // A stall that goes on, or of another track than the first.
+        // A stall that continues, or of another track than the first.
         let waiting = stalls.saturating_sub(stream.late);
         let nothing = fate != Fate::Admitted || last.is_none_or(|last| last.startup.is_none());
         let missing = waiting.max(u64::from(nothing));
@@ -144,7 +150,7 @@ impl Tally<'_> {
         late
     }
 
-    fn fetched(&mut self, session: &Session, rendered: &[Rendered], log: &mut dyn Keep) {
+    fn fetched(&mut self, session: &Session, rendered: &[Rendered], log: &mut dyn RecordSink) {
         for fetched in &session.fetched {
             let took = fetched.end.since(fetched.asked);
             let service = fetched.end.since(fetched.sent);
@@ -168,7 +174,7 @@ impl Tally<'_> {
                 first: fetched.first.map_or(NONE, nanos),
                 end: nanos(fetched.end),
                 deadline: due.map_or(NONE, |shown| nanos(shown.due + self.dead_band)),
-                kind: Kind::Read,
+                kind: OperationKind::Read,
                 ..Record::default()
             });
         }

@@ -30,7 +30,7 @@ pub enum PlayError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The machine does not give what so many viewers need.
+    /// The machine lacks resources for the number of viewers.
     #[error("{what}: {source}; try fewer viewers, or raise the limit with 'ulimit -n'")]
     System {
         /// What was being done.
@@ -52,7 +52,7 @@ pub enum ViewerError {
     /// Nobody is trusted.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// Nobody knows who the viewers are.
+    /// No viewers are given.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// The two do not trust, or understand, each other.
@@ -111,7 +111,7 @@ pub enum ViewerError {
         url: String,
         /// The status.
         status: u16,
-        /// The beginning of what came with it.
+        /// The beginning of the response body.
         body: String,
     },
     /// An answer that is no HTTP.

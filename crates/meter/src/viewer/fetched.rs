@@ -11,7 +11,7 @@ pub(crate) struct Fetched {
     pub(crate) track: usize,
     /// As in [`player::Fetch`].
     pub(crate) piece: usize,
-    /// Of the first track: in which of the renditions on offer.
+    /// The rendition of the first track, as an index into those on offer.
     pub(crate) rendition: usize,
     /// When the player wanted it; before it was put off, if it was.
     pub(crate) asked: Moment,
@@ -27,7 +27,7 @@ pub(crate) struct Fetched {
 /// The meter's own lateness: one thread plays all viewers, and is busy with one of them at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Own {
-    /// Of each time that something was to be done at a moment.
+    /// The delays of timed actions.
     pub(crate) waking: Times,
     /// The longest of each second from the start.
     seconds: Vec<Duration>,
@@ -57,7 +57,7 @@ impl Own {
     }
 }
 
-/// Of the run.
+/// The second of the run that a moment is in.
 pub(crate) fn second(at: Moment) -> usize {
     usize::try_from(at.since(Moment::ZERO).as_secs()).expect("runs end")
 }

@@ -1,4 +1,4 @@
-//! Where hosts are, how they are talked to, and what it took to reach them.
+//! Hosts: address, TLS settings, and connection times.
 
 use super::ViewerError;
 use super::url::Url;

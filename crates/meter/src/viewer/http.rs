@@ -30,14 +30,14 @@ pub(crate) struct NotHttp(pub(crate) &'static str);
 /// One response, from its first byte to its last.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseReader {
-    state: State,
-    /// The head (or a chunk's size line) as far as it is here.
+    state: BodyState,
+    /// The part of the head (or of a chunk's size line) received so far.
     pending: Vec<u8>,
     head: Option<Head>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum BodyState {
     #[default]
     Head,
     Length(u64),
@@ -60,22 +60,25 @@ impl ResponseReader {
     ) -> Result<(), NotHttp> {
         while !bytes.is_empty() {
             bytes = match self.state {
-                State::Head => self.push_head(bytes)?,
-                State::Length(left) => {
+                BodyState::Head => self.push_head(bytes)?,
+                BodyState::Length(left) => {
                     let rest = self.body(bytes, left, sink);
                     let left = left - (bytes.len() - rest.len()) as u64;
-                    self.state = if left == 0 { State::Done } else { State::Length(left) };
+                    self.state = if left == 0 { BodyState::Done } else { BodyState::Length(left) };
                     rest
                 }
-                State::UntilClosed => self.body(bytes, u64::MAX, sink),
-                State::Chunk(left) => {
+                BodyState::UntilClosed => self.body(bytes, u64::MAX, sink),
+                BodyState::Chunk(left) => {
                     let rest = self.body(bytes, left, sink);
                     let left = left - (bytes.len() - rest.len()) as u64;
-                    self.state = if left == 0 { State::ChunkEnd } else { State::Chunk(left) };
+                    self.state =
+                        if left == 0 { BodyState::ChunkEnd } else { BodyState::Chunk(left) };
                     rest
                 }
-                State::ChunkSize | State::ChunkEnd | State::Trailer => self.push_line(bytes)?,
-                State::Done => return Err(NotHttp("more bytes than were announced")),
+                BodyState::ChunkSize | BodyState::ChunkEnd | BodyState::Trailer => {
+                    self.push_line(bytes)?
+                }
+                BodyState::Done => return Err(NotHttp("more bytes than were announced")),
             };
         }
         Ok(())
@@ -84,26 +87,26 @@ impl ResponseReader {
     /// The peer has closed: fine for a body without a length, otherwise the response is cut.
     pub(crate) fn closed(&mut self) -> Result<(), NotHttp> {
         match self.state {
-            State::UntilClosed | State::Done => {
-                self.state = State::Done;
+            BodyState::UntilClosed | BodyState::Done => {
+                self.state = BodyState::Done;
                 Ok(())
             }
-            State::Head => Err(NotHttp("closed before an answer")),
+            BodyState::Head => Err(NotHttp("closed before an answer")),
             _ => Err(NotHttp("closed in the middle of an answer")),
         }
     }
 
     /// Whether nothing has come yet.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.state == State::Head && self.pending.is_empty() && self.head.is_none()
+        self.state == BodyState::Head && self.pending.is_empty() && self.head.is_none()
     }
 
     /// The head, once all has come.
     pub(crate) fn take_complete(&mut self) -> Option<Head> {
-        if self.state != State::Done {
+        if self.state != BodyState::Done {
             return None;
         }
-        self.state = State::Head;
+        self.state = BodyState::Head;
         self.head.take()
     }
 
@@ -151,37 +154,37 @@ impl ResponseReader {
     }
 }
 
-fn after_line(state: State, line: &[u8]) -> Result<State, NotHttp> {
+fn after_line(state: BodyState, line: &[u8]) -> Result<BodyState, NotHttp> {
     match state {
-        State::ChunkSize => {
+        BodyState::ChunkSize => {
             let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
             let size = std::str::from_utf8(size.trim_ascii()).ok();
             match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
-                Some(0) => Ok(State::Trailer),
-                Some(size) => Ok(State::Chunk(size)),
+                Some(0) => Ok(BodyState::Trailer),
+                Some(size) => Ok(BodyState::Chunk(size)),
                 None => Err(NotHttp("a chunk without a size")),
             }
         }
-        State::ChunkEnd if line.is_empty() => Ok(State::ChunkSize),
-        State::ChunkEnd => Err(NotHttp("a chunk longer than its size")),
-        _ if line.is_empty() => Ok(State::Done),
-        _ => Ok(State::Trailer),
+        BodyState::ChunkEnd if line.is_empty() => Ok(BodyState::ChunkSize),
+        BodyState::ChunkEnd => Err(NotHttp("a chunk longer than its size")),
+        _ if line.is_empty() => Ok(BodyState::Done),
+        _ => Ok(BodyState::Trailer),
     }
 }
 
-fn read_head(response: &httparse::Response<'_, '_>) -> Result<(Head, State), NotHttp> {
+fn read_head(response: &httparse::Response<'_, '_>) -> Result<(Head, BodyState), NotHttp> {
     let status = response.code.unwrap_or_default();
     let mut head = Head { status, keep_alive: response.version == Some(1), ..Head::default() };
-    let mut body = State::UntilClosed;
+    let mut body = BodyState::UntilClosed;
     for header in response.headers.iter() {
         let Ok(value) = std::str::from_utf8(header.value) else { continue };
         let value = value.trim();
         let name = |wanted: &str| header.name.eq_ignore_ascii_case(wanted);
-        if name("content-length") && body != State::ChunkSize {
+        if name("content-length") && body != BodyState::ChunkSize {
             let len = value.parse().map_err(|_| NotHttp("a length that is no number"))?;
-            body = if len == 0 { State::Done } else { State::Length(len) };
+            body = if len == 0 { BodyState::Done } else { BodyState::Length(len) };
         } else if name("transfer-encoding") && value.eq_ignore_ascii_case("chunked") {
-            body = State::ChunkSize;
+            body = BodyState::ChunkSize;
         } else if name("connection") {
             head.keep_alive = !value.eq_ignore_ascii_case("close")
                 && (head.keep_alive || value.eq_ignore_ascii_case("keep-alive"));
@@ -194,9 +197,9 @@ fn read_head(response: &httparse::Response<'_, '_>) -> Result<(Head, State), Not
         }
     }
     if matches!(status, 204 | 304) {
-        body = State::Done;
+        body = BodyState::Done;
     }
-    head.keep_alive &= body != State::UntilClosed;
+    head.keep_alive &= body != BodyState::UntilClosed;
     Ok((head, body))
 }
 
@@ -210,7 +213,7 @@ fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     Some((first..last.checked_add(1)?, total))
 }
 
-/// No server says more than this before its body.
+/// The largest response head.
 const MAX_HEAD: usize = 32 * 1024;
 
 /// Ditto.

@@ -1,11 +1,11 @@
-//! Plays titles from an HTTP server as so many viewers would, and tells what each of them saw.
+//! Plays titles from an HTTP server as a number of viewers, and reports what each of them saw.
 //!
 //! It fetches over real sockets (HLS or DASH with fragmented MP4, or progressive MP4 by byte
 //! ranges), keeps a play-out clock and a buffer per viewer ([`player`]), and discards the media as
 //! it comes, so that hundreds of viewers fit on one core and into little memory. It speaks
 //! HTTP/1.1, with TLS or without, to any server, not only to ours.
 //!
-//! A player stays in the rendition that it was offered first, or changes as [`player::Switching`]
+//! A player stays in the rendition that it was offered first, or changes as [`player::AbrRule`]
 //! says.
 //!
 //! It deliberately does not decode: a picture that arrives in time is counted as seen.
@@ -20,6 +20,7 @@ mod http;
 mod options;
 mod outcome;
 mod progressive;
+mod rendition_account;
 mod renditions;
 mod run;
 mod save;
@@ -34,11 +35,11 @@ pub use counted::Counted;
 pub use error::{PlayError, ViewerError};
 pub use options::{Arrivals, Choice, Form, ParseChoiceError, PlayOptions, View};
 pub use outcome::{
-    Distribution, DriftReport, Outcome, Parameters, PlayReport, RefusalReport, RenditionReport,
-    Sample, Totals, ViewerReport,
+    Distribution, DriftReport, Parameters, PlayReport, RefusalReport, RenditionReport, Totals,
+    ViewerOutcome, ViewerReport, ViewerSample,
 };
 
-use crate::log::Keep;
+use crate::log::RecordSink;
 use std::sync::atomic::AtomicBool;
 
 /// Plays until every viewer is done, `options.duration` is over, or `stop` is set (then the report
@@ -50,20 +51,20 @@ use std::sync::atomic::AtomicBool;
 pub fn play(
     options: &PlayOptions,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(&Sample),
+    progress: &mut dyn FnMut(&ViewerSample),
 ) -> Result<PlayReport, PlayError> {
     let (titles, run) = perform(options, stop, progress)?;
     Ok(summary::summarize(options, titles, run))
 }
 
-/// The same, and what came of it counted as that of [`crate::streams`] is: a viewer is a stream, a
-/// piece that it renders is a frame, and one that it had to wait for is late. Every piece that came
-/// is kept in `log`, after the run. For viewers that only watch ([`player::Behaviour::default`]).
+/// Runs players and counts the result as [`crate::streams`] does: a viewer is a stream, a segment
+/// is a frame, and a segment that playback had to wait for is late. After the run, every segment
+/// that arrived is written to `log`. For viewers with [`player::Behaviour::default`] only.
 pub fn count(
     options: &PlayOptions,
     stop: &AtomicBool,
-    log: &mut dyn Keep,
-    progress: &mut dyn FnMut(&Sample),
+    log: &mut dyn RecordSink,
+    progress: &mut dyn FnMut(&ViewerSample),
 ) -> Result<Counted, PlayError> {
     let (titles, run) = perform(options, stop, progress)?;
     let outcome = counted::outcome(options.player.dead_band, &run, log);
@@ -73,8 +74,8 @@ pub fn count(
 fn perform(
     options: &PlayOptions,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(&Sample),
-) -> Result<(usize, run::Run), PlayError> {
+    progress: &mut dyn FnMut(&ViewerSample),
+) -> Result<(usize, run::PlayRun), PlayError> {
     let mut hosts = hosts::Hosts::new(options.trust.clone(), options.identity.clone());
     if options.viewers == 0 {
         return Err(PlayError::NoViewers);

@@ -1,7 +1,7 @@
 //! What to play, for how many viewers, and how they behave.
 
 use crate::tls::{Identity, Trust};
-use player::{Behaviour, PlayerOptions, Switching};
+use player::{AbrRule, Behaviour, PlayerOptions};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,8 +11,9 @@ use units::{parse_duration, show_duration};
 /// Everything [`super::play`] needs to know.
 #[derive(Clone, Debug)]
 pub struct PlayOptions {
-    /// What is played: HLS playlists (`.m3u8`), DASH manifests (`.mpd`), progressive MP4 files, or a server's root (or its
-    /// `/titles`), which stands for all its titles. Several are shared out among the viewers.
+    /// What is played: HLS playlists (`.m3u8`), DASH manifests (`.mpd`), progressive MP4 files, or
+    /// a server's root (or its `/titles`), which stands for all its titles. Several are shared out
+    /// among the viewers.
     pub urls: Vec<String>,
     /// How many viewers come.
     pub viewers: u32,
@@ -24,24 +25,24 @@ pub struct PlayOptions {
     pub form: Form,
     /// Decides arrivals and choices: the same seed gives the same viewers.
     pub seed: u64,
-    /// After this time from the first arrival everybody leaves and nobody comes any more.
+    /// After this time from the first arrival all viewers leave and none arrives.
     /// `None`: until the last title has been played to its end.
     pub duration: Option<Duration>,
-    /// What each viewer does besides watching.
+    /// What each viewer does besides watching: pauses, seeks, and so on.
     pub behaviour: Behaviour,
     /// Which part of each title, and how fast.
     pub view: View,
     /// How each player buffers.
     pub player: PlayerOptions,
     /// Whether it changes between the renditions of a title.
-    pub switching: Switching,
+    pub switching: AbrRule,
     /// Keep what the first viewer gets: the file itself, or for HLS one file per track whose name
     /// says which (`film.mp4` becomes `film.video.mp4` and `film.audio.mp4`).
     pub save: Option<PathBuf>,
     /// Whether a refused viewer comes again when the server's `Retry-After` is over. If not, it
     /// goes away.
     pub retry: bool,
-    /// A server that says nothing for this long while it owes something has failed.
+    /// A server that sends nothing for this long while a response is incomplete has failed.
     pub patience: Duration,
     /// Whom to believe behind an `https` address.
     pub trust: Trust,
@@ -62,7 +63,7 @@ impl Default for PlayOptions {
             behaviour: Behaviour::default(),
             view: View::default(),
             player: PlayerOptions { dead_band: DEAD_BAND, ..PlayerOptions::default() },
-            switching: Switching::Never,
+            switching: AbrRule::Never,
             save: None,
             retry: false,
             patience: PATIENCE,
@@ -72,7 +73,7 @@ impl Default for PlayOptions {
     }
 }
 
-/// What a viewer asks a Tenuto server for beside the title: put behind the address as a query.
+/// Playback parameters of a Tenuto server, added to the address as a query.
 /// Other servers pass over it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct View {
@@ -104,7 +105,7 @@ impl View {
         given.collect::<Vec<_>>().join("&")
     }
 
-    /// How fast a player shows what it gets.
+    /// The playback speed.
     pub fn pace(&self) -> f64 {
         self.speed.map_or(1.0, f64::abs)
     }

@@ -1,5 +1,5 @@
-//! What came of it: the JSON of `tenuto play --json`. The names are stable; `docs/reference/play.md`
-//! explains each. Times are in the unit their name ends with.
+//! What came of it: the JSON of `tenuto play --json`. The names are stable;
+//! `docs/reference/play.md` explains each. Times are in the unit their name ends with.
 
 use player::percentile;
 use serde::{Deserialize, Serialize};
@@ -19,12 +19,12 @@ pub struct PlayReport {
     pub totals: Totals,
     /// From arrival to first picture, per viewer who saw one.
     pub startup_ms: Distribution,
-    /// From arrival to the answer at the door, per viewer who got one.
+    /// From arrival to the response of the manifest request, per viewer that got one.
     pub answer_ms: Distribution,
-    /// Of TCP, per connection that was opened.
+    /// TCP connect time per connection, in milliseconds.
     #[serde(default)]
     pub connect_ms: Distribution,
-    /// Of TLS, from there on, per connection that has it.
+    /// TLS handshake time per TLS connection, in milliseconds.
     #[serde(default)]
     pub handshake_ms: Distribution,
     /// From when the request for a piece was sent to the first byte of the answer's body.
@@ -34,14 +34,14 @@ pub struct PlayReport {
     pub stalled_ms: Distribution,
     /// Unit granule drift of every piece of every admitted viewer.
     pub drift_ms: Distribution,
-    /// Of all viewers' pieces of the first track, by rendition, the lowest first. Empty where the
-    /// server does not say how large they are.
+    /// Segments of the first track by rendition, over all viewers, the lowest rendition first.
+    /// Empty where the server does not declare rates.
     #[serde(default)]
     pub renditions: Vec<RenditionReport>,
     /// In order of arrival.
     pub viewers: Vec<ViewerReport>,
     /// The state of things every half second.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<ViewerSample>,
     /// Files written for the first viewer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub saved: Vec<PathBuf>,
@@ -87,11 +87,11 @@ pub struct Totals {
     pub admitted: u32,
     /// Sent away.
     pub refused: u32,
-    /// Of those, by the resource that was short.
+    /// Refused viewers by the resource that was short.
     pub refused_by: BTreeMap<String, u32>,
-    /// An error, at the door or later.
+    /// Viewers with an error, while loading the manifest or later.
     pub failed: u32,
-    /// Still at the door when the run ended.
+    /// Viewers whose manifest request was unanswered at the end of the run.
     pub unanswered: u32,
     /// Played to the end of the title.
     pub finished: u32,
@@ -119,10 +119,11 @@ pub struct Totals {
     /// in which a player finds out how wide its way is do not count.
     #[serde(default)]
     pub below_best: u64,
-    /// Of the pieces' renditions, by their length; `None` where nobody says how large they are.
+    /// The mean rate of the renditions played, weighted by time; `None` where rates are not
+    /// declared.
     #[serde(default)]
     pub mean_rendition_bits_per_s: Option<f64>,
-    /// That, of what it would be of the best.
+    /// The mean rate as a share of the best rendition's.
     #[serde(default)]
     pub share_of_best: Option<f64>,
 }
@@ -130,18 +131,18 @@ pub struct Totals {
 /// What came in one rendition.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RenditionReport {
-    /// The most that it takes, as the server says.
+    /// The peak rate, as declared by the server.
     pub bits_per_s: u64,
-    /// So many pieces.
+    /// The number of segments.
     pub pieces: u64,
     /// So much of the title.
     pub media_s: f64,
 }
 
-/// How it went at the door.
+/// The outcome of the manifest request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum ViewerOutcome {
     /// Let in.
     Admitted,
     /// Sent away with a reason.
@@ -162,7 +163,7 @@ pub struct ViewerReport {
     /// From the start of the run to its arrival.
     pub arrived_s: f64,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: ViewerOutcome,
     /// Times it knocked: one more for each time it came again after a refusal.
     pub attempts: u32,
     /// The last refusal, also when it got in later.
@@ -171,7 +172,7 @@ pub struct ViewerReport {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// From arrival to the answer at the door.
+    /// From arrival to the response of the manifest request.
     pub answer_ms: Option<f64>,
     /// From arrival to first picture.
     pub startup_ms: Option<f64>,
@@ -182,7 +183,7 @@ pub struct ViewerReport {
     pub played_s: f64,
     /// Stalls longer than the dead-band.
     pub glitches: u64,
-    /// Those together.
+    /// The total time stalled, in milliseconds.
     pub stalled_ms: f64,
     /// The longest of them.
     pub longest_stall_ms: f64,
@@ -269,7 +270,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of these values, in any order. They are finite.
+    /// The distribution of finite values, in any order.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -291,16 +292,16 @@ impl Distribution {
 /// The state of things at one time of the run. Each viewer who came is in exactly one of the
 /// counts from `waiting` to `gone`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct ViewerSample {
     /// From the start of the run.
     pub at_s: f64,
     /// Who came until now.
     pub arrived: u32,
-    /// At the door, or let in and buffering before the first picture.
+    /// Loading the manifest, or accepted and buffering before the first picture.
     pub waiting: u32,
     /// The picture moves (or is paused by the viewer).
     pub playing: u32,
-    /// The picture stands for want of media.
+    /// Playback stands still for lack of media.
     pub stalled: u32,
     /// Sent away.
     pub refused: u32,

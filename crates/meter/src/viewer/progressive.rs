@@ -29,7 +29,7 @@ pub(crate) struct MoovFinder {
 
 /// What the finder wants next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum MoovSearch {
     /// Ask for these bytes and `look` at them.
     Need(Range<u64>),
     /// The content of `moov`.
@@ -48,7 +48,7 @@ impl MoovFinder {
         offset: u64,
         bytes: &[u8],
         total: u64,
-    ) -> Result<Found, &'static str> {
+    ) -> Result<MoovSearch, &'static str> {
         let end = offset + bytes.len() as u64;
         if offset <= self.front {
             self.front = self.front.max(end);
@@ -69,7 +69,7 @@ impl MoovFinder {
                 if self.at >= offset && self.at + 16 <= end {
                     return Err("a box makes no sense");
                 }
-                return Ok(Found::Need(self.at..(self.at + FRONT).min(total)));
+                return Ok(MoovSearch::Need(self.at..(self.at + FRONT).min(total)));
             };
             if kind == *b"moov" {
                 if size > MAX_MOOV {
@@ -77,8 +77,8 @@ impl MoovFinder {
                 }
                 let wanted = header..usize::try_from(size).unwrap_or(usize::MAX);
                 return Ok(match rest.and_then(|rest| rest.get(wanted)) {
-                    Some(moov) => Found::Moov(moov.to_vec()),
-                    None => Found::Need(self.at..(self.at + size).min(total)),
+                    Some(moov) => MoovSearch::Moov(moov.to_vec()),
+                    None => MoovSearch::Need(self.at..(self.at + size).min(total)),
                 });
             }
             self.at = self.at.saturating_add(size);
@@ -235,7 +235,7 @@ impl<'a> SamplesPerChunk<'a> {
         Self { table, at: 8, now: None }
     }
 
-    /// Of `chunk`, counted from zero; asked in ascending order.
+    /// The bytes of `chunk`, counted from zero; chunks are requested in ascending order.
     fn of(&mut self, chunk: usize) -> Option<u32> {
         while let Some(first) = u32_at(self.table, self.at) {
             if first as usize > chunk + 1 {
@@ -383,8 +383,8 @@ mod tests {
             asked.push(range.clone());
             let bytes = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
             match finder.look(range.start, &file[bytes], total) {
-                Ok(Found::Need(next)) => range = next,
-                Ok(Found::Moov(moov)) => return (asked, Ok(moov)),
+                Ok(MoovSearch::Need(next)) => range = next,
+                Ok(MoovSearch::Moov(moov)) => return (asked, Ok(moov)),
                 Err(error) => return (asked, Err(error)),
             }
         }

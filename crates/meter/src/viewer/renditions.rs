@@ -1,4 +1,5 @@
-//! In which renditions viewers got their pieces, and which of these were smaller than they had to be.
+//! In which renditions viewers got their pieces, and which of these were smaller than they had to
+//! be.
 //!
 //! ```text
 //!   best of an address       the best rendition that any of its viewers was offered
@@ -8,20 +9,19 @@
 //!                             - of a viewer that never got one of the best
 //! ```
 //!
-//! What a player takes while it finds out how wide its way is, is not held against the server; what it
-//! is left with then is. A viewer who is offered no more than a smaller rendition has all its pieces
-//! below the best. Where nobody says how large renditions are (a file, a single playlist), nothing is
-//! said here.
+//! What a player takes while it finds out how wide its way is, is not held against the server; what
+//! it is left with then is. A viewer who is offered no more than a smaller rendition has all its
+//! pieces below the best. Where nobody says how large renditions are (a file, a single playlist),
+//! nothing is said here.
 
 use super::outcome::RenditionReport;
-use super::session::Session;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::BitRate;
 
 /// What a viewer was offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedRenditions {
     /// The peak of each rendition, ascending.
     pub(crate) peaks: Vec<BitRate>,
     /// The one that its player would show if nothing were short.
@@ -30,7 +30,7 @@ pub(crate) struct Offered {
 
 /// What a viewer, or several, got.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct RenditionStats {
     /// From one piece to the next.
     pub(crate) up: u64,
     pub(crate) down: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Shown {
     possible: f64,
 }
 
-impl Shown {
+impl RenditionStats {
     pub(crate) fn reports(&self) -> Vec<RenditionReport> {
         let report = |(rate, (pieces, media)): (&BitRate, &(u64, Duration))| RenditionReport {
             bits_per_s: rate.0,
@@ -52,13 +52,13 @@ impl Shown {
         self.each.iter().map(report).collect()
     }
 
-    /// Of the pieces' peaks, by their length.
+    /// The mean of the segments' peak rates, weighted by length.
     pub(crate) fn mean(&self) -> Option<f64> {
         let length: f64 = self.each.values().map(|(_, media)| media.as_secs_f64()).sum();
         (length > 0.0).then(|| self.bits() / length)
     }
 
-    /// That, of what it would have been of the best.
+    /// The mean rate as a share of what the best rendition would have had.
     pub(crate) fn share_of_best(&self) -> Option<f64> {
         (self.possible > 0.0).then(|| self.bits() / self.possible)
     }
@@ -81,42 +81,18 @@ impl Shown {
     }
 }
 
-/// What each got; `None` where nobody says how large renditions are.
-pub(crate) fn shown(sessions: &[Session]) -> Vec<Option<Shown>> {
-    let mut best: BTreeMap<String, BitRate> = BTreeMap::new();
-    for session in sessions {
-        if let Some(offered) = &session.offered {
-            let of_address = best.entry(session.url.to_string()).or_default();
-            *of_address = (*of_address).max(offered.peaks[offered.best]);
-        }
-    }
-    let of = |session: &Session| {
-        let offered = session.offered.as_ref()?;
-        let track = session.timeline.as_ref()?.tracks.first()?;
-        let pieces =
-            session.fetched.iter().filter(|fetched| fetched.track == 0).map(|fetched| Got {
-                piece: fetched.piece,
-                rate: offered.peaks[fetched.rendition],
-                start: track.start(fetched.piece),
-                length: track.start(fetched.piece + 1) - track.start(fetched.piece),
-            });
-        Some(of_viewer(&pieces.collect::<Vec<_>>(), best[&session.url.to_string()]))
-    };
-    sessions.iter().map(of).collect()
-}
-
-/// A piece that came.
+/// A received segment.
 #[derive(Clone, Copy, Debug)]
-struct Got {
-    piece: usize,
-    rate: BitRate,
-    start: Duration,
-    length: Duration,
+pub(super) struct ReceivedSegment {
+    pub(super) piece: usize,
+    pub(super) rate: BitRate,
+    pub(super) start: Duration,
+    pub(super) length: Duration,
 }
 
-/// Of pieces in the order in which they came.
-fn of_viewer(pieces: &[Got], best: BitRate) -> Shown {
-    let mut shown = Shown::default();
+/// The account of one viewer's segments, in the order of arrival.
+pub(super) fn of_viewer(pieces: &[ReceivedSegment], best: BitRate) -> RenditionStats {
+    let mut shown = RenditionStats::default();
     let first_of_best = pieces.iter().position(|got| got.rate >= best);
     for (number, got) in pieces.iter().enumerate() {
         let settled = match first_of_best {
@@ -142,7 +118,7 @@ fn number(rate: BitRate) -> f64 {
     rate.0 as f64
 }
 
-/// Of the title: after so much of it a player knows its way.
+/// The start phase in title time, after which a player has measured the throughput.
 const SETTLING: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
@@ -150,9 +126,9 @@ mod tests {
     use super::*;
 
     /// What a viewer got of pieces of 4 s with these rates in Mb/s, where 6 is the best.
-    fn got(rates: &[u64]) -> Shown {
+    fn got(rates: &[u64]) -> RenditionStats {
         let second = Duration::from_secs(4);
-        let got = rates.iter().zip(0..).map(|(rate, piece)| Got {
+        let got = rates.iter().zip(0..).map(|(rate, piece)| ReceivedSegment {
             piece,
             rate: BitRate(rate * 1_000_000),
             start: second * u32::try_from(piece).unwrap(),

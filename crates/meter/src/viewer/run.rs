@@ -9,14 +9,14 @@
 use super::fetched::Own;
 use super::hosts::{Hosts, Network};
 use super::options::Choice;
-use super::outcome::{Outcome, Sample};
+use super::outcome::{ViewerOutcome, ViewerSample};
 use super::save::Saver;
-use super::session::{LANES, Session, Shared, State};
+use super::session::{LANES, PlayContext, Session, SessionState};
 use super::url::Url;
 use super::wire::Opened;
 use super::{PlayError, PlayOptions};
 use mio::{Events, Poll, Registry};
-use player::Stage;
+use player::PlaybackState;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 use units::Moment;
 
 /// What a run leaves behind.
-pub(crate) struct Run {
+pub(crate) struct PlayRun {
     pub(crate) sessions: Vec<Session>,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Vec<ViewerSample>,
     pub(crate) took: Duration,
     pub(crate) complete: bool,
     pub(crate) saved: Vec<PathBuf>,
@@ -40,12 +40,12 @@ pub(crate) fn run(
     urls: &[Url],
     hosts: Hosts,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(&Sample),
-) -> Result<Run, PlayError> {
+    progress: &mut dyn FnMut(&ViewerSample),
+) -> Result<PlayRun, PlayError> {
     let system = |what| move |source| PlayError::System { what, source };
     let mut poll = Poll::new().map_err(system("cannot watch sockets"))?;
     let registry = poll.registry().try_clone().map_err(system("cannot watch sockets"))?;
-    let mut theatre = Theatre::new(options, urls, hosts, &registry);
+    let mut theatre = EventLoop::new(options, urls, hosts, &registry);
     let mut events = Events::with_capacity(EVENTS);
     while !stop.load(Ordering::Relaxed) {
         theatre.tick(progress);
@@ -70,20 +70,20 @@ pub(crate) fn run(
 }
 
 /// All viewers and the time.
-struct Theatre<'a> {
-    shared: Shared<'a>,
+struct EventLoop<'a> {
+    shared: PlayContext<'a>,
     sessions: Vec<Session>,
     /// Who must be woken when. Each session has at most one entry, and `timers[i]` is its time.
     queue: BTreeSet<(Moment, usize)>,
     timers: Vec<Option<Moment>>,
     /// Sessions not done.
     open: BTreeSet<usize>,
-    samples: Vec<Sample>,
+    samples: Vec<ViewerSample>,
     next_sample: Moment,
     own: Own,
 }
 
-impl<'a> Theatre<'a> {
+impl<'a> EventLoop<'a> {
     fn new(options: &'a PlayOptions, urls: &[Url], hosts: Hosts, registry: &'a Registry) -> Self {
         let mut random = fastrand::Rng::with_seed(options.seed);
         let arrivals = options.arrivals.times(options.viewers, &mut random);
@@ -99,7 +99,7 @@ impl<'a> Theatre<'a> {
             .collect();
         let queue = sessions.iter().enumerate().map(|(i, session)| (session.arrived, i)).collect();
         Self {
-            shared: Shared {
+            shared: PlayContext {
                 options,
                 network: Network { registry, hosts, begun: Instant::now(), opened: Vec::new() },
                 scratch: vec![0; SCRATCH],
@@ -120,13 +120,14 @@ impl<'a> Theatre<'a> {
         self.shared.network.now()
     }
 
-    /// Whether everybody is done, or the time is up. Errors: nothing can be saved, or nobody gets anything at all.
+    /// Whether everybody is done, or the time is up. Errors: nothing can be saved, or nobody gets
+    /// anything at all.
     fn is_over(&mut self) -> Result<bool, PlayError> {
         if let Some(fatal) = self.shared.fatal.take() {
             return Err(fatal);
         }
-        // Once everybody who came has failed, so will the others: better told at once.
-        let mut here = self.sessions.iter().filter(|session| session.state != State::Absent);
+        // If every viewer so far has failed, the others will too: report it at once.
+        let mut here = self.sessions.iter().filter(|session| session.state != SessionState::Absent);
         if here.all(Session::has_seen_nothing)
             && let Some(error) = &self.sessions[0].error
         {
@@ -137,8 +138,8 @@ impl<'a> Theatre<'a> {
         Ok(self.open.is_empty() || limit.is_some_and(|limit| now >= limit))
     }
 
-    /// Wakes whoever is to be woken, and notes the state of things twice a second.
-    fn tick(&mut self, progress: &mut dyn FnMut(&Sample)) {
+    /// Wakes the viewers whose timers expired, and samples the state twice a second.
+    fn tick(&mut self, progress: &mut dyn FnMut(&ViewerSample)) {
         let mut now = self.now();
         while let Some((at, number)) = self.queue.first().copied() {
             if at > now {
@@ -176,7 +177,7 @@ impl<'a> Theatre<'a> {
         if let Some(wake) = wake {
             self.queue.insert((wake, number));
         }
-        if matches!(session.state, State::Done(_)) {
+        if matches!(session.state, SessionState::Done(_)) {
             self.open.remove(&number);
         }
     }
@@ -190,21 +191,21 @@ impl<'a> Theatre<'a> {
         until.since(now)
     }
 
-    fn sample(&self, now: Moment) -> Sample {
-        let mut sample = Sample { at_s: now.as_secs_f64(), ..Sample::default() };
+    fn sample(&self, now: Moment) -> ViewerSample {
+        let mut sample = ViewerSample { at_s: now.as_secs_f64(), ..ViewerSample::default() };
         for session in &self.sessions {
-            sample.arrived += u32::from(session.state != State::Absent);
+            sample.arrived += u32::from(session.state != SessionState::Absent);
             sample.stalls += session.stalls;
             sample.bytes += session.bytes;
             let place = match session.state {
-                State::Absent => continue,
-                State::AtTheDoor | State::WaitingOutside(_) => &mut sample.waiting,
-                State::Done(Outcome::Refused) => &mut sample.refused,
-                State::Done(Outcome::Failed) => &mut sample.failed,
-                State::Done(_) => &mut sample.gone,
-                State::Inside => match session.player.as_ref().map(player::Player::stage) {
-                    Some(Stage::Waiting) | None => &mut sample.waiting,
-                    Some(Stage::Stalled) => &mut sample.stalled,
+                SessionState::Absent => continue,
+                SessionState::AtTheDoor | SessionState::WaitingOutside(_) => &mut sample.waiting,
+                SessionState::Done(ViewerOutcome::Refused) => &mut sample.refused,
+                SessionState::Done(ViewerOutcome::Failed) => &mut sample.failed,
+                SessionState::Done(_) => &mut sample.gone,
+                SessionState::Inside => match session.player.as_ref().map(player::Player::stage) {
+                    Some(PlaybackState::Waiting) | None => &mut sample.waiting,
+                    Some(PlaybackState::Stalled) => &mut sample.stalled,
                     Some(_) => &mut sample.playing,
                 },
             };
@@ -216,9 +217,9 @@ impl<'a> Theatre<'a> {
     /// Sends everybody home.
     fn close(
         mut self,
-        progress: &mut dyn FnMut(&Sample),
+        progress: &mut dyn FnMut(&ViewerSample),
         complete: bool,
-    ) -> Result<Run, PlayError> {
+    ) -> Result<PlayRun, PlayError> {
         let now = self.now();
         // Nothing may have looked at the players for half a second.
         let last = self.sample(now);
@@ -227,10 +228,10 @@ impl<'a> Theatre<'a> {
         for session in &mut self.sessions {
             session.leave(now);
         }
-        self.sessions.retain(|session| session.state != State::Absent);
+        self.sessions.retain(|session| session.state != SessionState::Absent);
         match self.shared.fatal.take() {
             Some(fatal) => Err(fatal),
-            None => Ok(Run {
+            None => Ok(PlayRun {
                 sessions: self.sessions,
                 samples: self.samples,
                 took: now.since(Moment::ZERO),

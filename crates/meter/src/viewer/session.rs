@@ -1,4 +1,4 @@
-//! One viewer: knocks at the door, reads playlists, fetches what its player wants, and takes notes.
+//! One viewer: loads the manifest and playlists, fetches what its player wants, and keeps account.
 //!
 //! ```text
 //!  arrive ─▶ Door ──200──▶ playlists / moov ─▶ player runs ─▶ over
@@ -8,38 +8,39 @@
 //! ```
 //!
 //! Each track has a lane: a connection of its own with at most one request under way, as players
-//! do. Media is counted and dropped as it comes, unless it is to be saved. What answers at the door
-//! mean is in [`door`], how they are asked for in [`talk`].
+//! do. Media is counted and dropped as it comes, unless it is to be saved. The [`manifest_loader`]
+//! interprets the answers that come before the player starts; [`requests`] sends requests and
+//! receives their answers.
 
-mod door;
-mod ladder;
-mod talk;
+mod manifest_loader;
+mod renditions;
+mod requests;
 
-pub(crate) use door::beginning;
+pub(crate) use manifest_loader::beginning;
 
 use super::ViewerError;
 use super::dash::Manifest;
 use super::fetched::Fetched;
 use super::hosts::Network;
-use super::outcome::{Outcome, RefusalReport};
+use super::outcome::{RefusalReport, ViewerOutcome};
 use super::progressive::MoovFinder;
-use super::renditions::Offered;
+use super::renditions::OfferedRenditions;
 use super::save::Saver;
-use super::source::{Request, TrackSource};
+use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
 use super::{PlayError, PlayOptions};
-use ladder::Ladder;
 use player::{Action, Fetch, Player, PlayerReport, Timeline};
+use renditions::Ladder;
+use requests::{Lane, LaneRequest, RequestPurpose};
 use std::sync::Arc;
 use std::time::Duration;
-use talk::{Job, Lane, What};
 use units::Moment;
 
 /// Lanes of one viewer: video and audio.
 pub(crate) const LANES: usize = 2;
 
 /// What a viewer needs of the run it is part of.
-pub(crate) struct Shared<'a> {
+pub(crate) struct PlayContext<'a> {
     pub(crate) options: &'a PlayOptions,
     pub(crate) network: Network<'a>,
     pub(crate) scratch: Vec<u8>,
@@ -55,7 +56,7 @@ pub(crate) struct Session {
     pub(crate) number: u32,
     pub(crate) url: Url,
     pub(crate) arrived: Moment,
-    pub(crate) state: State,
+    pub(crate) state: SessionState,
     pub(crate) attempts: u32,
     pub(crate) refusal: Option<RefusalReport>,
     pub(crate) error: Option<ViewerError>,
@@ -68,10 +69,10 @@ pub(crate) struct Session {
     pub(crate) knocked: Moment,
     /// Pieces that came, in that order.
     pub(crate) fetched: Vec<Fetched>,
-    /// Of what it plays, once that is known.
+    /// The timeline of the title, once it is known.
     pub(crate) timeline: Option<Arc<Timeline>>,
-    /// In which renditions, if the server says.
-    pub(crate) offered: Option<Offered>,
+    /// The renditions, if the server declares them.
+    pub(crate) offered: Option<OfferedRenditions>,
     lanes: Vec<Lane>,
     finder: MoovFinder,
     /// In the player's order once all media playlists are here.
@@ -88,17 +89,17 @@ pub(crate) struct Session {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SessionState {
     /// Not here yet.
     Absent,
-    /// Asking to be let in, or reading what there is to play.
+    /// Requesting admission, or loading playlists.
     AtTheDoor,
     /// Refused; will knock again.
     WaitingOutside(Moment),
     /// The player runs.
     Inside,
     /// Nothing will happen any more.
-    Done(Outcome),
+    Done(ViewerOutcome),
 }
 
 impl Session {
@@ -107,7 +108,7 @@ impl Session {
             number,
             url,
             arrived,
-            state: State::Absent,
+            state: SessionState::Absent,
             attempts: 0,
             refusal: None,
             error: None,
@@ -131,10 +132,10 @@ impl Session {
     }
 
     /// Time has passed: arrive, knock again, ask again, let the player go on, lose patience.
-    pub(crate) fn tick(&mut self, now: Moment, shared: &mut Shared<'_>) {
+    pub(crate) fn tick(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
         match self.state {
-            State::Absent => self.knock(now, shared),
-            State::WaitingOutside(until) if until <= now => self.knock(now, shared),
+            SessionState::Absent => self.knock(now, shared),
+            SessionState::WaitingOutside(until) if until <= now => self.knock(now, shared),
             _ => {}
         }
         for lane in 0..self.lanes.len() {
@@ -158,10 +159,10 @@ impl Session {
     /// When `tick` must be called next; `None`: only the network can change anything.
     pub(crate) fn wake_at(&self, patience: Duration) -> Option<Moment> {
         let own = match self.state {
-            State::Absent => Some(self.arrived),
-            State::WaitingOutside(until) => Some(until),
-            State::Done(_) => return None,
-            State::AtTheDoor | State::Inside => None,
+            SessionState::Absent => Some(self.arrived),
+            SessionState::WaitingOutside(until) => Some(until),
+            SessionState::Done(_) => return None,
+            SessionState::AtTheDoor | SessionState::Inside => None,
         };
         let lanes = self.lanes.iter().flat_map(|lane| {
             let silent = lane.job.as_ref().map(|_| lane.heard + patience);
@@ -174,11 +175,13 @@ impl Session {
     /// The run is over: the viewer leaves.
     pub(crate) fn leave(&mut self, now: Moment) {
         match self.state {
-            State::Absent | State::Done(_) => return,
-            // It was told to come again, and did not get to.
-            State::WaitingOutside(_) => self.state = State::Done(Outcome::Refused),
-            State::AtTheDoor => self.state = State::Done(Outcome::Unanswered),
-            State::Inside => self.state = State::Done(Outcome::Admitted),
+            SessionState::Absent | SessionState::Done(_) => return,
+            // The server asked it to retry, and the run ended first.
+            SessionState::WaitingOutside(_) => {
+                self.state = SessionState::Done(ViewerOutcome::Refused);
+            }
+            SessionState::AtTheDoor => self.state = SessionState::Done(ViewerOutcome::Unanswered),
+            SessionState::Inside => self.state = SessionState::Done(ViewerOutcome::Admitted),
         }
         self.last = self.player.as_mut().map(|player| player.report(now)).or(self.last.take());
         self.close();
@@ -186,22 +189,22 @@ impl Session {
 
     /// Whether it failed without a single piece of media, so that an error is all there is to say.
     pub(crate) fn has_seen_nothing(&self) -> bool {
-        self.state == State::Done(Outcome::Failed)
+        self.state == SessionState::Done(ViewerOutcome::Failed)
             && self.last.as_ref().is_none_or(|last| last.pieces == 0)
     }
 
-    fn knock(&mut self, now: Moment, shared: &mut Shared<'_>) {
-        self.state = State::AtTheDoor;
+    fn knock(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
+        self.state = SessionState::AtTheDoor;
         self.attempts += 1;
         self.knocked = now;
         let listed = [".m3u8", ".mpd"].iter().any(|end| self.url.path().ends_with(end));
         let range = (!listed).then(MoovFinder::start);
-        let request = Request { url: self.url.clone(), range };
-        self.ask(now, 0, Job::new(What::Door, request), shared);
+        let request = FetchRequest { url: self.url.clone(), range };
+        self.ask(now, 0, LaneRequest::new(RequestPurpose::Door, request), shared);
     }
 
     /// Does what the player wants.
-    fn go_on(&mut self, now: Moment, shared: &mut Shared<'_>) {
+    fn go_on(&mut self, now: Moment, shared: &mut PlayContext<'_>) {
         while let Some(action) = self.player.as_mut().and_then(|player| player.poll(now)) {
             match action {
                 Action::Fetch(fetch) => {
@@ -212,7 +215,7 @@ impl Session {
                 Action::Stalled => self.stalls += 1,
                 Action::Started | Action::Resumed => {}
                 Action::Over => {
-                    self.state = State::Done(Outcome::Admitted);
+                    self.state = SessionState::Done(ViewerOutcome::Admitted);
                     self.last = self.player.as_mut().map(|player| player.report(now));
                     self.close();
                 }
@@ -225,11 +228,11 @@ impl Session {
         &mut self,
         now: Moment,
         fetch: Fetch,
-        shared: &mut Shared<'_>,
+        shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
         match (&self.ladder, &self.player) {
             (Some(ladder), Some(player)) if fetch.track == 0 => {
-                // As long as the playlist says, however fast it is shown.
+                // The length in the playlist, at any playback speed.
                 let piece = self.tracks[0].timeline.mean();
                 let number = ladder.renditions.next(player.ahead(0), piece);
                 self.fetch_in(now, fetch, number, shared)
@@ -238,19 +241,19 @@ impl Session {
         }
     }
 
-    /// The same in this rendition, once it is known where its pieces are.
+    /// Fetches the segment in this rendition, once its segments are located.
     fn fetch_in(
         &mut self,
         now: Moment,
         fetch: Fetch,
         number: usize,
-        shared: &mut Shared<'_>,
+        shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
         if let Some(ladder) = &mut self.ladder {
             let track = &mut self.tracks[0];
             if let Some(request) = ladder.wanted(number, &track.timeline)? {
-                let what = What::Rendition(fetch, number);
-                self.ask(now, 0, Job::new(what, request), shared);
+                let what = RequestPurpose::Rendition(fetch, number);
+                self.ask(now, 0, LaneRequest::new(what, request), shared);
                 return Ok(());
             }
             ladder.change_to(number, track, &mut self.lanes[0].init);
@@ -258,12 +261,12 @@ impl Session {
         self.fetch_piece(now, fetch, shared)
     }
 
-    /// The same from where its track's pieces are, its header before it.
+    /// Fetches the segment of a located track, its header first.
     fn fetch_piece(
         &mut self,
         now: Moment,
         fetch: Fetch,
-        shared: &mut Shared<'_>,
+        shared: &mut PlayContext<'_>,
     ) -> Result<(), ViewerError> {
         let track = &self.tracks[fetch.track];
         let piece = &track.pieces[fetch.piece];
@@ -276,20 +279,20 @@ impl Session {
         }
         let has = self.lanes.get(fetch.track).and_then(|lane| lane.init);
         let (what, piece) = match track.init(fetch.piece) {
-            Some((number, init)) if has != Some(number) => (What::Init(fetch), init),
-            _ => (What::Piece(fetch), piece),
+            Some((number, init)) if has != Some(number) => (RequestPurpose::Init(fetch), init),
+            _ => (RequestPurpose::Piece(fetch), piece),
         };
         let request = track.request(piece)?;
-        self.ask(now, fetch.track, Job::new(what, request), shared);
+        self.ask(now, fetch.track, LaneRequest::new(what, request), shared);
         Ok(())
     }
 
     fn fail(&mut self, now: Moment, error: ViewerError) {
-        if matches!(self.state, State::Done(_)) {
+        if matches!(self.state, SessionState::Done(_)) {
             return;
         }
         self.error = Some(error);
-        self.state = State::Done(Outcome::Failed);
+        self.state = SessionState::Done(ViewerOutcome::Failed);
         self.last = self.player.as_mut().map(|player| player.report(now));
         self.close();
     }

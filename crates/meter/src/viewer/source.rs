@@ -10,7 +10,7 @@ use units::BitRate;
 
 /// Bytes to ask a server for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct FetchRequest {
     pub(crate) url: Url,
     pub(crate) range: Option<Range<u64>>,
 }
@@ -42,15 +42,15 @@ pub(crate) struct Piece {
 
 impl TrackSource {
     /// How to ask for `piece`.
-    pub(crate) fn request(&self, piece: &Piece) -> Result<Request, ViewerError> {
+    pub(crate) fn request(&self, piece: &Piece) -> Result<FetchRequest, ViewerError> {
         let url = match &piece.reference {
             Some(reference) => self.base.join(reference)?,
             None => self.base.clone(),
         };
-        Ok(Request { url, range: piece.range.clone() })
+        Ok(FetchRequest { url, range: piece.range.clone() })
     }
 
-    /// The header of a piece: its number, and what it is.
+    /// The header of a segment: its number and its byte range.
     pub(crate) fn init(&self, piece: usize) -> Option<(usize, &Piece)> {
         let number = self.inits.partition_point(|init| init.before <= piece).checked_sub(1)?;
         Some((number, &self.inits[number].piece))
@@ -69,11 +69,11 @@ pub(crate) enum Listing {
 /// What a multivariant playlist has to offer to one who would play its first variant.
 #[derive(Clone, Debug)]
 pub(crate) struct Offers {
-    /// That one and those like it, in ascending order of their rates.
+    /// The chosen variant and its alternatives, in ascending order of their rates.
     pub(crate) variants: Vec<Variant>,
     /// Which of them is named first.
     pub(crate) named: usize,
-    /// The media playlist of that one's default audio, if it is not within the variants.
+    /// The media playlist of the default audio, if the variants do not contain it.
     pub(crate) audio: Option<Url>,
 }
 
@@ -142,7 +142,7 @@ fn offers(url: &Url, master: &MasterPlaylist) -> Result<Option<Offers>, ViewerEr
     Ok(Some(Offers { variants, named, audio }))
 }
 
-/// `avc1.64001f,mp4a.40.2` as `avc1,mp4a`: what is told apart by more than profile and level.
+/// `avc1.64001f,mp4a.40.2` as `avc1,mp4a`: codecs without their profile and level.
 pub(super) fn codec_families(codecs: &str) -> String {
     let family = |codec: &str| codec.trim().split('.').next().unwrap_or_default().to_owned();
     codecs.split(',').map(family).collect::<Vec<_>>().join(",")
@@ -158,7 +158,7 @@ fn track(url: &Url, media: &MediaPlaylist) -> Result<TrackSource, &'static str> 
     let mut pieces = Vec::with_capacity(media.segments.len());
     let mut durations = Vec::with_capacity(media.segments.len());
     let mut inits: Vec<Init> = Vec::new();
-    // A byte range without an offset goes on where the last one ended.
+    // A byte range without an offset continues where the last one ended.
     let mut next = 0;
     for (number, segment) in media.segments.iter().enumerate() {
         // It holds until there is another.

@@ -2,17 +2,18 @@
 
 use super::PlayOptions;
 use super::outcome::{
-    Distribution, DriftReport, Outcome, Parameters, PlayReport, Totals, ViewerReport,
+    Distribution, DriftReport, Parameters, PlayReport, Totals, ViewerOutcome, ViewerReport,
 };
-use super::renditions::{Shown, shown};
-use super::run::Run;
-use super::session::{Session, State};
-use player::{Drift, PlayerReport, Stage};
+use super::rendition_account::shown;
+use super::renditions::RenditionStats;
+use super::run::PlayRun;
+use super::session::{Session, SessionState};
+use player::{Drift, PlaybackState, PlayerReport};
 use std::time::Duration;
 use units::Moment;
 
 /// The report of a run.
-pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayReport {
+pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: PlayRun) -> PlayReport {
     let shown = shown(&run.sessions);
     let viewers: Vec<ViewerReport> = run
         .sessions
@@ -20,8 +21,8 @@ pub(crate) fn summarize(options: &PlayOptions, titles: usize, run: Run) -> PlayR
         .zip(&shown)
         .map(|(session, shown)| viewer(session, shown.as_ref()))
         .collect();
-    let together = shown.iter().flatten().fold(Shown::default(), Shown::and);
-    let admitted = || viewers.iter().filter(|viewer| viewer.outcome == Outcome::Admitted);
+    let together = shown.iter().flatten().fold(RenditionStats::default(), RenditionStats::and);
+    let admitted = || viewers.iter().filter(|viewer| viewer.outcome == ViewerOutcome::Admitted);
     let fetched = || run.sessions.iter().flat_map(|session| &session.fetched);
     let waits = fetched().filter_map(|piece| Some(ms(piece.first?.since(piece.sent))));
     let handshakes = run.opened.iter().filter_map(|opened| opened.handshake.map(ms));
@@ -64,7 +65,7 @@ fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
     }
 }
 
-fn totals(viewers: &[ViewerReport], shown: &Shown, took: Duration) -> Totals {
+fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> Totals {
     let mut totals = Totals {
         switches_up: shown.up,
         switches_down: shown.down,
@@ -76,12 +77,12 @@ fn totals(viewers: &[ViewerReport], shown: &Shown, took: Duration) -> Totals {
     for viewer in viewers {
         totals.arrived += 1;
         *match viewer.outcome {
-            Outcome::Admitted => &mut totals.admitted,
-            Outcome::Refused => &mut totals.refused,
-            Outcome::Failed => &mut totals.failed,
-            Outcome::Unanswered => &mut totals.unanswered,
+            ViewerOutcome::Admitted => &mut totals.admitted,
+            ViewerOutcome::Refused => &mut totals.refused,
+            ViewerOutcome::Failed => &mut totals.failed,
+            ViewerOutcome::Unanswered => &mut totals.unanswered,
         } += 1;
-        if let (Outcome::Refused, Some(refusal)) = (viewer.outcome, &viewer.refusal) {
+        if let (ViewerOutcome::Refused, Some(refusal)) = (viewer.outcome, &viewer.refusal) {
             *totals.refused_by.entry(refusal.resource.clone()).or_default() += 1;
         }
         totals.finished += u32::from(viewer.stage == "finished");
@@ -100,8 +101,8 @@ fn totals(viewers: &[ViewerReport], shown: &Shown, took: Duration) -> Totals {
     totals
 }
 
-fn viewer(session: &Session, shown: Option<&Shown>) -> ViewerReport {
-    let State::Done(outcome) = session.state else { panic!("everybody has been sent home") };
+fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
+    let SessionState::Done(outcome) = session.state else { panic!("everybody has been sent home") };
     let last = session.last.as_ref();
     let startup = last.and_then(|last| last.startup);
     ViewerReport {
@@ -128,8 +129,8 @@ fn viewer(session: &Session, shown: Option<&Shown>) -> ViewerReport {
         switches_up: shown.map_or(0, |shown| shown.up),
         switches_down: shown.map_or(0, |shown| shown.down),
         below_best: shown.map_or(0, |shown| shown.below.len() as u64),
-        mean_rendition_bits_per_s: shown.and_then(Shown::mean),
-        renditions: shown.map_or(Vec::new(), Shown::reports),
+        mean_rendition_bits_per_s: shown.and_then(RenditionStats::mean),
+        renditions: shown.map_or(Vec::new(), RenditionStats::reports),
     }
 }
 
@@ -145,18 +146,18 @@ fn drift(drift: &Drift) -> DriftReport {
     }
 }
 
-fn stage(stage: Stage) -> &'static str {
+fn stage(stage: PlaybackState) -> &'static str {
     match stage {
-        Stage::Waiting => "waiting",
-        Stage::Playing => "playing",
-        Stage::Stalled => "stalled",
-        Stage::Paused => "paused",
-        Stage::Finished => "finished",
-        Stage::Stopped => "stopped",
+        PlaybackState::Waiting => "waiting",
+        PlaybackState::Playing => "playing",
+        PlaybackState::Stalled => "stalled",
+        PlaybackState::Paused => "paused",
+        PlaybackState::Finished => "finished",
+        PlaybackState::Stopped => "stopped",
     }
 }
 
-/// Milliseconds with microseconds behind the point: what is finer is the clock's noise.
+/// Milliseconds rounded to microseconds: finer digits are the clock's noise.
 fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -4,7 +4,7 @@ use super::connection::render;
 use super::hosts::Hosts;
 use super::http::ResponseReader;
 use super::options::Form;
-use super::source::Request;
+use super::source::FetchRequest;
 use super::url::Url;
 use super::{PlayError, PlayOptions, ViewerError};
 use crate::tls::explain_io;
@@ -67,8 +67,8 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ViewerError
 }
 
 /// A socket, with TLS or without.
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
+trait ReadWrite: Read + Write {}
+impl<T: Read + Write> ReadWrite for T {}
 
 /// One small answer, waited for.
 fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, ViewerError> {
@@ -78,7 +78,7 @@ fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, View
     };
     let socket = TcpStream::connect(hosts.resolve(&url.host_and_port())?).map_err(lost)?;
     socket.set_read_timeout(Some(patience)).map_err(lost)?;
-    let mut stream: Box<dyn Stream> = match hosts.secure(url)? {
+    let mut stream: Box<dyn ReadWrite> = match hosts.secure(url)? {
         None => Box::new(socket),
         Some((config, name)) => {
             let session = ClientConnection::new(config, name);
@@ -86,7 +86,7 @@ fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, View
             Box::new(StreamOwned::new(session, socket))
         }
     };
-    let request = Request { url: url.clone(), range: None };
+    let request = FetchRequest { url: url.clone(), range: None };
     stream.write_all(&render(&request)).map_err(lost)?;
     let mut reader = ResponseReader::default();
     let mut body = Vec::new();

@@ -27,7 +27,7 @@ impl Url {
         Self::of(secure, rest).ok_or_else(error)
     }
 
-    /// From what stands behind the scheme.
+    /// Parses what follows the scheme.
     fn of(secure: bool, rest: &str) -> Option<Self> {
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -41,7 +41,7 @@ impl Url {
         Some(Self { secure, authority: authority.to_owned(), target })
     }
 
-    /// The address that `reference`, found at this address, stands for.
+    /// Resolves `reference` against this address.
     pub(crate) fn join(&self, reference: &str) -> Result<Self, ViewerError> {
         let error = || ViewerError::Url { url: reference.to_owned() };
         if has_scheme(reference) {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
 
-/// See the head of this file.
+/// The bytes of a connection, in the clear or over TLS.
 #[derive(Debug)]
 pub(crate) struct Wire {
     socket: TcpStream,
@@ -66,7 +66,7 @@ impl Wire {
         Ok(Self { socket, tls, begun, connected: None, open: false })
     }
 
-    /// Goes on with opening; says what it took, once, when it is open.
+    /// Continues the handshake; returns its times, once, when the connection is open.
     pub(crate) fn advance(&mut self, now: &dyn Fn() -> Moment) -> io::Result<Option<Opened>> {
         if self.open {
             return Ok(None);
@@ -105,7 +105,7 @@ impl Wire {
 }
 
 impl Tls {
-    /// Sends what is sealed, as far as it goes.
+    /// Sends encrypted bytes, as far as the socket accepts them.
     fn flush(&mut self, socket: &mut TcpStream) -> io::Result<()> {
         while self.session.wants_write() {
             match self.session.write_tls(socket) {
@@ -132,7 +132,7 @@ impl Tls {
         let taken = self.session.read_tls(&mut &self.sealed[self.from..self.to])?;
         self.from += taken;
         if let Err(error) = self.session.process_new_packets() {
-            // The other side is told why, if it still listens.
+            // A TLS alert tells the peer the reason, if it still reads.
             let _ = self.flush(socket);
             return Err(io::Error::new(ErrorKind::InvalidData, error));
         }
@@ -176,5 +176,5 @@ impl Write for Wire {
     }
 }
 
-/// Of a connection, while it is open: two TLS records.
+/// The TLS buffer of an open connection: two records.
 const SEALED: usize = 32 * 1024;

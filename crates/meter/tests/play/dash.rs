@@ -2,7 +2,7 @@
 //! files: all of the media comes, once, and what is saved has all its pictures.
 
 use super::stage::{Reply, Stage};
-use super::{Outcome, options, place, play, verdicts};
+use super::{ViewerOutcome, options, place, play, verdicts};
 use meter::viewer::{PlayOptions, View};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn played(dir: &Path) -> (Vec<String>, u64) {
         ..options(&stage, "/film.mpd", 1)
     })
     .unwrap();
-    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished")], "{report:#?}");
+    assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")], "{report:#?}");
     let saved = report.saved[0].file_name().unwrap().to_str().unwrap();
     let count = "-v error -count_frames -select_streams v -of csv=p=0 \
                  -show_entries stream=nb_read_frames";

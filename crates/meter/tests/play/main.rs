@@ -12,7 +12,7 @@ mod switching;
 
 use meter::log::Record;
 use meter::viewer::{
-    Arrivals, Form, Outcome, PlayError, PlayOptions, PlayReport, ViewerError, count,
+    Arrivals, Form, PlayError, PlayOptions, PlayReport, ViewerError, ViewerOutcome, count,
 };
 use player::PlayerOptions;
 use stage::{Reply, Stage, media_mp4};
@@ -35,7 +35,7 @@ fn play(options: &PlayOptions) -> Result<PlayReport, PlayError> {
 }
 
 /// Outcomes and what became of the viewers, in order of arrival.
-fn verdicts(report: &PlayReport) -> Vec<(Outcome, &str)> {
+fn verdicts(report: &PlayReport) -> Vec<(ViewerOutcome, &str)> {
     report.viewers.iter().map(|viewer| (viewer.outcome, viewer.stage.as_str())).collect()
 }
 
@@ -55,7 +55,7 @@ fn all_is_played_and_counted() {
         ..options(&stage, "/t/film/master.m3u8", 3)
     })
     .unwrap();
-    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished"); 3]);
+    assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished"); 3]);
     // Two headers and five segments each of video and audio.
     let bytes = 2 * 30 + 5 * (1000 + 100);
     let counted: Vec<_> = report.viewers.iter().map(|v| (v.pieces, v.bytes, v.glitches)).collect();
@@ -93,7 +93,7 @@ fn a_refusal_is_told_with_its_reason() {
     let report = play(&options(&stage, "/t/film/master.m3u8", 4)).unwrap();
     assert_eq!((report.totals.admitted, report.totals.refused), (2, 2));
     assert_eq!(report.totals.refused_by.get("memory"), Some(&2));
-    let refused = report.viewers.iter().find(|v| v.outcome == Outcome::Refused).unwrap();
+    let refused = report.viewers.iter().find(|v| v.outcome == ViewerOutcome::Refused).unwrap();
     let refusal = refused.refusal.as_ref().unwrap();
     assert_eq!(refusal.retry_after_s, Some(7));
     assert_eq!(refusal.reason, "no room");
@@ -105,7 +105,7 @@ fn an_obedient_viewer_comes_again() {
     let stage = Stage::open(|_, knock| (knock == Some(0)).then(|| Reply::refusal("disk", 0)));
     let report =
         play(&PlayOptions { retry: true, ..options(&stage, "/t/film/master.m3u8", 1) }).unwrap();
-    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished")]);
+    assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")]);
     let viewer = &report.viewers[0];
     assert_eq!((viewer.attempts, viewer.refusal.is_some()), (2, true));
 }
@@ -166,7 +166,7 @@ fn a_segment_that_is_put_off_is_asked_for_again() {
         this.then(|| Reply::refusal("disk", 0))
     });
     let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
-    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished")]);
+    assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")]);
     assert_eq!((report.viewers[0].put_off, report.viewers[0].pieces), (1, 10));
 }
 
@@ -177,7 +177,7 @@ fn a_viewer_put_off_for_ever_gives_up() {
     });
     let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
     let viewer = &report.viewers[0];
-    assert_eq!((viewer.outcome, viewer.stage.as_str()), (Outcome::Failed, "stalled"));
+    assert_eq!((viewer.outcome, viewer.stage.as_str()), (ViewerOutcome::Failed, "stalled"));
     assert!(viewer.error.as_ref().unwrap().contains("answered 503"), "{:?}", viewer.error);
 }
 
@@ -190,7 +190,7 @@ fn a_progressive_file_comes_whole_through_ranges_and_redirects() {
         ..options(&stage, "/t/film.mp4", 2)
     })
     .unwrap();
-    assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished"); 2]);
+    assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished"); 2]);
     assert_eq!(report.viewers[0].bytes, media_mp4().len() as u64);
     assert_eq!(report.saved, [place.join("film.mp4")]);
     assert!(std::fs::read(&report.saved[0]).unwrap() == media_mp4(), "not the same bytes");
@@ -218,7 +218,7 @@ fn a_server_that_closes_whenever_it_likes_is_put_up_with() {
             target.ends_with(".m4s?s=0").then(|| closing(Reply::segment(1000)))
         });
         let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
-        assert_eq!(verdicts(&report), [(Outcome::Admitted, "finished")], "{report:#?}");
+        assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")], "{report:#?}");
         assert_eq!(report.viewers[0].pieces, 10);
     }
 }
@@ -230,7 +230,7 @@ fn what_befalls_one_viewer_is_told_of_that_one() {
     });
     let report = play(&options(&stage, "/t/film/master.m3u8", 2)).unwrap();
     assert_eq!((report.totals.failed, report.totals.finished), (1, 1));
-    let failed = report.viewers.iter().find(|v| v.outcome == Outcome::Failed).unwrap();
+    let failed = report.viewers.iter().find(|v| v.outcome == ViewerOutcome::Failed).unwrap();
     let error = failed.error.as_ref().unwrap();
     assert!(error.contains("/t/film/0/2.m4s") && error.contains("connection was lost"), "{error}");
 }
@@ -270,7 +270,7 @@ fn when_the_time_is_up_everybody_leaves() {
     let duration = Some(Duration::from_millis(1500));
     let report = play(&PlayOptions { duration, ..options(&stage, "/t/film/master.m3u8", 1) });
     let report = report.unwrap();
-    assert_eq!(verdicts(&report), [(Outcome::Admitted, "stalled")]);
+    assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "stalled")]);
     assert_eq!((report.complete, report.totals.glitches), (true, 1));
 }
 

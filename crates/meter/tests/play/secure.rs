@@ -1,7 +1,7 @@
 //! The same viewers over TLS: what is fetched, what is timed apart, and whom they do not trust.
 
 use super::stage::{Reply, Stage, media_mp4};
-use super::{Outcome, options, play, verdicts};
+use super::{ViewerOutcome, options, play, verdicts};
 use crate::secured::{Says, Secured};
 use meter::log::Record;
 use meter::tls::{Identity, Trust};
@@ -23,7 +23,7 @@ fn films_are_played_over_tls() {
     let play =
         |path| play(&PlayOptions { trust: file(&secured), ..options(&stage, path, 2) }).unwrap();
     let hls = play("/t/film/master.m3u8");
-    assert_eq!(verdicts(&hls), [(Outcome::Admitted, "finished"); 2], "{hls:#?}");
+    assert_eq!(verdicts(&hls), [(ViewerOutcome::Admitted, "finished"); 2], "{hls:#?}");
     assert_eq!(hls.viewers[0].bytes, 2 * 30 + 5 * (1000 + 100));
     // Video and audio have a connection each.
     assert_eq!((hls.connect_ms.count, hls.handshake_ms.count), (4, 4));
@@ -46,7 +46,7 @@ fn a_connection_that_is_closed_is_opened_again_and_counted_apart() {
         PlayOptions { trust: file(&secured), ..options(&stage, "/t/film/master.m3u8", 1) };
     let counted = count(&options, &AtomicBool::new(false), &mut log, &mut |_| {}).unwrap();
     let report: &PlayReport = &counted.report;
-    assert_eq!(verdicts(report), [(Outcome::Admitted, "finished")]);
+    assert_eq!(verdicts(report), [(ViewerOutcome::Admitted, "finished")]);
     // Each lane one, and one more after all of its pieces but the last.
     assert_eq!((report.connect_ms.count, report.handshake_ms.count), (10, 10));
     let waited = log.iter().filter(|record| record.start > record.intended).count();

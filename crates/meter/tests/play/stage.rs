@@ -30,7 +30,7 @@ impl Stage {
         Self::open_with(None, Arc::new(script))
     }
 
-    /// The same over TLS.
+    /// Opens the server over TLS.
     pub(crate) fn open_secured(
         secured: &Secured,
         script: impl Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync + 'static,
@@ -79,7 +79,7 @@ pub(crate) struct Reply {
     delay: Duration,
     cut: Option<usize>,
     close: bool,
-    /// Of a file: parts of it can be asked for.
+    /// Whether ranges of the file can be requested.
     ranged: bool,
 }
 

@@ -1,30 +1,31 @@
 //! Players who change between renditions: what they ask for, and what is counted of it.
 //!
-//! Pieces are far larger than their playlists say, so that the way is wide enough for the best of them on
-//! a slow machine, too; which rendition is taken where it is not is tried in virtual time, in `player`.
+//! Pieces are far larger than their playlists say, so that the way is wide enough for the best of
+//! them on a slow machine, too; which rendition is taken where it is not is tried in virtual time,
+//! in `player`.
 
 use super::stage::{Reply, Stage};
-use super::{Outcome, options};
-use meter::capacity::Rule;
-use meter::log::Sink;
-use meter::viewer::{Counted, PlayOptions, PlayReport, Sample, count};
-use player::Switching;
+use super::{ViewerOutcome, options};
+use meter::capacity::HoldRule;
+use meter::log::LogSink;
+use meter::viewer::{Counted, PlayOptions, PlayReport, ViewerSample, count};
+use player::AbrRule;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Of a piece.
+/// The bytes of a segment.
 const BYTES: usize = 2_000_000;
 
 /// Plays until so many pieces are here, which is long before they have been shown.
 fn counted(options: &PlayOptions, pieces: usize) -> Counted {
     let stop = AtomicBool::new(false);
-    let mut enough = |sample: &Sample| {
+    let mut enough = |sample: &ViewerSample| {
         let all = sample.bytes >= (pieces * BYTES) as u64 || sample.failed > 0;
         stop.store(all, Ordering::Relaxed);
     };
     let duration = Some(Duration::from_secs(60));
     let options = PlayOptions { duration, ..options.clone() };
-    count(&options, &stop, &mut Sink::none(), &mut enough).unwrap()
+    count(&options, &stop, &mut LogSink::none(), &mut enough).unwrap()
 }
 
 /// A master playlist of these variants: what they take, and what they are called.
@@ -35,7 +36,7 @@ fn master(variants: &[(u64, &str)]) -> Reply {
     Reply::file(format!("#EXTM3U\n{lines}").into_bytes())
 }
 
-/// So many pieces of four seconds, with a header.
+/// A playlist of `pieces` segments of four seconds, with a header.
 fn list(name: &str, pieces: usize) -> Reply {
     let piece = |number| format!("#EXTINF:4,\n{name}/{number}.m4s\n");
     let all: String = (0..pieces).map(piece).collect();
@@ -45,7 +46,8 @@ fn list(name: &str, pieces: usize) -> Reply {
     Reply::file(text.into_bytes())
 }
 
-/// `low` with five pieces and `high` with as many as told, and a master playlist for each who knocks.
+/// `low` with five pieces and `high` with as many as told, and a master playlist for each who
+/// knocks.
 fn ladder(high: usize, offer: fn(usize) -> &'static [(u64, &'static str)]) -> Stage {
     Stage::open(move |target, knock| {
         let name = target.rsplit('/').next().unwrap();
@@ -60,10 +62,10 @@ fn ladder(high: usize, offer: fn(usize) -> &'static [(u64, &'static str)]) -> St
 }
 
 fn hls_js(stage: &Stage, path: &str, viewers: u32) -> PlayOptions {
-    PlayOptions { switching: Switching::HlsJs, ..options(stage, path, viewers) }
+    PlayOptions { switching: AbrRule::HlsJs, ..options(stage, path, viewers) }
 }
 
-/// Of each rendition what it takes, and how many pieces came of it.
+/// The rate and the number of received segments of each rendition.
 fn renditions(report: &PlayReport) -> Vec<(u64, u64)> {
     report.renditions.iter().map(|one| (one.bits_per_s, one.pieces)).collect()
 }
@@ -83,7 +85,7 @@ fn a_player_finds_its_way_wide_and_goes_up() {
     assert_eq!((totals.switches_up, totals.switches_down, totals.below_best), (1, 0, 0));
     assert_eq!(totals.mean_rendition_bits_per_s, Some(1_720_000.0));
     assert_eq!(totals.share_of_best, Some(0.86));
-    assert!(Rule::Strict.holds(&counted.outcome), "{:?}", counted.outcome);
+    assert!(HoldRule::Strict.holds(&counted.outcome), "{:?}", counted.outcome);
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn who_never_changes_stays_with_what_is_named_first() {
 fn who_is_offered_less_than_others_is_not_held() {
     // As a server does that lists its best first.
     const BEST_FIRST: &[(u64, &str)] = &[(2_000_000, "high"), (600_000, "low")];
-    for switching in [Switching::Never, Switching::HlsJs] {
+    for switching in [AbrRule::Never, AbrRule::HlsJs] {
         let stage = ladder(5, |knock| &BEST_FIRST[knock.min(1)..]);
         let options = PlayOptions { switching, ..options(&stage, "/l/master.m3u8", 2) };
         let counted = counted(&options, 10);
@@ -108,7 +110,7 @@ fn who_is_offered_less_than_others_is_not_held() {
         assert_eq!(below.iter().sum::<u64>(), 5, "all of one of them, {switching:?}: {below:?}");
         assert_eq!((counted.outcome.below_best, counted.outcome.late_rounds), (5, 5));
         assert_eq!(counted.outcome.late_by_storage(), 0);
-        for rule in [Rule::Strict, Rule::OneLateRoundOf100] {
+        for rule in [HoldRule::Strict, HoldRule::OneLateRoundOf100] {
             assert!(!rule.holds(&counted.outcome), "{rule:?}");
         }
     }
@@ -120,7 +122,7 @@ fn renditions_that_are_cut_elsewhere_are_told() {
     let counted = counted(&hls_js(&stage, "/l/master.m3u8", 1), 5);
     let viewer = &counted.report.viewers[0];
     let told = viewer.error.as_ref().unwrap();
-    assert_eq!(viewer.outcome, Outcome::Failed);
+    assert_eq!(viewer.outcome, ViewerOutcome::Failed);
     assert!(told.contains("high.m3u8: this rendition is cut into other pieces"), "{told}");
 }
 

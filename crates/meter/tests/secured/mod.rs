@@ -123,8 +123,8 @@ pub(crate) fn accept(
     StreamOwned::new(ServerConnection::new(Arc::clone(config)).unwrap(), socket)
 }
 
-/// Ends it as servers do that wish to be understood: what they said last is read before the connection
-/// is cut, which it is as soon as something unread is left when the socket is closed.
+/// Ends it as servers do that wish to be understood: what they said last is read before the
+/// connection is cut, which it is as soon as something unread is left when the socket is closed.
 pub(crate) fn linger(stream: &StreamOwned<ServerConnection, TcpStream>) {
     let mut socket = &stream.sock;
     let _ = socket.shutdown(Shutdown::Write);

@@ -3,37 +3,38 @@
 //!
 //! Knows no order of events: who calls has let time pass up to each.
 
-use super::{Act, Action, Player, State};
+use super::{Action, Player, State, ViewerAction};
 use std::time::Duration;
 
 impl Player {
-    pub(super) fn act(&mut self, act: Act) {
+    pub(super) fn act(&mut self, act: ViewerAction) {
         match (act, self.state) {
-            (_, State::Finished | State::Stopped) | (Act::Pause, State::Paused { .. }) => {}
-            (Act::Stop, _) => {
+            (_, State::Finished | State::Stopped) | (ViewerAction::Pause, State::Paused { .. }) => {
+            }
+            (ViewerAction::Stop, _) => {
                 self.set_state(State::Stopped);
                 self.news.push_back(Action::Over);
             }
-            (Act::Pause, state) => {
+            (ViewerAction::Pause, state) => {
                 let waiting = matches!(state, State::Waiting { .. });
                 self.set_state(State::Paused { waiting });
             }
-            (Act::Seek(to), _) => self.seek(to),
-            (Act::Resume, State::Paused { waiting: true }) => {
+            (ViewerAction::Seek(to), _) => self.seek(to),
+            (ViewerAction::Resume, State::Paused { waiting: true }) => {
                 self.set_state(State::Waiting { since: self.now });
                 self.go_on_if_buffered();
             }
             // Paused at the very end, there is nothing to wait for either.
-            (Act::Resume, State::Paused { waiting: false })
+            (ViewerAction::Resume, State::Paused { waiting: false })
                 if self.limit() > self.position || self.limit() == self.timeline.duration() =>
             {
                 self.play();
             }
-            (Act::Resume, State::Paused { waiting: false }) => {
+            (ViewerAction::Resume, State::Paused { waiting: false }) => {
                 self.set_state(State::Stalled { since: self.now });
                 self.news.push_back(Action::Stalled);
             }
-            (Act::Resume, _) => {}
+            (ViewerAction::Resume, _) => {}
         }
     }
 

@@ -1,5 +1,5 @@
-//! The rule against what was worked out by hand, against a slow and obvious one, and with a player on a
-//! way whose width changes, in virtual time.
+//! The rule against what was worked out by hand, against a slow and obvious one, and with a player
+//! on a way whose width changes, in virtual time.
 
 use super::*;
 use crate::{Action, Behaviour, Player, PlayerOptions, PlayerReport, Timeline, TrackTimeline};
@@ -13,7 +13,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Of 1, 3 and 6 Mb/s at most, 0.8, 2.5 and 5 Mb/s on average.
+/// Renditions of 1, 3 and 6 Mb/s at most, 0.8, 2.5 and 5 Mb/s on average.
 fn offers() -> Vec<Rendition> {
     let offer = |(peak, mean)| Rendition { peak: BitRate(peak), mean: BitRate(mean), listed: true };
     [(MBIT, 800_000), (3 * MBIT, 2_500_000), (6 * MBIT, 5 * MBIT)].map(offer).into()
@@ -21,8 +21,8 @@ fn offers() -> Vec<Rendition> {
 
 #[test]
 fn the_rule_is_that_of_its_source() {
-    // The way's rate in Mb/s, the rendition before, milliseconds ahead: with pieces of 4 s and 100 ms
-    // of waiting for each.
+    // The way's rate in Mb/s, the rendition before, milliseconds ahead: with pieces of 4 s and 100
+    // ms of waiting for each.
     let cases = [
         // 70 % of 10 is above 5 on average, with two pieces ahead.
         (10.0, 0, 8000, 2),
@@ -141,10 +141,10 @@ fn the_rule_agrees_with_the_obvious_one() {
     assert!(chosen.iter().all(|count| *count > 20), "each is somebody's: {chosen:?}");
 }
 
-/// A player of a film of 160 s in pieces of 4 s, on a way of so many Mb/s from each second on. Gives
-/// where the rendition changed (second, piece, rendition), and what the viewer saw.
-fn watched(switching: Switching, way: &[(u64, u64)]) -> (String, PlayerReport) {
-    let mut renditions = Renditions::new(switching, offers(), 2);
+/// A player of a film of 160 s in pieces of 4 s, on a way of so many Mb/s from each second on.
+/// Gives where the rendition changed (second, piece, rendition), and what the viewer saw.
+fn watched(switching: AbrRule, way: &[(u64, u64)]) -> (String, PlayerReport) {
+    let mut renditions = RenditionSelector::new(switching, offers(), 2);
     let track = TrackTimeline::from_durations(std::iter::repeat_n(ms(4000), 40));
     let timeline = Arc::new(Timeline { tracks: vec![track] });
     let options = PlayerOptions::default();
@@ -167,7 +167,7 @@ fn watched(switching: Switching, way: &[(u64, u64)]) -> (String, PlayerReport) {
         now = at;
         if let Some((fetch, chosen, bytes, asked, _)) = coming.take_if(|(.., at)| *at <= now) {
             let took = now.since(asked);
-            renditions.came(chosen, &Transfer { bytes, took, waited: ms(20) });
+            renditions.came(chosen, &Download { bytes, took, waited: ms(20) });
             player.arrived(now, fetch);
         }
     }
@@ -186,7 +186,7 @@ fn arrival(way: &[(u64, u64)], asked: Moment, bytes: ByteCount) -> Moment {
     at
 }
 
-fn check(switching: Switching, way: &[(u64, u64)], expect: Expect) {
+fn check(switching: AbrRule, way: &[(u64, u64)], expect: Expect) {
     let (changes, report) = watched(switching, way);
     let glitches = report.glitches;
     let seen = format!("{changes}stood {} times, {:?}", glitches.count, glitches.total);
@@ -196,16 +196,12 @@ fn check(switching: Switching, way: &[(u64, u64)], expect: Expect) {
 #[test]
 fn on_a_way_that_becomes_narrow_and_wide_again_it_goes_down_and_up() {
     let way = [(0, 10), (40, 2), (100, 10)];
-    check(
-        Switching::HlsJs,
-        &way,
-        expect!["0:0:1 1:1:2 45:18:1 55:20:0 127:39:1 stood 0 times, 0ns"],
-    );
-    check(Switching::Never, &way, expect!["0:0:2 stood 2 times, 10.008s"]);
+    check(AbrRule::HlsJs, &way, expect!["0:0:1 1:1:2 45:18:1 55:20:0 127:39:1 stood 0 times, 0ns"]);
+    check(AbrRule::Never, &way, expect!["0:0:2 stood 2 times, 10.008s"]);
 }
 
 #[test]
 fn on_a_way_that_is_wide_enough_it_stays_with_the_best() {
-    check(Switching::HlsJs, &[(0, 20)], expect!["0:0:1 0:1:2 stood 0 times, 0ns"]);
-    check(Switching::HlsJs, &[(0, 4)], expect!["0:0:1 stood 0 times, 0ns"]);
+    check(AbrRule::HlsJs, &[(0, 20)], expect!["0:0:1 0:1:2 stood 0 times, 0ns"]);
+    check(AbrRule::HlsJs, &[(0, 4)], expect!["0:0:1 stood 0 times, 0ns"]);
 }

@@ -2,21 +2,15 @@
 //!
 //! Not deterministic: peaks that coincide are late. A baseline.
 
-use super::{Policy, Resource, Supply, Verdict, memory};
-use crate::books::DiskBooks;
-use crate::demand::{Demand, MEAN_UNIT};
-use crate::windows::Plan;
+use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
+use crate::demand::MEAN_UNIT;
+use crate::windows::WindowPlan;
 
 pub(super) struct Average;
 
 impl Policy for Average {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        _: &mut Plan,
-    ) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
         let means = books.summary().mean + demand.summary().mean;
         let can = u64::from(supply.min_read) * MEAN_UNIT;
         if means > can {

@@ -1,5 +1,5 @@
 //! How long the platter lets a sweep's reads wait in all: the one thing about a sweep that is left
-//! to chance here. The arm is charged its bound, and each read's transfer is known.
+//! to chance here. Seeks are charged their bound, and each read's transfer is known.
 //!
 //! ```text
 //!   sure     n R                    every read a whole revolution
@@ -10,7 +10,7 @@
 //! Nothing of this is a guarantee: waits of a disk that reads in a regular pattern are not
 //! independent, and a bad moment is as bad for all who are there.
 
-use crate::facts::Facts;
+use crate::disk_timings::DiskTimings;
 use disk::Costs;
 
 /// A number of reads, each of which waits for some part of a revolution.
@@ -22,8 +22,8 @@ pub(super) struct Waits {
 
 impl Waits {
     /// Where the disk's revolution is known; a disk that does not turn lets nobody wait.
-    pub(super) fn of(facts: &Facts) -> Option<Self> {
-        let round = facts.round.as_ref()?;
+    pub(super) fn of(timings: &DiskTimings) -> Option<Self> {
+        let round = timings.round.as_ref()?;
         Some(Self { revolution: round.revolution.as_secs_f64() * 1e9 })
     }
 
@@ -33,7 +33,8 @@ impl Waits {
         self.of_sweep(costs.batch(reads, transfer), reads, waiting)
     }
 
-    /// The same, of a sweep of so many visits that surely takes no longer than `sure`.
+    /// Nanoseconds of a sweep of `visits` positionings, of at most `sure` in any case, in which the
+    /// reads wait for `waiting` in all.
     pub(super) fn of_sweep(self, sure: u64, visits: u64, waiting: u64) -> u64 {
         let turning = self.whole(float(visits));
         sure.saturating_sub(turning).saturating_add(waiting.min(turning)).min(sure)

@@ -1,4 +1,4 @@
-//! Özden, Rastogi and Silberschatz: in each slot the arm crosses the disk and comes back; each read
+//! Özden, Rastogi and Silberschatz: a slot is two strokes of the head, out and back; each read
 //! waits a whole revolution and settles, and lies where the disk is slowest.
 //!
 //! ```text
@@ -10,35 +10,35 @@
 //! equal streams: q (d/r_disk + t_rot + t_settle) + 2 t_seek ≤ d/r_disp.
 //!
 //! The authors' guarantee needs a seek time that grows with the distance and by nothing else but
-//! settling. Real arms accelerate: many short movements take longer than two long ones. So it is not
-//! counted among the policies that guarantee here. Where the disk's mechanics are not known:
+//! settling. Real actuators accelerate: many short movements take longer than two long ones. So it
+//! is not counted among the policies that guarantee here. Where the disk's mechanics are not known:
 //! [`Scan`].
 
 use super::rounds::{ByRound, Round};
 use super::scan::Scan;
 use super::{Policy, Supply};
-use crate::ledger::Planned;
+use crate::ledger::BookedLoad;
 use disk::Costs;
 use disk::bounds::RoundCost;
-use units::ByteCount;
+use units::{ByteCount, nanos};
 
 pub(super) struct FullStroke;
 
 impl Round for FullStroke {
     const OTHERWISE: &'static dyn Policy = &ByRound(Scan);
 
-    fn takes(supply: &Supply<'_>, _: &Costs) -> Option<impl FnMut(Planned) -> u64> {
-        let facts = supply.facts;
-        let round = facts.round.as_ref()?;
-        Some(|all: Planned| facts.stretch(takes(round, all)))
+    fn takes(supply: &Supply<'_>, _: &Costs) -> Option<impl FnMut(BookedLoad) -> u64> {
+        let timings = supply.timings;
+        let round = timings.round.as_ref()?;
+        Some(|all: BookedLoad| timings.stretch(takes(round, all)))
     }
 }
 
-fn takes(round: &RoundCost, all: Planned) -> u64 {
+fn takes(round: &RoundCost, all: BookedLoad) -> u64 {
     let transfer = ByteCount(all.bytes).time_at(round.rate);
     let each = (round.revolution + round.settle).saturating_mul(all.reads);
     let time = transfer.saturating_add(each).saturating_add(round.full_seek * 2);
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    nanos(time)
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
         };
         let slot = 8_000_000_u64 * 1_000_000_000 / 1_500_000;
         let of = |reads: u32| {
-            takes(&round, Planned { reads, bytes: u64::from(reads) * 1_000_000, transfer: 0 })
+            takes(&round, BookedLoad { reads, bytes: u64::from(reads) * 1_000_000, transfer: 0 })
         };
         assert!(of(70) <= slot && of(71) > slot, "{} and {} of {slot}", of(70), of(71));
     }

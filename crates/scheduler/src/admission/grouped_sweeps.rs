@@ -1,5 +1,5 @@
 //! Grouped sweeps (GSS): the streams of a slot are read in [`GROUPS`] sweeps, one group after the
-//! other, which costs more of the arm than one sweep and less memory.
+//! other, which costs more seek time than one sweep and less memory.
 //!
 //! ```text
 //!   g [ (n/g) (seek(C g/n) + rotation + overhead) + seek(C) ] + Σ b_i / r_i  ≤  T
@@ -10,14 +10,14 @@
 //! read in a fixed order. Source: P. S. Yu, M.-S. Chen, D. D. Kandlur, "Grouped sweeping scheduling
 //! for DASD-based multimedia storage management" (Multimedia Systems 1, 1993).
 //!
-//! A baseline: the run here reads a slot in one sweep all the same, which takes no longer; so it needs
-//! the buffers of one sweep, and is tested for those. Safe. Without the disk's times:
+//! A baseline: the run here reads a slot in one sweep all the same, which takes no longer; so it
+//! needs the buffers of one sweep, and is tested for those. Safe. Without the disk's times:
 //! [`InstantaneousMaximum`].
 
 use super::instantaneous_maximum::InstantaneousMaximum;
 use super::rounds::Round;
 use super::{Policy, Supply};
-use crate::ledger::Planned;
+use crate::ledger::BookedLoad;
 use disk::Costs;
 
 pub(super) struct GroupedSweeps;
@@ -25,13 +25,13 @@ pub(super) struct GroupedSweeps;
 impl Round for GroupedSweeps {
     const OTHERWISE: &'static dyn Policy = &InstantaneousMaximum;
 
-    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
-        let facts = supply.facts;
-        Some(|all: Planned| {
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(BookedLoad) -> u64> {
+        let timings = supply.timings;
+        Some(|all: BookedLoad| {
             let (each, more) = (u64::from(all.reads) / GROUPS, u64::from(all.reads) % GROUPS);
             let larger = costs.positioning(each + 1).saturating_mul(more);
             let smaller = costs.positioning(each).saturating_mul(GROUPS - more);
-            facts.stretch(larger.saturating_add(smaller).saturating_add(all.transfer))
+            timings.stretch(larger.saturating_add(smaller).saturating_add(all.transfer))
         })
     }
 }

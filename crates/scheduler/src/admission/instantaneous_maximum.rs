@@ -3,24 +3,17 @@
 //! Safe; nothing is carried over from quiet slots, so one shared peak refuses. A baseline. It
 //! looks at the demand as booked, whether or not some of it has been read ahead since.
 
-use super::{Policy, Resource, Supply, Verdict, memory};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::windows::Plan;
+use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
+use crate::windows::WindowPlan;
 use units::SlotIndex;
 
 pub(super) struct InstantaneousMaximum;
 
 impl Policy for InstantaneousMaximum {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        _: &mut Plan,
-    ) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
         let can = u64::from(supply.min_read);
-        let booked = books.planned_ahead();
+        let booked = books.booked_ahead();
         for (i, load) in demand.slots().iter().enumerate() {
             let slot = SlotIndex(demand.first().0 + i as u64);
             let ahead =

@@ -2,13 +2,14 @@
 
 use super::Policy;
 use super::rounds::ByRound;
-use super::walk::ByWindow;
-use crate::facts::Facts;
+use super::schedule::ByWindow;
+use crate::disk_timings::DiskTimings;
 
 /// The admission policies that can be chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PolicyKind {
-    /// Simulation of the schedule in disk time. Where no times are known: [`PolicyKind::ServiceCurve`].
+    /// Simulation of the schedule in disk time. Where no times are known:
+    /// [`PolicyKind::ServiceCurve`].
     TimeDomain,
     /// Simulation of the schedule by a measured service curve. Without one: [`PolicyKind::VbrSim`].
     ServiceCurve,
@@ -16,7 +17,8 @@ pub enum PolicyKind {
     VbrSim,
     /// Four terms of reads, bytes and writes. Without them: [`PolicyKind::TimeDomain`].
     Rates,
-    /// A sweep's bound in each slot. Where no times are known: [`PolicyKind::InstantaneousMaximum`].
+    /// A sweep's bound in each slot. Where no times are known:
+    /// [`PolicyKind::InstantaneousMaximum`].
     Scan,
     /// Four sweeps' bound in each slot. Where no times are known:
     /// [`PolicyKind::InstantaneousMaximum`].
@@ -41,7 +43,8 @@ pub enum PolicyKind {
     /// Vin's statistical admission; no guarantee. Where no revolution is known:
     /// [`PolicyKind::Scan`].
     Overflow,
-    /// vbrSim with the least observed; no guarantee. Without an observation: [`PolicyKind::VbrSim`].
+    /// vbrSim with the least observed; no guarantee. Without an observation:
+    /// [`PolicyKind::VbrSim`].
     Observed,
     /// Sum of the means; no guarantee.
     Average,
@@ -49,7 +52,7 @@ pub enum PolicyKind {
     None,
 }
 
-struct Row {
+struct PolicyRow {
     kind: PolicyKind,
     name: &'static str,
     about: &'static str,
@@ -59,8 +62,8 @@ struct Row {
     policy: &'static dyn Policy,
 }
 
-const TABLE: [Row; 17] = [
-    Row {
+const TABLE: [PolicyRow; 17] = [
+    PolicyRow {
         kind: PolicyKind::TimeDomain,
         name: "time-domain",
         about: "as many as keep every deadline, counted in the disk's time; the default. By its service curve where no times are known",
@@ -68,15 +71,15 @@ const TABLE: [Row; 17] = [
         by_time: true,
         policy: &ByWindow(super::time_domain::TimeDomain),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::ServiceCurve,
         name: "service-curve",
         about: "as many as keep every deadline, by the fewest reads measured in so many slots; as vbrsim where nothing was measured",
         guarantees: true,
         by_time: false,
-        policy: &super::service_curve::ServiceCurve,
+        policy: &super::service_curve::ServiceCurvePolicy,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::VbrSim,
         name: "vbrsim",
         about: "as many as keep every deadline, counted in reads of one size",
@@ -84,15 +87,15 @@ const TABLE: [Row; 17] = [
         by_time: false,
         policy: &super::vbr_sim::VbrSim,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::Rates,
         name: "rates",
         about: "as many as keep every deadline, by reads and bytes a second: for solid-state disks. As time-domain where no rates are known",
         guarantees: true,
         by_time: true,
-        policy: &ByWindow(super::rates::Rates),
+        policy: &ByWindow(super::rates::RatesPolicy),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::Scan,
         name: "scan",
         about: "what one sweep does at most, slot by slot without working ahead; as instantaneous-maximum where no times are known",
@@ -100,7 +103,7 @@ const TABLE: [Row; 17] = [
         by_time: true,
         policy: &ByRound(super::scan::Scan),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::GroupedSweeps,
         name: "grouped-sweeps",
         about: "the same in four sweeps a slot (GSS); as instantaneous-maximum where no times are known",
@@ -108,15 +111,15 @@ const TABLE: [Row; 17] = [
         by_time: true,
         policy: &ByRound(super::grouped_sweeps::GroupedSweeps),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::FullStroke,
         name: "full-stroke",
-        about: "two strokes of the arm a slot, a revolution and the slowest zone for each read (Özden); guarantees nothing. As scan where the mechanics are not known",
+        about: "two strokes of the head a slot, a revolution and the slowest zone for each read (Özden); guarantees nothing. As scan where the mechanics are not known",
         guarantees: false,
         by_time: true,
         policy: &ByRound(super::full_stroke::FullStroke),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::ServiceCycle,
         name: "service-cycle",
         about: "a cycle of mean reads at mean rates (Lee and Srivastava); guarantees nothing. As average where no line was fitted",
@@ -124,7 +127,7 @@ const TABLE: [Row; 17] = [
         by_time: false,
         policy: &super::service_cycle::ServiceCycle,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::SimpleMaximum,
         name: "simple-maximum",
         about: "the sum of everybody's peaks",
@@ -132,7 +135,7 @@ const TABLE: [Row; 17] = [
         by_time: false,
         policy: &super::simple_maximum::SimpleMaximum,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::InstantaneousMaximum,
         name: "instantaneous-maximum",
         about: "what is due in each slot, without working ahead",
@@ -140,7 +143,7 @@ const TABLE: [Row; 17] = [
         by_time: false,
         policy: &super::instantaneous_maximum::InstantaneousMaximum,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::TimeDomainByChance,
         name: "time-domain-by-chance",
         about: "time-domain with revolutions by chance; guarantees nothing. As time-domain where no revolution is known",
@@ -148,7 +151,7 @@ const TABLE: [Row; 17] = [
         by_time: true,
         policy: &super::time_domain_by_chance::TimeDomainByChance,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::Chernoff,
         name: "chernoff",
         about: "a slot too long once in a million, by Chernoff's bound; guarantees nothing. As scan where no revolution is known",
@@ -156,7 +159,7 @@ const TABLE: [Row; 17] = [
         by_time: true,
         policy: &ByRound(super::chernoff::Chernoff),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::Normal,
         name: "normal",
         about: "the same by the normal approximation; guarantees nothing. As scan where no revolution is known",
@@ -164,7 +167,7 @@ const TABLE: [Row; 17] = [
         by_time: true,
         policy: &ByRound(super::normal::Normal),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::Overflow,
         name: "overflow",
         about: "slots may overflow while 999 of 1000 reads are in time (Vin); guarantees nothing. As scan where no revolution is known",
@@ -172,7 +175,7 @@ const TABLE: [Row; 17] = [
         by_time: true,
         policy: &ByRound(super::overflow::Overflow),
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::Observed,
         name: "observed",
         about: "vbrsim with the fewest reads seen in a slot; guarantees nothing. As vbrsim where nothing was observed",
@@ -180,7 +183,7 @@ const TABLE: [Row; 17] = [
         by_time: false,
         policy: &super::observed::Observed,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::Average,
         name: "average",
         about: "the sum of the means; guarantees nothing",
@@ -188,13 +191,13 @@ const TABLE: [Row; 17] = [
         by_time: false,
         policy: &super::average::Average,
     },
-    Row {
+    PolicyRow {
         kind: PolicyKind::None,
         name: "none",
         about: "everybody; guarantees nothing, for comparison",
         guarantees: false,
         by_time: false,
-        policy: &super::none::None,
+        policy: &super::admit_all::AdmitAll,
     },
 ];
 
@@ -232,13 +235,14 @@ impl PolicyKind {
         self.row().guarantees
     }
 
-    /// Whether it counts the disk's time, given these facts: then the run follows a [`Plan`](crate::Plan);
-    /// otherwise it makes the guaranteed number of reads in each slot.
-    pub fn plans(self, facts: &Facts) -> bool {
-        self.row().by_time && facts.costs.is_some()
+    /// Whether it counts the disk's time, given these timings: then the run follows a
+    /// [`WindowPlan`](crate::WindowPlan); otherwise it makes the guaranteed number of reads in each
+    /// slot.
+    pub fn plans(self, timings: &DiskTimings) -> bool {
+        self.row().by_time && timings.costs.is_some()
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static PolicyRow {
         TABLE.iter().find(|row| row.kind == self).expect("every policy has a row")
     }
 }

@@ -5,7 +5,7 @@ use super::{Resource, Slack, Supply, Verdict};
 use crate::blocks::{BLOCK, Block};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
-use crate::ledger::Load;
+use crate::ledger::SlotLoad;
 use crate::visits::{Since, Swept};
 use std::ops::{ControlFlow, Range};
 use units::SlotIndex;
@@ -30,10 +30,10 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
     Verdict::Admit { slack: Slack::Unknown }
 }
 
-/// Whether memory is no matter even where each slot's reads are made in the very slot, at most so many in
-/// one. Who reads ahead, earliest due first, while there is room, and finds none for a read that is due
-/// now, has nothing in memory but what is due by now: it would lie there all the same. So nobody who
-/// could do `reads` in each slot would be late for want of memory.
+/// Whether memory is no matter even where each slot's reads are made in the very slot, at most so
+/// many in one. Who reads ahead, earliest due first, while there is room, and finds none for a read
+/// that is due now, has nothing in memory but what is due by now: it would lie there all the same.
+/// So nobody who could do `reads` in each slot would be late for want of memory.
 pub(super) fn each_in_its_slot(
     slots: &Merged<'_>,
     books: &DiskBooks,
@@ -58,8 +58,8 @@ pub(super) fn each_in_its_slot(
 /// Books and candidate added up, by slots from the current one.
 pub(super) struct Merged<'a> {
     current: SlotIndex,
-    booked: &'a [Load],
-    ours: &'a [Load],
+    booked: &'a [SlotLoad],
+    ours: &'a [SlotLoad],
     booked_blocks: &'a [Block],
     our_blocks: Option<(SlotIndex, &'a [Block])>,
     // Where the candidate's first slot is.
@@ -84,7 +84,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// The same, if the candidate began so many slots later.
+    /// These sums, if the candidate began `slots` slots later.
     pub(super) fn later(mut self, slots: usize) -> Self {
         self.offset = self.offset.saturating_add(slots);
         let ours_end = self.offset.saturating_add(self.ours.len()) as u64;
@@ -98,14 +98,14 @@ impl<'a> Merged<'a> {
         self.len
     }
 
-    /// The same as an index.
+    /// Number of slots, as an index.
     pub(super) fn count(&self) -> usize {
         usize::try_from(self.len).expect("bounded by the horizon")
     }
 
     /// The sum `ahead` slots from the current one.
     #[inline]
-    pub(super) fn at(&self, ahead: u64) -> Load {
+    pub(super) fn at(&self, ahead: u64) -> SlotLoad {
         let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
         let mut sum = self.booked.get(ahead).copied().unwrap_or_default();
         if let Some(ours) = self.ours.get(ahead.wrapping_sub(self.offset)) {
@@ -114,17 +114,18 @@ impl<'a> Merged<'a> {
         sum
     }
 
-    /// The next few of these slots: what is booked, and the candidate's part, as two lists of one length.
+    /// The next few of these slots: what is booked, and the candidate's part, as two lists of one
+    /// length.
     #[inline]
-    fn stretch(&self, range: Range<usize>) -> (&'a [Load], &'a [Load]) {
-        let until = |list: &[Load], begins: usize| match range.start.checked_sub(begins) {
+    fn stretch(&self, range: Range<usize>) -> (&'a [SlotLoad], &'a [SlotLoad]) {
+        let until = |list: &[SlotLoad], begins: usize| match range.start.checked_sub(begins) {
             None => begins - range.start,
             Some(at) if at < list.len() => list.len() - at,
             Some(_) => usize::MAX,
         };
         let most = until(self.booked, 0).min(until(self.ours, self.offset));
         let len = most.min(range.len()).min(STRETCH);
-        let of = |list: &'a [Load], begins: usize| match range.start.checked_sub(begins) {
+        let of = |list: &'a [SlotLoad], begins: usize| match range.start.checked_sub(begins) {
             Some(at) if at < list.len() => &list[at..at + len],
             _ => &NOTHING[..len],
         };
@@ -152,14 +153,14 @@ impl<'a> Merged<'a> {
     /// The two that make that sum, by index.
     #[inline(always)]
     pub(super) fn pair(&self, ahead: usize) -> Pair<'a> {
-        let of = |loads: &'a [Load], at: usize| loads.get(at).unwrap_or(&Load::NOTHING);
+        let of = |loads: &'a [SlotLoad], at: usize| loads.get(at).unwrap_or(&SlotLoad::NOTHING);
         Pair(of(self.booked, ahead), of(self.ours, ahead.wrapping_sub(self.offset)))
     }
 
     /// Bytes that are let go at the end of a slot.
     #[inline(always)]
     pub(super) fn freed(&self, ahead: usize) -> u64 {
-        let of = |loads: &[Load], at: usize| loads.get(at).map_or(0, |load| load.freed);
+        let of = |loads: &[SlotLoad], at: usize| loads.get(at).map_or(0, |load| load.freed);
         of(self.booked, ahead) + of(self.ours, ahead.wrapping_sub(self.offset))
     }
 
@@ -209,12 +210,12 @@ impl<'a> Merged<'a> {
 
 /// Slots that are looked at together; as many without anything are kept for that.
 const STRETCH: usize = 64;
-static NOTHING: [Load; STRETCH] = [Load::NOTHING; STRETCH];
+static NOTHING: [SlotLoad; STRETCH] = [SlotLoad::NOTHING; STRETCH];
 
-/// What is booked in a slot, and the candidate's part, not yet added up: a decision looks at thousands
-/// of them, and mostly at two or three sums of each.
+/// What is booked in a slot, and the candidate's part, not yet added up: a decision looks at
+/// thousands of them, and mostly at two or three sums of each.
 #[derive(Clone, Copy)]
-pub(super) struct Pair<'a>(&'a Load, &'a Load);
+pub(super) struct Pair<'a>(&'a SlotLoad, &'a SlotLoad);
 
 impl Pair<'_> {
     #[inline(always)]

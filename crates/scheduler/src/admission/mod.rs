@@ -10,9 +10,11 @@
 //!   mean rates      service cycle
 //! ```
 //!
-//! Each is one file, with its source and what it does where a disk's [`Facts`](crate::Facts) do not
-//! suffice; [`PolicyKind`] is the list. No policy knows the others' names but for its fallback.
+//! Each is one file, with its source and what it does where a disk's
+//! [`DiskTimings`](crate::DiskTimings) do not suffice; [`PolicyKind`] is the list. No policy knows
+//! the others' names but for its fallback.
 
+mod admit_all;
 mod average;
 mod chance;
 mod chernoff;
@@ -21,13 +23,13 @@ mod grouped_sweeps;
 mod instantaneous_maximum;
 mod kinds;
 mod memory;
-mod none;
 mod normal;
 mod observed;
 mod overflow;
 mod rates;
 mod rounds;
 mod scan;
+mod schedule;
 mod service_curve;
 mod service_cycle;
 mod shift;
@@ -35,20 +37,19 @@ mod simple_maximum;
 mod time_domain;
 mod time_domain_by_chance;
 mod vbr_sim;
-mod walk;
 
 use crate::books::DiskBooks;
 use crate::demand::Demand;
-use crate::facts::Facts;
-use crate::windows::Plan;
+use crate::windows::WindowPlan;
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::SlotIndex;
 
+pub use crate::supply::Supply;
 pub use kinds::PolicyKind;
 pub use shift::{EXACT_TESTS, earliest_shift};
 pub use vbr_sim::{least_slack, spare_reads};
 
-/// Decides about one disk.
+/// Admission control for one disk.
 pub trait Policy: Sync {
     /// Whether `demand` fits beside what is booked.
     ///
@@ -56,54 +57,60 @@ pub trait Policy: Sync {
     /// runs now was decided when it began. Where time is counted, reading goes on at
     /// `supply.free_at`, and a yes leaves in `plan` what the run must follow from now on, should
     /// the demand be booked. Nobody else touches `plan`.
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict;
+    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict;
 
-    /// Of a demand that was refused with this shortage, the same books and supply: how many slots,
-    /// from where it begins on, it cannot begin in for certain. At least one; a policy need know
-    /// nothing better.
-    fn ruled_out(
-        &self,
-        _: &DiskBooks,
-        _: &Supply<'_>,
-        _demand: &Demand,
-        _refused: Shortage,
-    ) -> u64 {
+    /// How many slots, from its own on, a demand that was refused with this shortage certainly
+    /// cannot begin in, with the books and supply of that refusal. At least one, which is always
+    /// right.
+    fn later_starts_ruled_out(&self, _request: AdmissionRequest<'_>, _refused: Shortage) -> u64 {
         1
     }
 }
 
-/// What one disk and its memory can give.
+/// What a policy decides on: whether `demand` fits beside what is booked on a disk.
 #[derive(Clone, Copy, Debug)]
-pub struct Supply<'a> {
-    /// Reads it completes in any slot.
-    pub min_read: u32,
-    /// Bytes of the largest read.
-    pub read_size: u64,
-    /// Bytes of buffers: the disk's share.
-    pub memory: u64,
-    /// The scheduling period.
-    pub slot: Duration,
-    /// When everything that is in the device is certainly done; not before now.
-    pub free_at: Moment,
-    /// What else is known of it.
-    pub facts: &'a Facts,
+pub struct AdmissionRequest<'a> {
+    /// What is booked on the disk.
+    pub books: &'a DiskBooks,
+    /// What the disk and its memory can give.
+    pub supply: &'a Supply<'a>,
+    /// What the candidate needs.
+    pub demand: &'a Demand,
 }
 
-/// The answer.
+impl dyn Policy + '_ {
+    /// Whether `demand` fits beside `books`; see [`Policy::decide`].
+    pub fn verdict(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        plan: &mut WindowPlan,
+    ) -> Verdict {
+        self.decide(AdmissionRequest { books, supply, demand }, plan)
+    }
+
+    /// How many starts are ruled out by a refusal; see [`Policy::later_starts_ruled_out`].
+    pub fn ruled_out(
+        &self,
+        books: &DiskBooks,
+        supply: &Supply<'_>,
+        demand: &Demand,
+        refused: Shortage,
+    ) -> u64 {
+        self.later_starts_ruled_out(AdmissionRequest { books, supply, demand }, refused)
+    }
+}
+
+/// Answer of admission control for one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Come in.
+    /// The demand fits.
     Admit {
-        /// By how much, at the least.
+        /// What the schedule has to spare where it is tightest.
         slack: Slack,
     },
-    /// No room.
+    /// The demand does not fit.
     Refuse(Shortage),
 }
 

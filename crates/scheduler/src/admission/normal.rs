@@ -14,7 +14,7 @@ use super::chance::{DEVIATIONS, Waits};
 use super::rounds::{ByRound, Round};
 use super::scan::Scan;
 use super::{Policy, Supply};
-use crate::ledger::Planned;
+use crate::ledger::BookedLoad;
 use disk::Costs;
 
 pub(super) struct Normal;
@@ -22,13 +22,13 @@ pub(super) struct Normal;
 impl Round for Normal {
     const OTHERWISE: &'static dyn Policy = &ByRound(Scan);
 
-    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
-        let facts = supply.facts;
-        let waits = Waits::of(facts)?;
-        Some(move |all: Planned| {
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(BookedLoad) -> u64> {
+        let timings = supply.timings;
+        let waits = Waits::of(timings)?;
+        Some(move |all: BookedLoad| {
             let reads = u64::from(all.reads);
             let waiting = waits.normal(reads, DEVIATIONS);
-            facts.stretch(waits.sweep(costs, reads, all.transfer, waiting))
+            timings.stretch(waits.sweep(costs, reads, all.transfer, waiting))
         })
     }
 }

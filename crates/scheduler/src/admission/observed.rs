@@ -7,25 +7,18 @@
 //! No guarantee: a slot that is slower than any before it is late. Without an observation: minRead.
 
 use super::vbr_sim::VbrSim;
-use super::{Policy, Supply, Verdict};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::windows::Plan;
+use super::{AdmissionRequest, Policy, Supply, Verdict};
+use crate::windows::WindowPlan;
 
 pub(super) struct Observed;
 
 impl Policy for Observed {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
-        let facts = supply.facts;
-        let seen = facts.observed.map(|reads| facts.shrink(u64::from(reads)));
+    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+        let supply = request.supply;
+        let timings = supply.timings;
+        let seen = timings.observed_min_read.map(|reads| timings.shrink(u64::from(reads)));
         let min_read = seen.and_then(|reads| u32::try_from(reads).ok());
         let min_read = min_read.unwrap_or(supply.min_read);
-        VbrSim.verdict(books, &Supply { min_read, ..*supply }, demand, plan)
+        VbrSim.decide(AdmissionRequest { supply: &Supply { min_read, ..*supply }, ..request }, plan)
     }
 }

@@ -10,8 +10,8 @@
 //!
 //! Source: H. M. Vin, P. Goyal, A. Goyal, A. Goyal, "A statistical admission control algorithm for
 //! multimedia servers" (ACM Multimedia, 1994), with one p for all. There q comes from a measured
-//! distribution of access times; here from the normal approximation of a sweep's time, of which only
-//! the revolution is left to chance.
+//! distribution of access times; here from the normal approximation of a sweep's time, of which
+//! only the revolution is left to chance.
 //!
 //! No guarantee, on purpose. Where no revolution is known: [`Scan`].
 
@@ -19,26 +19,27 @@ use super::chance::Waits;
 use super::rounds::{ByRound, Round};
 use super::scan::Scan;
 use super::{Policy, Supply};
-use crate::ledger::Planned;
+use crate::ledger::BookedLoad;
 use disk::Costs;
+use units::nanos;
 
 pub(super) struct Overflow;
 
 impl Round for Overflow {
     const OTHERWISE: &'static dyn Policy = &ByRound(Scan);
 
-    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64> {
-        let facts = supply.facts;
-        let waits = Waits::of(facts)?;
-        let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
-        Some(move |all: Planned| {
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(BookedLoad) -> u64> {
+        let timings = supply.timings;
+        let waits = Waits::of(timings)?;
+        let slot = nanos(supply.slot);
+        Some(move |all: BookedLoad| {
             let reads = u64::from(all.reads);
-            let worst = facts.charge(costs, reads, all.transfer);
+            let worst = timings.charge(costs, reads, all.transfer);
             // Sure of all of them, or of as many as fit at their worst, at equal shares.
             let sure = if worst <= slot { reads } else { part(reads, slot, worst) };
             let deviations = allowed(reads, sure);
             let waiting = waits.normal(reads, deviations);
-            facts.stretch(waits.sweep(costs, reads, all.transfer, waiting))
+            timings.stretch(waits.sweep(costs, reads, all.transfer, waiting))
         })
     }
 }
@@ -84,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Of 100 reads due, 80 are sure: an overflow loses 20, so one slot in 200 may overflow for
+    /// With 80 sure of 100 reads due, an overflow loses 20, so one slot in 200 may overflow for
     /// 0.1 % to be lost. Where none is sure, one in 1,000.
     #[test]
     fn the_more_an_overflow_loses_the_seldomer_it_may_be() {

@@ -5,47 +5,43 @@
 //!   slot t:   reads n, bytes b, transfer x, of everybody, as booked   ─▶  takes(n, b, x) ≤ T ?
 //! ```
 //!
-//! They differ in `takes` only: each is a [`Round`], and [`ByRound`] makes the policy. Like the rounds of the literature they look at the demand as booked,
-//! whether or not some of it has been read ahead since. The plan that they leave has no windows:
-//! each slot is one, and the run joins those that it has time for.
+//! They differ in `takes` only: each is a [`Round`], and [`ByRound`] makes the policy. Like the
+//! rounds of the literature they look at the demand as booked, whether or not some of it has been
+//! read ahead since. The plan that they leave has no windows: each slot is one, and the run joins
+//! those that it has time for.
 //!
 //! Beside the rounds themselves it is tested that the disk is done with what it is at now, and with
-//! what is still due in the meantime, by the beginning of some slot: from there on each sweep begins
-//! with its slot at the latest.
+//! what is still due in the meantime, by the beginning of some slot: from there on each sweep
+//! begins with its slot at the latest.
 
 use super::memory::{self, Merged};
-use super::{Policy, Resource, Supply, Verdict};
+use super::{AdmissionRequest, Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
-use crate::ledger::Planned;
-use crate::windows::Plan;
+use crate::ledger::BookedLoad;
+use crate::windows::WindowPlan;
 use disk::Costs;
-use units::SlotIndex;
+use units::{SlotIndex, nanos};
 
 /// What the round of a slot takes.
 pub(super) trait Round: Sync {
-    /// Whom to ask where the disk's facts do not suffice.
+    /// Whom to ask where the disk's timings do not suffice.
     const OTHERWISE: &'static dyn Policy;
 
-    /// Nanoseconds that a round takes; `None` where the facts do not suffice.
-    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(Planned) -> u64>;
+    /// Nanoseconds that a round takes; `None` where the timings do not suffice.
+    fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(BookedLoad) -> u64>;
 }
 
 /// Lets in while every slot's round is done within its slot.
 pub(super) struct ByRound<R>(pub(super) R);
 
 impl<R: Round> Policy for ByRound<R> {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
-        let costs = supply.facts.costs.as_ref();
+    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
+        let costs = supply.timings.costs.as_ref();
         match costs.and_then(|costs| Some((costs, R::takes(supply, costs)?))) {
             Some((costs, takes)) => verdict(books, supply, demand, costs, plan, takes),
-            None => R::OTHERWISE.verdict(books, supply, demand, plan),
+            None => R::OTHERWISE.decide(request, plan),
         }
     }
 }
@@ -57,17 +53,17 @@ fn verdict(
     supply: &Supply<'_>,
     demand: &Demand,
     costs: &Costs,
-    plan: &mut Plan,
-    mut takes: impl FnMut(Planned) -> u64,
+    plan: &mut WindowPlan,
+    mut takes: impl FnMut(BookedLoad) -> u64,
 ) -> Verdict {
     plan.clear();
-    let slot = u64::try_from(supply.slot.as_nanos()).unwrap_or(u64::MAX);
+    let slot = nanos(supply.slot);
     let current = books.current();
-    let booked = books.planned_ahead();
+    let booked = books.booked_ahead();
     for (i, load) in demand.slots().iter().enumerate().filter(|(_, load)| load.reads > 0) {
         let due = demand.first() + i as u64;
         let ahead = due.0.checked_sub(current.0).and_then(|at| usize::try_from(at).ok());
-        let mut all = Planned::of(load);
+        let mut all = BookedLoad::of(load);
         all += ahead.and_then(|at| booked.get(at)).copied().unwrap_or_default();
         let takes = takes(all);
         if takes > slot {
@@ -92,7 +88,7 @@ fn catch_up(
     let overdue = books.overdue();
     let mut free = supply.free_at.0;
     if overdue.reads > 0 {
-        let late = supply.facts.charge(costs, u64::from(overdue.reads), overdue.transfer);
+        let late = supply.timings.charge(costs, u64::from(overdue.reads), overdue.transfer);
         free = free.saturating_add(late);
     }
     for ahead in 0..slots.len() {
@@ -102,7 +98,7 @@ fn catch_up(
             return Ok(());
         }
         let load = slots.at(ahead);
-        let takes = supply.facts.charge(costs, u64::from(load.reads), load.transfer);
+        let takes = supply.timings.charge(costs, u64::from(load.reads), load.transfer);
         free = free.saturating_add(if load.reads > 0 { takes } else { 0 });
         let late = free.saturating_sub(begins.saturating_add(slot));
         if late > 0 && load.reads > 0 {

@@ -9,41 +9,35 @@
 //! ```
 //!
 //! cap(u) is how many reads, earliest due first, have room by slot u at the least: what is freed
-//! depends on the clock alone. Why admitted means on time: a disk that has been busy since slot u has
-//! completed β(t - u) since; if it was not busy in u, memory was full then, or nothing was left. An
-//! own development, after vbrSim.
+//! depends on the clock alone. Why admitted means on time: a disk that has been busy since slot u
+//! has completed β(t - u) since; if it was not busy in u, memory was full then, or nothing was
+//! left. An own development, after vbrSim.
 //!
-//! It is the default where the disk's geometry is not known. Without a measured curve it is vbrSim: β(h)
-//! = h minRead.
+//! It is the default where the disk's geometry is not known. Without a measured curve it is vbrSim:
+//! β(h) = h minRead.
 //!
-//! What the disk was seen to do lately, where that was less, only tightens: β(h) is the least of the
-//! measured curve, shrunk as the disk is behind now, and of the fewest reads seen in h slots
-//! ([`crate::Seen`]).
+//! What the disk was seen to do lately, where that was less, only tightens: β(h) is the least of
+//! the measured curve, shrunk as the disk is behind now, and of the fewest reads seen in h slots
+//! ([`crate::ObservedCurve`]).
 
 use super::memory::{Merged, each_in_its_slot};
 use super::vbr_sim::{VbrSim, disk_only};
-use super::{Policy, Resource, Supply, Verdict};
+use super::{AdmissionRequest, Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
-use crate::curve::ServiceCurve as Curve;
-use crate::demand::Demand;
-use crate::facts::Facts;
-use crate::windows::Plan;
+use crate::curve::ServiceCurve;
+use crate::disk_timings::DiskTimings;
+use crate::windows::WindowPlan;
 use std::ops::ControlFlow;
 
-pub(super) struct ServiceCurve;
+pub(super) struct ServiceCurvePolicy;
 
-impl Policy for ServiceCurve {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
-        let Some(curve) = &supply.facts.curve else {
-            return VbrSim.verdict(books, supply, demand, plan);
+impl Policy for ServiceCurvePolicy {
+    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
+        let Some(curve) = &supply.timings.curve else {
+            return VbrSim.decide(request, plan);
         };
-        let beta = Beta::new(curve, supply.facts);
+        let beta = Beta::new(curve, supply.timings);
         let slots = Merged::new(books, demand);
         let reserved = books.reserved() + demand.reserve;
         let memory = supply.memory.saturating_sub(reserved);
@@ -70,17 +64,17 @@ impl Policy for ServiceCurve {
 struct Beta(Vec<u64>);
 
 impl Beta {
-    fn new(curve: &Curve, facts: &Facts) -> Self {
-        let seen = facts.seen.as_ref();
-        let longest = seen.map_or(1, Curve::longest).max(curve.longest());
+    fn new(curve: &ServiceCurve, timings: &DiskTimings) -> Self {
+        let seen = timings.observed_curve.as_ref();
+        let longest = seen.map_or(1, ServiceCurve::longest).max(curve.longest());
         let least = |slots| {
-            let now = facts.shrink(curve.least(slots));
+            let now = timings.shrink(curve.least(slots));
             seen.map_or(now, |seen| seen.least(slots).min(now))
         };
         Self((1..=longest).map(least).collect())
     }
 
-    /// Of the longest stretch that was measured.
+    /// Reads of the longest stretch that was measured.
     fn whole(&self) -> u64 {
         self.0[self.0.len() - 1]
     }
@@ -116,6 +110,7 @@ fn after_full_memory(
     for t in (0..wanted.len().saturating_sub(period)).rev() {
         wanted[t] = wanted[t].max(wanted[t + period].saturating_sub(beta.whole()));
     }
+    // Slots further than a period after `u` are covered by the maximum above.
     for (u, cap) in caps.iter().enumerate().skip(1) {
         for (at, (wanted, reads)) in wanted[u + 1..].iter().zip(&beta.0).enumerate() {
             let can = cap + reads;
@@ -146,6 +141,7 @@ fn caps(
     let mut room = memory.saturating_sub(held);
     let mut over = held.saturating_sub(memory);
     let full = slots.each(0..count, |ahead, slot| {
+        // Whole slots, earliest due first, as long as they fit.
         while bytes + group.1 <= room {
             (reads, bytes) = (reads + group.0, bytes + group.1);
             group = (0, 0);
@@ -156,6 +152,8 @@ fn caps(
             group = (slot.reads(), slot.bytes());
             next += 1;
         }
+        // Of the first slot that does not fit whole, as many as fit if they are the largest reads;
+        // not all of them, or it would have fitted.
         let some = room.saturating_sub(bytes) / supply.read_size.max(1);
         let most = group.0.saturating_sub(u64::from(group.0 > 0));
         caps.push(reads + some.min(most));
@@ -163,6 +161,7 @@ fn caps(
         if ahead > 0 && group.0 > 0 && next <= ahead + 1 {
             return ControlFlow::Break(books.current() + ahead as u64);
         }
+        // What is released pays first for memory that is in use beyond the limit.
         let more = slot.freed().saturating_sub(over);
         over = over.saturating_sub(slot.freed());
         room += more;
@@ -177,7 +176,7 @@ fn caps(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::tests::house;
+    use crate::admission::tests::fixture;
 
     #[test]
     fn who_could_be_read_slot_by_slot_never_waits_for_memory() {
@@ -185,11 +184,12 @@ mod tests {
         for seed in 0..20_000 {
             let mut random = fastrand::Rng::with_seed(seed);
             let alike = random.bool();
-            let house = house(&mut random, alike);
-            let (books, demand, supply) = (house.books(), house.demand(), house.supply.supply());
+            let fixture = fixture(&mut random, alike);
+            let (books, demand, supply) =
+                (fixture.books(), fixture.demand(), fixture.supply.supply());
             let seen: Vec<u32> = (0..random.usize(1..5)).map(|_| random.u32(1..5)).collect();
-            let curve = Curve::of_slots([&seen[..]]).expect("a slot was seen");
-            let beta = Beta::new(&curve, supply.facts);
+            let curve = ServiceCurve::of_slots([&seen[..]]).expect("a slot was seen");
+            let beta = Beta::new(&curve, supply.timings);
             let slots = Merged::new(&books, &demand);
             let (held, memory) = (books.held(), supply.memory);
             if disk_only(&slots, &books, beta.all()).is_admit()
@@ -197,7 +197,7 @@ mod tests {
             {
                 quick += 1;
                 let whole = after_full_memory(&slots, &books, &supply, &beta, held, memory);
-                assert_eq!(whole, Ok(()), "seed {seed}: {house:#?}");
+                assert_eq!(whole, Ok(()), "seed {seed}: {fixture:#?}");
             }
         }
         assert!(quick > 1000, "{quick}");

@@ -1,5 +1,5 @@
-//! Lee and Srivastava's service cycle: everybody is read for once in a cycle that is long enough for
-//! it; the streams' mean rates, and what each read costs before its first byte, say how long.
+//! Lee and Srivastava's service cycle: everybody is read for once in a cycle that is long enough
+//! for it; the streams' mean rates, and what each read costs before its first byte, say how long.
 //!
 //! ```text
 //!   t = b/r0 + t0                          (1)    a read of b bytes
@@ -9,19 +9,18 @@
 //!   S_max < r0 / R                         (5)
 //! ```
 //!
-//! Here s R is the sum of the streams' mean rates. The cycle is followed by reading longer, and reads
-//! have a size of their own here: so B of the mean stream must not exceed it, and what all play in a
-//! cycle must fit into memory. As printed, equation 4 lacks the factor s that T contains.
+//! Here s R is the sum of the streams' mean rates. The cycle is followed by reading longer, and
+//! reads have a size of their own here: so B of the mean stream must not exceed it, and what all
+//! play in a cycle must fit into memory. As printed, equation 4 lacks the factor s that T contains.
 //!
-//! Source: W. Lee, J. Srivastava, "Experiences with evaluating system QoS and channel performance on
-//! media-on-demand systems", eq. 1 to 5. No guarantee: r0 and t0 are means, and so are the rates. Where
-//! they are not known: [`Average`].
+//! Source: W. Lee, J. Srivastava, "Experiences with evaluating system QoS and channel performance
+//! on media-on-demand systems", eq. 1 to 5. No guarantee: r0 and t0 are means, and so are the
+//! rates. Where they are not known: [`Average`].
 
 use super::average::Average;
-use super::{Policy, Resource, Supply, Verdict, memory};
-use crate::books::DiskBooks;
-use crate::demand::{Demand, Summary};
-use crate::windows::Plan;
+use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
+use crate::demand::RateSummary;
+use crate::windows::WindowPlan;
 use disk::ReadCost;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -29,17 +28,12 @@ use units::{BitRate, ByteCount};
 pub(super) struct ServiceCycle;
 
 impl Policy for ServiceCycle {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
-        let Some(line) = &supply.facts.line else {
-            return Average.verdict(books, supply, demand, plan);
+    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
+        let Some(line) = &supply.timings.line else {
+            return Average.decide(request, plan);
         };
-        let line = lately(line, supply.facts.behind);
+        let line = lately(line, supply.timings.slowdown);
         let mut all = books.summary();
         all += demand.summary();
         let Some(read) = mean_read(&line, all, supply.slot) else {
@@ -54,7 +48,7 @@ impl Policy for ServiceCycle {
 }
 
 // B of the mean stream; `None` where no cycle is long enough.
-fn mean_read(line: &ReadCost, all: Summary, slot: Duration) -> Option<ByteCount> {
+fn mean_read(line: &ReadCost, all: RateSummary, slot: Duration) -> Option<ByteCount> {
     let streams = u32::try_from(all.streams).ok()?;
     if streams == 0 {
         return Some(ByteCount(0));
@@ -63,10 +57,10 @@ fn mean_read(line: &ReadCost, all: Summary, slot: Duration) -> Option<ByteCount>
     line.buffer(streams, rate)
 }
 
-fn lately(line: &ReadCost, behind: u64) -> ReadCost {
-    let stretched = |nanos: u64| nanos.saturating_add(nanos.saturating_mul(behind) >> 10);
+fn lately(line: &ReadCost, slowdown: u64) -> ReadCost {
+    let stretched = |nanos: u64| nanos.saturating_add(nanos.saturating_mul(slowdown) >> 10);
     let t0 = u64::try_from(line.t0.as_nanos()).unwrap_or(u64::MAX);
-    let r0 = u128::from(line.r0.0) * 1024 / (1024 + u128::from(behind));
+    let r0 = u128::from(line.r0.0) * 1024 / (1024 + u128::from(slowdown));
     ReadCost {
         r0: BitRate(u64::try_from(r0).expect("not above what it was")),
         t0: Duration::from_nanos(stretched(t0)),
@@ -77,14 +71,14 @@ fn lately(line: &ReadCost, behind: u64) -> ReadCost {
 mod tests {
     use super::*;
 
-    /// r0 100 Mb/s, t0 10 ms; 16 streams of 4.32 Mb/s, the paper's MJPEG of 540 KB/s. T = 16 × 100 ×
-    /// 0.01 / (100 - 69.12) = 0.518 s; B = 4.32 Mb/s × 0.518 s = 279,793 bytes.
+    /// r0 100 Mb/s, t0 10 ms; 16 streams of 4.32 Mb/s, the paper's MJPEG of 540 KB/s. T = 16 × 100
+    /// × 0.01 / (100 - 69.12) = 0.518 s; B = 4.32 Mb/s × 0.518 s = 279,793 bytes.
     #[test]
     fn the_papers_cycle() {
         let line = ReadCost { r0: BitRate(100_000_000), t0: Duration::from_millis(10) };
         let slot = Duration::from_millis(500);
         let of = |streams| {
-            let all = Summary { rate: streams * 270_000, streams, ..Summary::default() };
+            let all = RateSummary { rate: streams * 270_000, streams, ..RateSummary::default() };
             mean_read(&line, all, slot).map(|bytes| bytes.0)
         };
         assert_eq!(of(16), Some(279_792));

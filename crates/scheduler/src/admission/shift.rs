@@ -5,12 +5,12 @@
 //!           ✗ ┄┄ ruled out ┄┄┄┄   ✗ ┄┄┄┄┄┄┄    ✓          ✗ tested and refused
 //! ```
 //!
-//! Whether a start fits is not monotonic in its time, so each is tried, but for those that are ruled
-//! out by the refusal before: where everything due by some slot takes too long even in one sweep,
-//! the newcomer must be so much later that enough of it is due after that slot
-//! ([`Policy::ruled_out`](super::Policy::ruled_out)). So the answer is exact for as many tests as are
-//! allowed for that; then steps grow, the last gap is halved, and an earlier start within it may be
-//! missed. The start that is named is always tested itself.
+//! Whether a start fits is not monotonic in its time, so each is tried, but for those that are
+//! ruled out by the refusal before: where everything due by some slot takes too long even in one
+//! sweep, the newcomer must be so much later that enough of it is due after that slot
+//! ([`Policy::ruled_out`](super::Policy::ruled_out)). So the answer is exact for as many tests as
+//! are allowed for that; then steps grow, the last gap is halved, and an earlier start within it
+//! may be missed. The start that is named is always tested itself.
 
 /// The smallest shift found, of 1 to `limit` slots, that fits; exact if it took no more than
 /// [`EXACT_TESTS`]. `test` says of a shift that does not fit how many slots from it on, itself

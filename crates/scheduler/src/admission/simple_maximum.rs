@@ -2,21 +2,14 @@
 //!
 //! Safe and wasteful: it books every stream's worst slot for its whole length. A baseline.
 
-use super::{Policy, Resource, Supply, Verdict, memory};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::windows::Plan;
+use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
+use crate::windows::WindowPlan;
 
 pub(super) struct SimpleMaximum;
 
 impl Policy for SimpleMaximum {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        _: &mut Plan,
-    ) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
         let peaks = books.summary().peak + demand.summary().peak;
         let can = u64::from(supply.min_read);
         if peaks > can {

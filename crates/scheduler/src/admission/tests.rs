@@ -1,8 +1,10 @@
-//! The policies beside a slow exhaustive oracle, on houses small enough to try every schedule.
+//! The policies beside a slow exhaustive oracle, on fixtures small enough to try every schedule.
 
 use super::*;
-use crate::demand::PieceDue;
+use crate::DiskTimings;
+use crate::piece::PieceDue;
 use std::collections::BTreeSet;
+use units::Moment;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Given {
@@ -11,42 +13,42 @@ pub(super) struct Given {
     memory: u64,
 }
 
-static NOTHING_KNOWN: Facts = Facts {
+static NOTHING_KNOWN: DiskTimings = DiskTimings {
     costs: None,
     round: None,
     line: None,
     rates: None,
     curve: None,
-    observed: None,
-    seen: None,
-    behind: 0,
+    observed_min_read: None,
+    observed_curve: None,
+    slowdown: 0,
 };
 
 impl Given {
     pub(super) fn supply(self) -> Supply<'static> {
         let Self { min_read, read_size, memory } = self;
         let slot = Duration::from_millis(500);
-        let facts = &NOTHING_KNOWN;
-        Supply { min_read, read_size, memory, slot, free_at: Moment::ZERO, facts }
+        let timings = &NOTHING_KNOWN;
+        Supply { min_read, read_size, memory, slot, free_at: Moment::ZERO, timings }
     }
 }
 
-/// A small house: what is booked, what is held, what knocks.
+/// A small fixture: what is booked, what is held, and the candidate.
 #[derive(Debug)]
-pub(super) struct House {
+pub(super) struct Fixture {
     pub(super) supply: Given,
     held: Vec<PieceDue>,
     booked: Vec<PieceDue>,
     candidate: Vec<PieceDue>,
 }
 
-impl House {
+impl Fixture {
     pub(super) fn books(&self) -> DiskBooks {
         let mut books = DiskBooks::default();
         for piece in self.held.iter().chain(&self.booked) {
             books.book(*piece);
         }
-        self.held.iter().for_each(|piece| books.take_up(*piece));
+        self.held.iter().for_each(|piece| books.start_read(*piece));
         books
     }
 
@@ -61,7 +63,7 @@ impl House {
             &self.books(),
             &self.supply.supply(),
             &self.demand(),
-            &mut Plan::default(),
+            &mut WindowPlan::default(),
         )
     }
 
@@ -75,15 +77,15 @@ impl House {
 }
 
 /// Whether *any* choice of reads, slot by slot, meets every deadline within the memory.
-fn feasible(house: &House) -> bool {
-    let unread = house.unread();
+fn feasible(fixture: &Fixture) -> bool {
+    let unread = fixture.unread();
     let end = unread.iter().map(|p| p.release.0).max().unwrap_or(0);
     let mut states = BTreeSet::from([0u32]); // bit i: piece i has been read
     for slot in 1..=end {
         let mut after = BTreeSet::new();
         for done in &states {
             for chosen in 0..1u32 << unread.len() {
-                if chosen & done != 0 || chosen.count_ones() > house.supply.min_read {
+                if chosen & done != 0 || chosen.count_ones() > fixture.supply.min_read {
                     continue;
                 }
                 let now = done | chosen;
@@ -93,7 +95,8 @@ fn feasible(house: &House) -> bool {
                     .sum();
                 let on_time =
                     (0..unread.len()).all(|i| now & 1 << i != 0 || unread[i].due.0 > slot);
-                if on_time && (chosen == 0 || used + house.held_until(slot) <= house.supply.memory)
+                if on_time
+                    && (chosen == 0 || used + fixture.held_until(slot) <= fixture.supply.memory)
                 {
                     after.insert(now);
                 }
@@ -105,19 +108,19 @@ fn feasible(house: &House) -> bool {
 }
 
 /// What the engine does: earliest due first, `shuffle` among equals, stop at what does not fit.
-fn run_meets_deadlines(house: &House, shuffle: &mut fastrand::Rng) -> bool {
-    let mut unread = house.unread();
+fn run_meets_deadlines(fixture: &Fixture, shuffle: &mut fastrand::Rng) -> bool {
+    let mut unread = fixture.unread();
     shuffle.shuffle(&mut unread);
     unread.sort_by_key(|p| p.due);
     let mut read: Vec<PieceDue> = Vec::new();
     let end = unread.iter().map(|p| p.due.0).max().unwrap_or(0);
     for slot in 1..=end {
-        for _ in 0..house.supply.min_read {
+        for _ in 0..fixture.supply.min_read {
             let used: u64 =
                 read.iter().filter(|p| p.release.0 >= slot).map(|p| u64::from(p.len)).sum();
             let Some(next) = unread.first() else { break };
-            let needed = used + house.held_until(slot) + u64::from(next.len);
-            if next.len > 0 && needed > house.supply.memory {
+            let needed = used + fixture.held_until(slot) + u64::from(next.len);
+            if next.len > 0 && needed > fixture.supply.memory {
                 break;
             }
             read.push(unread.remove(0));
@@ -129,7 +132,7 @@ fn run_meets_deadlines(house: &House, shuffle: &mut fastrand::Rng) -> bool {
     true
 }
 
-pub(super) fn house(random: &mut fastrand::Rng, uniform: bool) -> House {
+pub(super) fn fixture(random: &mut fastrand::Rng, uniform: bool) -> Fixture {
     let pieces = |random: &mut fastrand::Rng, most: usize| {
         let mut due = 1;
         (0..random.usize(0..=most))
@@ -148,7 +151,7 @@ pub(super) fn house(random: &mut fastrand::Rng, uniform: bool) -> House {
             })
             .collect::<Vec<_>>()
     };
-    House {
+    Fixture {
         supply: Given { min_read: random.u32(1..4), read_size: 4, memory: random.u64(4..28) },
         held: pieces(random, 2),
         booked: pieces(random, 4),
@@ -161,10 +164,10 @@ fn vbr_sim_admits_only_what_the_run_then_does_on_time() {
     let (mut admitted, mut refused) = (0, 0);
     for seed in 0..20_000 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let house = house(&mut random, false);
-        if house.verdict(PolicyKind::VbrSim).is_admit() {
+        let fixture = fixture(&mut random, false);
+        if fixture.verdict(PolicyKind::VbrSim).is_admit() {
             admitted += 1;
-            assert!(run_meets_deadlines(&house, &mut random), "seed {seed}: {house:#?}");
+            assert!(run_meets_deadlines(&fixture, &mut random), "seed {seed}: {fixture:#?}");
         } else {
             refused += 1;
         }
@@ -177,12 +180,12 @@ fn vbr_sim_refuses_only_what_nobody_could_do() {
     let (mut memory, mut disk) = (0, 0);
     for seed in 0..1500 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let house = house(&mut random, true);
-        let feasible = feasible(&house);
-        match house.verdict(PolicyKind::VbrSim) {
-            Verdict::Admit { .. } => assert!(feasible, "seed {seed}: {house:#?}"),
+        let fixture = fixture(&mut random, true);
+        let feasible = feasible(&fixture);
+        match fixture.verdict(PolicyKind::VbrSim) {
+            Verdict::Admit { .. } => assert!(feasible, "seed {seed}: {fixture:#?}"),
             Verdict::Refuse(shortage) => {
-                assert!(!feasible, "seed {seed}: {shortage:?} {house:#?}");
+                assert!(!feasible, "seed {seed}: {shortage:?} {fixture:#?}");
                 match shortage.resource {
                     Resource::Memory => memory += 1,
                     _ => disk += 1,
@@ -197,15 +200,15 @@ fn vbr_sim_refuses_only_what_nobody_could_do() {
 fn the_maxima_are_safe_and_accept_less() {
     for seed in 0..1500 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut house = house(&mut random, true);
-        house.held.clear();
-        house.candidate.append(&mut house.booked);
-        house.candidate.truncate(6);
-        house.candidate.sort_by_key(|piece| piece.due);
+        let mut fixture = fixture(&mut random, true);
+        fixture.held.clear();
+        fixture.candidate.append(&mut fixture.booked);
+        fixture.candidate.truncate(6);
+        fixture.candidate.sort_by_key(|piece| piece.due);
         for kind in [PolicyKind::SimpleMaximum, PolicyKind::InstantaneousMaximum] {
-            if house.verdict(kind).is_admit() {
-                assert!(feasible(&house), "seed {seed}: {kind:?} {house:#?}");
-                assert!(house.verdict(PolicyKind::VbrSim).is_admit(), "seed {seed}: {kind:?}");
+            if fixture.verdict(kind).is_admit() {
+                assert!(feasible(&fixture), "seed {seed}: {kind:?} {fixture:#?}");
+                assert!(fixture.verdict(PolicyKind::VbrSim).is_admit(), "seed {seed}: {kind:?}");
             }
         }
     }
@@ -222,8 +225,8 @@ fn piece(due: u64, len: u32) -> PieceDue {
     }
 }
 
-fn alone(pieces: &[PieceDue], supply: Given) -> House {
-    House { supply, held: Vec::new(), booked: Vec::new(), candidate: pieces.to_vec() }
+fn alone(pieces: &[PieceDue], supply: Given) -> Fixture {
+    Fixture { supply, held: Vec::new(), booked: Vec::new(), candidate: pieces.to_vec() }
 }
 
 const PLENTY: Given = Given { min_read: 2, read_size: 4, memory: 1 << 30 };
@@ -264,18 +267,18 @@ fn absurd_supplies_give_defined_answers() {
 fn best_effort_gets_only_reads_that_nobody_will_miss() {
     for seed in 0..3000 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut house = house(&mut random, true);
-        house.candidate.clear();
-        if !house.verdict(PolicyKind::VbrSim).is_admit() {
+        let mut fixture = fixture(&mut random, true);
+        fixture.candidate.clear();
+        if !fixture.verdict(PolicyKind::VbrSim).is_admit() {
             continue;
         }
         // Time passes: the slot that was tested as the next one begins.
-        let mut books = house.books();
+        let mut books = fixture.books();
         books.advance(SlotIndex(1));
-        let spare = spare_reads(&books, &house.supply.supply(), house.supply.min_read);
+        let spare = spare_reads(&books, &fixture.supply.supply(), fixture.supply.min_read);
         for _ in 0..spare {
             // Best-effort work is a read due in this slot that holds no buffer.
-            house.booked.push(PieceDue {
+            fixture.booked.push(PieceDue {
                 piece: 0,
                 due: SlotIndex(1),
                 release: SlotIndex(1),
@@ -284,7 +287,7 @@ fn best_effort_gets_only_reads_that_nobody_will_miss() {
                 followed_after: None,
             });
         }
-        assert!(run_meets_deadlines(&house, &mut random), "seed {seed}: {spare} {house:#?}");
+        assert!(run_meets_deadlines(&fixture, &mut random), "seed {seed}: {spare} {fixture:#?}");
     }
 }
 
@@ -305,23 +308,23 @@ fn service(curve: &crate::ServiceCurve, slots: usize, random: &mut fastrand::Rng
 
 /// What the engine does when a disk that is busy keeps its curve, and forgets all when it is not.
 fn curve_meets_deadlines(
-    house: &House,
+    fixture: &Fixture,
     curve: &crate::ServiceCurve,
     random: &mut fastrand::Rng,
 ) -> bool {
-    let mut unread = house.unread();
+    let mut unread = fixture.unread();
     random.shuffle(&mut unread);
     unread.sort_by_key(|p| p.due);
     let mut read: Vec<PieceDue> = Vec::new();
     let end = unread.iter().map(|p| p.due.0).max().unwrap_or(0);
     let mut busy = service(curve, 64, random).into_iter();
     for slot in 1..=end {
-        let mut left = busy.next().expect("longer than the house");
+        let mut left = busy.next().expect("longer than the fixture");
         while left > 0 {
             let used: u64 =
                 read.iter().filter(|p| p.release.0 >= slot).map(|p| u64::from(p.len)).sum();
             let Some(next) = unread.first() else { break };
-            if used + house.held_until(slot) + u64::from(next.len) > house.supply.memory {
+            if used + fixture.held_until(slot) + u64::from(next.len) > fixture.supply.memory {
                 break;
             }
             read.push(unread.remove(0));
@@ -337,14 +340,14 @@ fn curve_meets_deadlines(
     true
 }
 
-fn curve_verdict(house: &House, curve: &crate::ServiceCurve) -> Verdict {
-    verdict_by(house, Facts { curve: Some(curve.clone()), ..Facts::default() })
+fn curve_verdict(fixture: &Fixture, curve: &crate::ServiceCurve) -> Verdict {
+    verdict_by(fixture, DiskTimings { curve: Some(curve.clone()), ..DiskTimings::default() })
 }
 
-fn verdict_by(house: &House, facts: Facts) -> Verdict {
-    let supply = Supply { facts: &facts, ..house.supply.supply() };
+fn verdict_by(fixture: &Fixture, timings: DiskTimings) -> Verdict {
+    let supply = Supply { timings: &timings, ..fixture.supply.supply() };
     let policy = PolicyKind::ServiceCurve.policy();
-    policy.verdict(&house.books(), &supply, &house.demand(), &mut Plan::default())
+    policy.verdict(&fixture.books(), &supply, &fixture.demand(), &mut WindowPlan::default())
 }
 
 #[test]
@@ -353,19 +356,19 @@ fn a_disk_that_keeps_its_curve_keeps_what_was_admitted_by_it() {
     for seed in 0..20_000 {
         let mut random = fastrand::Rng::with_seed(seed);
         let uniform = random.bool();
-        let house = house(&mut random, uniform);
+        let fixture = fixture(&mut random, uniform);
         let seen: Vec<u32> = (0..6).map(|_| random.u32(0..5)).collect();
         let curve = crate::ServiceCurve::of_slots([&seen[..]]).unwrap();
-        if curve_verdict(&house, &curve).is_admit() {
+        if curve_verdict(&fixture, &curve).is_admit() {
             admitted += 1;
             for _ in 0..4 {
                 assert!(
-                    curve_meets_deadlines(&house, &curve, &mut random),
-                    "seed {seed}: {curve:?} {house:#?}"
+                    curve_meets_deadlines(&fixture, &curve, &mut random),
+                    "seed {seed}: {curve:?} {fixture:#?}"
                 );
             }
             let least = crate::ServiceCurve::of_guarantee(u32::try_from(curve.least(1)).unwrap());
-            more += u32::from(!curve_verdict(&house, &least).is_admit());
+            more += u32::from(!curve_verdict(&fixture, &least).is_admit());
         } else {
             refused += 1;
         }
@@ -379,18 +382,25 @@ fn a_curve_is_held_to_what_was_seen_lately() {
     let mut refused = 0;
     for seed in 0..5_000 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let house = house(&mut random, true);
+        let fixture = fixture(&mut random, true);
         let curve = crate::ServiceCurve::of_guarantee(5);
-        let mut lately = crate::Seen::default();
+        let mut lately = crate::ObservedCurve::default();
         let slots: Vec<u32> = (0..40).map(|_| random.u32(3..=5)).collect();
         slots.iter().for_each(|reads| lately.slot_ended(*reads, 5));
         let Some(seen) = lately.curve() else { continue };
-        let tightened = Facts { curve: Some(curve.clone()), seen: Some(seen), ..Facts::default() };
-        if verdict_by(&house, tightened).is_admit() {
+        let tightened = DiskTimings {
+            curve: Some(curve.clone()),
+            observed_curve: Some(seen),
+            ..DiskTimings::default()
+        };
+        if verdict_by(&fixture, tightened).is_admit() {
             let done = crate::ServiceCurve::of_slots([&slots[..]]).unwrap();
-            assert!(curve_meets_deadlines(&house, &done, &mut random), "seed {seed}: {house:#?}");
+            assert!(
+                curve_meets_deadlines(&fixture, &done, &mut random),
+                "seed {seed}: {fixture:#?}"
+            );
         } else {
-            refused += u32::from(curve_verdict(&house, &curve).is_admit());
+            refused += u32::from(curve_verdict(&fixture, &curve).is_admit());
         }
     }
     assert!(refused > 50, "what was seen refuses some: {refused}");
@@ -401,13 +411,15 @@ fn a_curve_of_one_number_is_vbr_sim() {
     let mut differ = 0;
     for seed in 0..20_000 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let house = house(&mut random, true);
-        let line = crate::ServiceCurve::of_guarantee(house.supply.min_read);
-        let (by_curve, by_count) =
-            (curve_verdict(&house, &line).is_admit(), house.verdict(PolicyKind::VbrSim).is_admit());
+        let fixture = fixture(&mut random, true);
+        let line = crate::ServiceCurve::of_guarantee(fixture.supply.min_read);
+        let (by_curve, by_count) = (
+            curve_verdict(&fixture, &line).is_admit(),
+            fixture.verdict(PolicyKind::VbrSim).is_admit(),
+        );
         differ += u32::from(by_curve != by_count);
-        let nothing = house.verdict(PolicyKind::ServiceCurve);
-        assert_eq!(nothing, house.verdict(PolicyKind::VbrSim), "without a curve: seed {seed}");
+        let nothing = fixture.verdict(PolicyKind::ServiceCurve);
+        assert_eq!(nothing, fixture.verdict(PolicyKind::VbrSim), "without a curve: seed {seed}");
     }
     assert_eq!(differ, 0);
 }

@@ -5,32 +5,32 @@
 //!   a window takes   Σ transfer + positioning(visits) + following reads     (disk::Costs)
 //! ```
 //!
-//! A visit is what a stream reads in one go: reads that lie one behind the other wait for the arm
+//! A visit is what a stream reads in one go: reads that lie one behind the other wait for the head
 //! and the platter once.
 //!
 //! Counting time where vbrSim counts reads charges a read with its own length and its own zone, and
-//! a sweep of many with less of the arm than many single ones. An own development, after vbrSim.
+//! a sweep of many with less seek time than many single ones. An own development, after vbrSim.
 //!
 //! Where neither a model nor measured zones say what reads cost: [`ServiceCurve`].
 
 use super::Policy;
-use super::service_curve::ServiceCurve;
-use super::walk::{Charge, Windowed};
-use crate::facts::Facts;
+use super::schedule::{Charge, Windowed};
+use super::service_curve::ServiceCurvePolicy;
+use crate::disk_timings::DiskTimings;
 use crate::visits::Swept;
 use disk::Costs;
 
 pub(super) struct TimeDomain;
 
 impl Windowed for TimeDomain {
-    const OTHERWISE: &'static dyn Policy = &ServiceCurve;
+    const OTHERWISE: &'static dyn Policy = &ServiceCurvePolicy;
 
-    fn charge(facts: &Facts) -> Option<impl Charge> {
-        facts.costs.as_ref().map(|costs| AtMost(facts, costs))
+    fn charge(timings: &DiskTimings) -> Option<impl Charge> {
+        timings.costs.as_ref().map(|costs| AtMost(timings, costs))
     }
 }
 
-struct AtMost<'a>(&'a Facts, &'a Costs);
+struct AtMost<'a>(&'a DiskTimings, &'a Costs);
 
 impl Charge for AtMost<'_> {
     #[inline(always)]

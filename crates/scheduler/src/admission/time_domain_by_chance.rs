@@ -1,50 +1,44 @@
-//! Time-domain vbrSim by chance: the same windows, but not every visit is charged a whole revolution.
-//! Of all the visits since the disk last waited together, so much is charged that more is needed once
-//! in 10^12 times.
+//! Time-domain vbrSim by chance: the same windows, but not every visit is charged a whole
+//! revolution. Of all the visits since the disk last waited together, so much is charged that more
+//! is needed once in 10^12 times.
 //!
 //! ```text
 //!   revolutions of m visits since then    m R/2 + min( m R/2, R √(m ln(10^12) / 2) )
 //! ```
 //!
 //! Source of the inequality: W. Hoeffding, "Probability inequalities for sums of bounded random
-//! variables" (J. American Statistical Association 58, 1963), theorem 1. It gains from the 56th visit on.
+//! variables" (J. American Statistical Association 58, 1963), theorem 1. It gains from the 56th
+//! visit on.
 //!
 //! No guarantee: it takes each wait for independent of the others, and a disk that always waits
 //! longest breaks it. Where no revolution is known: [`TimeDomain`].
 
 use super::chance::Waits;
+use super::schedule::{ByWindow, Charge, walk};
 use super::time_domain::TimeDomain;
-use super::walk::{ByWindow, Charge, walk};
-use super::{Policy, Supply, Verdict};
-use crate::books::DiskBooks;
-use crate::demand::Demand;
-use crate::facts::Facts;
+use super::{AdmissionRequest, Policy, Verdict};
+use crate::disk_timings::DiskTimings;
 use crate::visits::Swept;
-use crate::windows::Plan;
+use crate::windows::WindowPlan;
 use disk::Costs;
 
 pub(super) struct TimeDomainByChance;
 
 impl Policy for TimeDomainByChance {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut Plan,
-    ) -> Verdict {
-        let facts = supply.facts;
-        let (Some(costs), Some(waits)) = (&facts.costs, Waits::of(facts)) else {
-            return ByWindow(TimeDomain).verdict(books, supply, demand, plan);
+    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
+        let timings = supply.timings;
+        let (Some(costs), Some(waits)) = (&timings.costs, Waits::of(timings)) else {
+            return ByWindow(TimeDomain).decide(request, plan);
         };
-        let verdict = walk(books, supply, demand, &Mostly { facts, costs, waits }, plan);
+        let verdict = walk(books, supply, demand, &Mostly { timings, costs, waits }, plan);
         plan.trust();
         verdict
     }
 }
 
 struct Mostly<'a> {
-    facts: &'a Facts,
+    timings: &'a DiskTimings,
     costs: &'a Costs,
     waits: Waits,
 }
@@ -56,7 +50,7 @@ impl Charge for Mostly<'_> {
         let visits = swept.visits();
         let waiting = waits(before + visits) - waits(before);
         let sure = self.costs.sweep(reads, follows, transfer);
-        self.facts.stretch(self.waits.of_sweep(sure, visits, waiting))
+        self.timings.stretch(self.waits.of_sweep(sure, visits, waiting))
     }
 }
 

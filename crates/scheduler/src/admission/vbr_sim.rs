@@ -18,22 +18,17 @@
 //! The current slot is left out: what is due in it was issued when it began, or is late already.
 
 use super::memory::{Merged, each_in_its_slot};
-use super::{Policy, Resource, Slack, Supply, Verdict};
+use super::{AdmissionRequest, Policy, Resource, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
-use crate::windows::Plan;
+use crate::windows::WindowPlan;
 use std::ops::ControlFlow;
 
 pub(super) struct VbrSim;
 
 impl Policy for VbrSim {
-    fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        _: &mut Plan,
-    ) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+        let AdmissionRequest { books, supply, demand } = request;
         simulate(books, supply, demand)
     }
 }
@@ -126,6 +121,8 @@ fn run(
     let slots = Merged::new(books, demand);
     let memory = supply.memory.saturating_sub(books.reserved() + demand.reserve);
     let mut used = books.held() + demand.held();
+    // Reads are simulated in groups of the same due slot: what is left of one is all that the
+    // simulation needs to know of single reads.
     let mut group = Group::default();
     group.add(u64::from(books.overdue().reads), books.overdue().bytes);
     for past in 0..from {
@@ -148,6 +145,7 @@ fn run(
                 break;
             }
             let (taken, bytes) = group.take(reads, memory.saturating_sub(used), supply.read_size);
+            // No buffer for the most urgent read: the disk idles for the rest of the slot.
             if taken == 0 {
                 short_of = Resource::Memory;
                 break;
@@ -155,7 +153,8 @@ fn run(
             reads -= taken;
             used += bytes;
         }
-        // Slots up to `next - 1` are taken up whole but for what is left in `group`.
+        // Slots before `next` are read but for what is left in `group`: late is what is left of
+        // this slot's group, and whole slots that were not reached.
         if next <= ahead || (group.reads > 0 && next == ahead + 1) {
             let late: u64 =
                 group.reads + (next..=ahead).map(|i| slots.pair(i).reads()).sum::<u64>();
@@ -164,6 +163,7 @@ fn run(
                 return ControlFlow::Break(Verdict::refuse(short_of, slot, late));
             }
         }
+        // Buffers are released by the clock at the end of the slot, read ahead or not.
         used = used.saturating_sub(slot.freed());
         reads = u64::from(supply.min_read);
         ControlFlow::Continue(())
@@ -211,7 +211,7 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::tests::house;
+    use crate::admission::tests::fixture;
     use units::SlotIndex;
 
     #[test]
@@ -220,9 +220,9 @@ mod tests {
         for seed in 0..20_000 {
             let mut random = fastrand::Rng::with_seed(seed);
             let alike = random.bool();
-            let house = house(&mut random, alike);
+            let fixture = fixture(&mut random, alike);
             let (mut books, demand, supply) =
-                (house.books(), house.demand(), house.supply.supply());
+                (fixture.books(), fixture.demand(), fixture.supply.supply());
             if demand.reads() == 0 || demand.first() > SlotIndex(1) {
                 books.advance(SlotIndex(random.u64(0..3)));
             }
@@ -233,7 +233,7 @@ mod tests {
                 quick += 1;
                 overdue += u32::from(books.overdue().reads > 0);
                 let whole = run(&books, &supply, &demand, 1, supply.min_read);
-                assert!(whole.is_admit(), "seed {seed}: {house:#?}");
+                assert!(whole.is_admit(), "seed {seed}: {fixture:#?}");
             }
         }
         assert!(quick > 1000 && overdue > 50, "{quick} {overdue}");

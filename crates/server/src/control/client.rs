@@ -1,43 +1,41 @@
-//! The asking side of the control socket.
+//! The client side of the control socket.
 
-use super::{Line, Reply, Request, is_ours, socket_directory, socket_path};
+use super::{Line, Reply, Request, belongs_to_user, socket_directory, socket_path};
 use crate::wire;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use uuid::Uuid;
 
-/// A connection to the server that owns a store.
+/// A connection to the server that serves a store.
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
 }
 
-/// Why a request was not answered.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The connection broke.
-    #[error("the server that owns the store went away: {0}; ask again when it is back")]
+    /// The connection was lost.
+    #[error("lost the connection to the store's server: {0}; try again when it runs")]
     Io(#[from] io::Error),
-    /// The server answered what this program does not understand.
-    #[error(
-        "the server answered what this program does not know ({0}); use the same version of both"
-    )]
+    /// The server's reply is not of this version's protocol.
+    #[error("the server's reply is unknown to this program ({0}); use the same version of both")]
     Protocol(String),
-    /// The server did not do it.
+    /// The server could not execute the request.
     #[error("{}", .0.message)]
     Failed(wire::Failure),
 }
 
 impl Client {
-    /// Connects to the server of the store with this uuid; `None`: nobody serves it (for this
-    /// user).
+    /// Connects to the server of the store with this uuid; `None` where this user serves no such
+    /// store.
     pub fn connect(uuid: Uuid) -> io::Result<Option<Self>> {
-        if !is_ours(&socket_directory())? {
+        if !belongs_to_user(&socket_directory())? {
             return Ok(None);
         }
         match UnixStream::connect(socket_path(uuid)) {
             Ok(stream) => Ok(Some(Self { stream: BufReader::new(stream) })),
-            // No socket, or one that a server left behind when it was killed.
+            // No socket, or one that remained when a server was killed.
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
             {
@@ -47,7 +45,7 @@ impl Client {
         }
     }
 
-    /// Asks, and waits for the answer; long work tells how far it is.
+    /// Sends a request and waits for its reply. `on_progress` is called during long requests.
     pub fn call(
         &mut self,
         request: &Request,
@@ -55,7 +53,8 @@ impl Client {
     ) -> Result<Reply, ControlError> {
         let mut line = serde_json::to_string(request).map_err(protocol)?;
         line.push('\n');
-        // A server with too many clients says so and hangs up before it is asked.
+        // A server with too many clients replies and disconnects before it has read the request:
+        // its reply explains more than the failed write.
         let sent = self.stream.get_mut().write_all(line.as_bytes());
         loop {
             line.clear();
@@ -72,7 +71,7 @@ impl Client {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "used as a function to map errors with")]
+#[expect(clippy::needless_pass_by_value, reason = "passed to map_err")]
 fn protocol(error: serde_json::Error) -> ControlError {
     ControlError::Protocol(error.to_string())
 }

@@ -1,4 +1,5 @@
-//! Reaching a store that a server owns: a Unix socket for each store, one JSON object a line.
+//! Control requests for a store: what they are, how a server that owns the store receives them (a
+//! Unix socket for each store, one JSON object in a line), and how they are executed.
 //!
 //! ```text
 //!   client ──▶ {"ingest":{"files":["/films/a.mkv"],...}}
@@ -6,118 +7,121 @@
 //!   client ◀── {"reply":{"ingest":{...}}}   or   {"failed":{"code":"full","message":"..."}}
 //! ```
 //!
-//! The socket lies in a directory that only its user can enter. A client that hangs up in the
-//! middle of an ingest, export or check calls it off.
+//! The socket is in a directory that only its user can enter. A client that disconnects during an
+//! ingest, export or check cancels it.
 
 mod client;
-mod place;
-mod serve;
-mod work;
+mod execute;
+mod paths;
+mod served;
+mod server;
 
 pub use client::{Client, ControlError};
-use place::is_ours;
-pub use place::{socket_directory, socket_path};
-pub(crate) use serve::{ControlServer, Served};
+pub use execute::{StoreOwner, execute};
+use paths::belongs_to_user;
+pub use paths::{socket_directory, socket_path};
+pub(crate) use served::ServedStore;
+pub(crate) use server::ControlServer;
 
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What can be asked. Paths are absolute: the server has its own working directory.
+/// A request. Paths are absolute, because the server has its own working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// All titles of the store.
+    /// List all titles of the store.
     Ls,
-    /// The store, or one title.
+    /// Describe the store, or one title.
     Info {
-        /// `None`: the store.
+        /// The title's name; `None` for the store.
         title: Option<String>,
     },
-    /// A title's index, for who plans with it.
+    /// Return a title's index, for planning with it.
     Index {
-        /// Its name.
+        /// The title's name.
         title: String,
     },
-    /// Take files in.
+    /// Ingest files.
     Ingest {
         /// Absolute paths, readable by the server.
         files: Vec<PathBuf>,
-        /// As bytes rather than as media.
+        /// Whether they are ingested as opaque files rather than as media.
         as_file: bool,
-        /// `None`: the file's name.
+        /// The title's name; `None` for the file's name.
         title: Option<String>,
-        /// Take what can be read of a damaged file.
+        /// Whether the readable part of a damaged file is ingested.
         allow_damaged: bool,
-        /// All of them as the renditions of one title.
-        #[serde(default)]
+        /// Whether all files are the renditions of one title.
         renditions: bool,
     },
-    /// Remove a title: hidden at once, freed when its last viewer has gone.
+    /// Remove a title: it is hidden at once, and its space is freed when its last session has
+    /// ended.
     Rm {
-        /// Its name.
+        /// The title's name.
         title: String,
     },
-    /// Give a title another name.
+    /// Rename a title.
     Rename {
-        /// As it is.
+        /// The present name.
         old: String,
-        /// As it shall be.
+        /// The new name.
         new: String,
     },
-    /// Give a title back as a file.
+    /// Export a title to a file.
     Export {
-        /// Its name.
+        /// The title's name.
         title: String,
         /// Absolute path, writable by the server.
         out: PathBuf,
     },
-    /// Look for damage.
+    /// Check the store for damage.
     Check {
-        /// Read all data.
+        /// Whether all data is read and verified.
         scrub: bool,
     },
-    /// Measure the device anew, as best effort. What was measured while somebody played is answered
-    /// and not adopted.
+    /// Measure the device anew. On a served store a measurement beside active sessions is
+    /// returned and not kept.
     Calibrate {
-        /// About how long it may take, in seconds.
+        /// ServerInfo how long it may take, in seconds.
         seconds: f64,
     },
-    /// The server at this moment.
+    /// Report the server's status.
     Status,
 }
 
-/// What is answered.
+/// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// To `Ls`.
+    /// Reply to `Ls`.
     Titles(Vec<wire::Title>),
-    /// To `Info` of the store.
+    /// Reply to `Info` of the store.
     Store(wire::StoreInfo),
-    /// To `Info` of a title.
+    /// Reply to `Info` of a title.
     Title(wire::TitleDetail),
-    /// To `Index`: as it is stored, each byte as two hexadecimal digits.
+    /// Reply to `Index`: the index as stored, each byte as two hexadecimal digits.
     Index(String),
-    /// To `Ingest`.
+    /// Reply to `Ingest`.
     Ingest(wire::IngestReport),
-    /// To `Rm`: whether viewers keep its space for now.
+    /// Reply to `Rm`.
     Removed {
-        /// The title as it was.
+        /// The removed title.
         title: wire::Title,
-        /// Freed when the last of them has gone.
+        /// Whether sessions still play it; its space is freed when the last has ended.
         in_use: bool,
     },
-    /// To `Rename`.
+    /// Reply to `Rename`.
     Renamed,
-    /// To `Export`.
+    /// Reply to `Export`.
     Export(wire::ExportReport),
-    /// To `Check`.
+    /// Reply to `Check`.
     Check(wire::CheckReport),
-    /// To `Calibrate`.
+    /// Reply to `Calibrate`.
     Calibration(Box<wire::Calibration>),
-    /// To `Status`.
-    Status(Box<wire::Status>),
+    /// Reply to `Status`.
+    Status(Box<wire::ServerStatus>),
 }
 
 /// One line from the server.

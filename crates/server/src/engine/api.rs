@@ -1,4 +1,5 @@
-//! What the engine hears and says. Every method of [`super::Engine`] takes `now` first.
+//! The engine's inputs and outputs as types. Every input method of [`super::Engine`] takes `now`
+//! first.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -32,7 +33,7 @@ pub type TrackNumber = u16;
 
 /// A permit for one best-effort piece of disk work (ingest, export, check).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
+pub struct PermitId(pub u64);
 
 /// Where a title's tracks lie and when their pieces are due: all that the engine knows of media.
 #[derive(Debug)]
@@ -61,29 +62,29 @@ pub struct TrackLayout {
     /// Per piece, when the first byte a player needs of it is due, in milliseconds of media time
     /// from the title's start (for HLS: when the segment it first serves starts). Never decreases.
     pub due: Vec<u32>,
-    /// Where only parts of what is stored are read, or in another order: which of the stored
-    /// pieces each of this track's pieces is. Then all bytes asked for count from piece to piece in
-    /// this order, and a player that goes on may leave out less than a piece. Empty: all of them,
-    /// in their order.
+    /// Per piece of this track its number among the stored pieces, where only parts of what is
+    /// stored are read, or in another order. Byte ranges of requests then count from piece to piece
+    /// in this order, and a contiguous request may skip less than a piece. Empty: all stored
+    /// pieces, in their order.
     pub stored: Vec<u32>,
-    /// What its pieces take of their disk. Begins empty; the engine fills it in when it first
-    /// decides on the track, where it knows the disk's times.
+    /// Disk time of the pieces. Empty at first; the engine fills it in when it first decides on the
+    /// track, if it knows the disk's times.
     pub times: OnceLock<PieceTimes>,
 }
 
-/// What a track's pieces take of their disk where its time is counted.
+/// Disk time of a track's pieces, where disk time is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceTimes {
     /// Per piece, nanoseconds that the disk transfers.
     pub transfer: Vec<u32>,
-    /// Per piece, whether the next goes on where it ends, and the disk takes the two for one visit
-    /// ([`disk::Costs::shortest_following`]).
+    /// Per piece, whether the next lies directly behind it, so that the disk reads both in one
+    /// visit ([`disk::Costs::shortest_following`]).
     pub followed: Vec<bool>,
 }
 
 impl PieceTimes {
-    /// Of two copies of a track, so that a piece is booked alike wherever it is read: the next goes on
-    /// where it ends if it does in both.
+    /// The longer times of two copies of a track, so that a piece is booked alike wherever it is
+    /// read. A piece is followed by the next where it is in both.
     pub(super) fn longest(self, other: &Self) -> Self {
         let transfer = self.transfer.iter().zip(&other.transfer).map(|(a, b)| *a.max(b)).collect();
         let followed = self.followed.iter().zip(&other.followed).map(|(a, b)| a & b).collect();
@@ -104,12 +105,12 @@ pub struct DiskGuarantee {
     pub queue_depth: u32,
 }
 
-/// What an engine is told once.
+/// Configuration of an engine, fixed while it lives.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
     /// The scheduling period.
     pub slot: Duration,
-    /// Whom to let in.
+    /// The admission policy.
     pub policy: scheduler::PolicyKind,
     /// From admission until the first piece must be in memory. At least two slots.
     pub startup: Duration,
@@ -119,87 +120,88 @@ pub struct EngineConfig {
     pub network: Option<BitRate>,
     /// A session that asks for nothing this long after admission is ended.
     pub reservation_hold: Duration,
-    /// A session that asks for nothing while this much media time has fallen due gives back what
-    /// it holds (it is asked anew when it goes on).
-    pub idle_after: Duration,
+    /// A session that requests nothing while this much media time falls due loses its reservation
+    /// (it is readmitted when it goes on).
+    pub idle_timeout: Duration,
     /// A session that asks for nothing at all for this long is ended.
-    pub ended_after: Duration,
-    /// Let in only whom the loss of any one disk makes late for nothing, as far as its title has
-    /// copies on two disks that are there. `startup` is then at least three slots.
+    pub session_timeout: Duration,
+    /// Admit only sessions that miss no deadline if any one disk is lost, as far as their titles
+    /// have copies on two disks that are there. `startup` is then at least three slots.
     pub survive_loss: bool,
     /// The disks.
     pub disks: Vec<DiskGuarantee>,
 }
 
-/// A viewer at the door.
+/// An admission request: a viewer wants to play a title.
 #[derive(Clone, Debug)]
 pub struct AdmitRequest {
-    /// What it wants to see.
+    /// One copy of the title.
     pub layout: Arc<Layout>,
-    /// The same title as it lies on other disks, in the same pieces; what is not that is not used. It
-    /// is read from the disk with the most room, and goes on with another if that is lost.
+    /// Copies of the title on other disks, in the same pieces; others are not used. The title is
+    /// read from the disk with the most slack, and from another one if that is lost.
     pub copies: Vec<Arc<Layout>>,
     /// Sets of tracks, best first; the first that fits is taken.
     pub offers: Vec<Vec<TrackNumber>>,
-    /// Where it will start, in media time.
+    /// Where play-out starts, in media time.
     pub from: Duration,
-    /// Rather than being refused it waits so long for its start.
-    pub patience: Duration,
-    /// The session that ends if this one is let in, and stays as it is if not: what it holds is
-    /// free to be booked by this one.
-    pub instead_of: Option<SessionId>,
+    /// The longest time that the viewer waits for its start; zero: it starts now or is refused.
+    pub max_wait: Duration,
+    /// A session that ends if this request is accepted, and stays unchanged if not. The request is
+    /// evaluated with that session's reservation off the books.
+    pub replaces: Option<SessionId>,
 }
 
-/// The answer at the door. A refusal is a value.
+/// The answer to an admission request. A refusal is a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// Come in.
+pub enum AdmissionDecision {
+    /// The session begins.
     Admitted {
         /// The new session.
         session: SessionId,
         /// Index into [`AdmitRequest::offers`].
         offer: usize,
-        /// It is promised everything as if it had come so much later; at most
-        /// [`AdmitRequest::patience`], zero where there is room at once.
+        /// All deadlines are as if the request had come this much later; at most
+        /// [`AdmitRequest::max_wait`], zero where there is room at once.
         wait: Duration,
     },
     /// No room; nothing changed.
     Refused(Refusal),
 }
 
-/// What stands in the way, and when it may not.
+/// What is short, and when it would not be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The scarce resource.
     pub resource: Resource,
     /// The earliest start that would fit as things stand (the smallest offer), from now.
     pub retry_after: Duration,
-    /// Whether that was worked out on the books: who comes back then is let in if nobody else has
-    /// come in between. Otherwise it is a guess: nothing fits within the time looked at, or too
-    /// many have asked in this slot.
+    /// Whether `retry_after` is exact: the request fits then if no session is admitted
+    /// before. Otherwise it is a guess: nothing fits within the time looked at, or too many
+    /// searches were made in this slot.
     pub exact: bool,
     /// Reads that would be late, at worst, and in which second from now: for the log.
     pub detail: String,
 }
 
-/// What of its own session stands in a request's way.
+/// Why a request is declined because of other requests of its own session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Declined {
+pub enum DeclineReason {
     /// There are as many requests open as a session may have.
-    TooMany {
-        /// So many.
+    TooManyRequests {
+        /// The most requests that a session may have open.
         most: usize,
     },
-    /// A younger request has taken the track to another place: a session has one place in each.
-    Elsewhere,
+    /// A younger request has moved the track to another position: a session has one position in
+    /// each track.
+    Superseded,
 }
 
 /// Bytes a player asked for: consecutive parts of one response body.
 #[derive(Clone, Debug)]
-pub struct Want {
+pub struct MediaRequest {
     /// Names this request in all that follows.
     pub request: RequestId,
-    /// Whose it is.
+    /// The session that it belongs to.
     pub session: SessionId,
     /// What, in the order in which it is to be delivered. Not empty; no part is empty.
     pub parts: Vec<Part>,
@@ -219,7 +221,7 @@ pub struct Part {
 pub enum ReadOutcome {
     /// In memory, checksums right.
     Good,
-    /// The device said no.
+    /// The device returned an error.
     Failed,
     /// The device is no more.
     Gone,
@@ -266,12 +268,12 @@ pub enum Action {
         /// Which.
         read: ReadId,
     },
-    /// What a session is promised has changed.
+    /// The deadlines of a session have changed.
     Rescheduled {
         /// Whose.
         session: SessionId,
         /// How.
-        change: Change,
+        change: ScheduleChange,
     },
     /// A seek or another track does not fit now; the session keeps what it had.
     Refused {
@@ -280,13 +282,13 @@ pub enum Action {
         /// Why and until when.
         refusal: Refusal,
     },
-    /// Not taken on, however much room there is: other requests of the same session stand in its
-    /// way. The session keeps what it had.
+    /// Declined, however much room there is: other requests of the same session stand in its way.
+    /// The session keeps what it had.
     Declined {
         /// Which.
         request: RequestId,
         /// What stands in its way.
-        why: Declined,
+        why: DeclineReason,
     },
     /// The bytes cannot be had.
     Failed {
@@ -319,7 +321,7 @@ pub enum Action {
     /// One piece of best-effort work may be done now; answer with `best_effort_done`.
     Granted {
         /// Which.
-        ticket: Ticket,
+        permit: PermitId,
     },
     /// The last session of a withdrawn title has ended: its space may be freed.
     TitleIdle {
@@ -328,30 +330,30 @@ pub enum Action {
     },
 }
 
-/// How what a session is promised has changed.
+/// How a session's deadlines have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It has jumped, or came back for what it no longer had, and was let in anew: for these tracks
-    /// of `request`, from their next bytes on, as if it had been admitted `wait` after now.
-    Anew {
+pub enum ScheduleChange {
+    /// After a seek, or for bytes that were released, it was readmitted for these tracks of
+    /// `request`, from their next bytes on, as if it had been admitted `wait` after now.
+    Readmitted {
         /// Which request.
         request: RequestId,
-        /// For these tracks all earlier promises are over.
+        /// The tracks whose earlier deadlines are void.
         tracks: Vec<TrackNumber>,
         /// Not above [`EngineConfig::startup`]; zero where there is room at once.
         wait: Duration,
     },
-    /// It has not come for what was read for it: the rest of the track is promised later, by not
-    /// more than it is late. Or its disk was lost, and there was no room for it at once on another.
-    Later {
+    /// The rest of a track is due later: its player was late for what was read for it, by at least
+    /// as much; or its disk was lost, and there was no room at once on another.
+    Delayed {
         /// Which track.
         track: TrackNumber,
-        /// By so many slots.
+        /// The delay in slots.
         slots: u32,
     },
-    /// It was silent for [`EngineConfig::idle_after`], or plays another rendition instead: nothing
-    /// of this track is promised any more.
-    GivenBack {
+    /// The reservation of a track is released: its player was silent for
+    /// [`EngineConfig::idle_timeout`], or plays another rendition instead.
+    Released {
         /// Which track.
         track: TrackNumber,
     },
@@ -366,22 +368,22 @@ pub struct SessionSummary {
     pub admitted: Moment,
     /// Pieces in memory by their deadline.
     pub on_time: u64,
-    /// Pieces not in memory by their deadline, the session having done nothing wrong.
-    pub glitches: u64,
-    /// The worst of them.
+    /// Deadline misses: pieces that were not in memory by their deadline though the player behaved.
+    pub deadline_misses: u64,
+    /// The longest time by which a piece missed its deadline.
     pub worst_lateness: Duration,
-    /// The least slack of the decisions while it was in; where disk time is counted.
-    pub promised_slack: Option<Duration>,
-    /// By how much its reads were done before the ends of the slots they were due in, at the least.
+    /// The least slack of the decisions while it was open; where disk time is counted.
+    pub guaranteed_slack: Option<Duration>,
+    /// The least time between the end of a read and the end of the slot that it was due in.
     pub least_slack: Option<Duration>,
-    /// Reads that were done after them, though the disk took no longer than it was charged. Not
-    /// glitches yet: those are up to a slot later.
-    pub broken: u64,
-    /// The same after the disk took longer.
-    pub void: u64,
+    /// Guarantee violations, reads done after the slot that they were due in, though the disk took
+    /// no longer than it was charged. No deadline misses yet: those are up to a slot later.
+    pub violations_by_scheduler: u64,
+    /// Guarantee violations after the disk took longer than it was charged.
+    pub violations_by_disk: u64,
     /// Bytes delivered.
     pub delivered: u64,
-    /// It ended because its disk was lost.
+    /// Whether it ended because its disk was lost.
     pub lost: bool,
 }
 

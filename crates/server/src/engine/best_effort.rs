@@ -5,9 +5,10 @@
 //! permit has waited for a whole slot because there is no such end, reads of the coming slot that
 //! the booked schedule can spare (the simulation says how many).
 
-use super::{DiskNumber, Engine, Ticket};
+use super::failover::Placement;
+use super::{DiskNumber, Engine, PermitId};
+use scheduler::PieceDue;
 use scheduler::admission::spare_reads;
-use scheduler::{PieceDue, Survival};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{ByteCount, Moment, SlotIndex};
 
@@ -15,16 +16,16 @@ use units::{ByteCount, Moment, SlotIndex};
 pub(super) struct BestEffort {
     waiting: VecDeque<Waiting>,
     // What each permit in use counts for, in reads.
-    granted: BTreeMap<Ticket, u32>,
+    granted: BTreeMap<PermitId, u32>,
     // Those granted as part of a slot's batch.
-    in_batch: BTreeSet<Ticket>,
+    in_batch: BTreeSet<PermitId>,
     /// Whose turn it is in a slot's remainder.
     pub(super) next_turn: bool,
 }
 
 #[derive(Debug)]
 struct Waiting {
-    ticket: Ticket,
+    permit: PermitId,
     reads: u32,
     since: SlotIndex,
 }
@@ -53,60 +54,55 @@ impl BestEffort {
         self.waiting.front().map_or(0, |waiting| waiting.reads)
     }
 
-    fn grant(&mut self) -> Option<Ticket> {
-        let Waiting { ticket, reads, .. } = self.waiting.pop_front()?;
-        self.granted.insert(ticket, reads);
-        Some(ticket)
+    fn grant(&mut self) -> Option<PermitId> {
+        let Waiting { permit, reads, .. } = self.waiting.pop_front()?;
+        self.granted.insert(permit, reads);
+        Some(permit)
     }
 
-    fn finish(&mut self, ticket: Ticket) -> bool {
+    fn finish(&mut self, permit: PermitId) -> bool {
         let waiting = self.waiting.len();
-        self.waiting.retain(|other| other.ticket != ticket);
-        self.in_batch.remove(&ticket);
-        self.granted.remove(&ticket).is_some() || waiting != self.waiting.len()
+        self.waiting.retain(|other| other.permit != permit);
+        self.in_batch.remove(&permit);
+        self.granted.remove(&permit).is_some() || waiting != self.waiting.len()
     }
 }
 
 impl Engine {
-    /// Asks to do `bytes` (at most a read) of work that has no deadline on `disk`;
-    /// [`Action::Granted`](super::Action::Granted) follows. Nothing protects a disk that does not
+    /// Queues work of `bytes` bytes on `disk`. Nothing protects a disk that is lost or does not
     /// exist: granted at once.
-    pub fn ask_best_effort(&mut self, now: Moment, disk: DiskNumber, bytes: ByteCount) -> Ticket {
-        self.advance(now);
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
+    pub(super) fn queue_best_effort(&mut self, disk: DiskNumber, bytes: ByteCount) -> PermitId {
+        let permit = PermitId(self.next_permit);
+        self.next_permit += 1;
         let slot = self.slot;
         match self.disks.get_mut(usize::from(disk.0)) {
             Some(disk) if !disk.lost => {
                 let reads = bytes.0.div_ceil(disk.guarantee.read_size.0.max(1)).max(1);
                 let reads = u32::try_from(reads).unwrap_or(u32::MAX).min(MAX_READS);
-                disk.work.waiting.push_back(Waiting { ticket, reads, since: slot });
+                disk.work.waiting.push_back(Waiting { permit, reads, since: slot });
             }
-            _ => self.actions.push(super::Action::Granted { ticket }),
+            _ => self.actions.push(super::Action::Granted { permit }),
         }
-        self.use_leftovers(now);
-        ticket
+        permit
     }
 
-    /// The work is done, or given up (before or after it was granted).
-    pub fn best_effort_done(&mut self, now: Moment, ticket: Ticket) {
-        self.advance(now);
+    /// Work is done, or given up.
+    pub(super) fn finish_best_effort(&mut self, now: Moment, permit: PermitId) {
         for disk in &mut self.disks {
             disk.note_overrun(now);
-            if disk.work.finish(ticket) {
+            if disk.work.finish(permit) {
                 disk.work_ended(now);
                 break;
             }
         }
-        self.use_leftovers(now);
     }
 
     /// Grants the next permit of `disk`, if one waits.
-    pub(super) fn grant(&mut self, disk: usize) -> Option<Ticket> {
-        let ticket = self.disks[disk].work.grant()?;
+    pub(super) fn grant(&mut self, disk: usize) -> Option<PermitId> {
+        let permit = self.disks[disk].work.grant()?;
         self.disks[disk].has_lacked = true;
-        self.actions.push(super::Action::Granted { ticket });
-        Some(ticket)
+        self.actions.push(super::Action::Granted { permit });
+        Some(permit)
     }
 
     /// At a slot's start: grants what has waited for a whole slot and can be spared.
@@ -119,8 +115,8 @@ impl Engine {
         }
         let share = (state.guard.min_read() / SHARE_PART).max(1);
         let wanted = waiting.min(share).saturating_sub(state.busy());
-        let mut spare = spare_reads(&state.books, &state.supply(self.now), wanted);
-        if self.standby.is_wanted() && !self.survives_work(disk, spare) {
+        let mut spare = spare_reads(&state.dispatcher.books, &state.supply(self.now), wanted);
+        if self.failover.is_enabled() && !self.survives_work(disk, spare) {
             return;
         }
         while let Some(first) = self.disks[disk].work.waiting.front() {
@@ -128,23 +124,22 @@ impl Engine {
                 break;
             }
             spare -= first.reads;
-            let ticket = self.grant(disk);
-            self.disks[disk].work.in_batch.extend(ticket);
+            let permit = self.grant(disk);
+            self.disks[disk].work.in_batch.extend(permit);
         }
     }
 
     // Whether whoever must survive a loss would, with so many reads more in the next slot.
     fn survives_work(&mut self, disk: usize, reads: u32) -> bool {
-        let mut demand = std::mem::take(&mut self.demand);
-        demand.begin(self.slot);
+        let mut demand = self.demands.take(self.slot);
         let due = self.slot.next();
         let read =
             PieceDue { piece: 0, due, release: due, len: 0, transfer: 0, followed_after: None };
         demand.add_track((0..reads).map(|_| read));
-        self.spare = None;
-        let answer = self.survival(disk, self.config.policy.policy(), &demand, 0);
-        self.demand = demand;
-        matches!(answer, Survival::Admit { .. })
+        let placement = Placement { disk, replica: None };
+        let survives = self.evaluate_disks(placement, &demand, self.terms()).is_ok();
+        self.demands.put(demand);
+        survives
     }
 }
 

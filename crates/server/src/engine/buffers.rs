@@ -1,5 +1,5 @@
-//! Buffers: pieces in memory or on their way, shared between viewers; what nobody needs any more
-//! stays as a cache until its memory is wanted.
+//! Buffers: pieces in memory or being read, shared between sessions; buffers without pins stay as a
+//! cache until their memory is needed.
 //!
 //! ```text
 //!   start ──▶ reading ──ready──▶ in memory ──last pin gone──▶ idle (cache) ──▶ forgotten
@@ -7,43 +7,42 @@
 //!                └──failed──▶ gone    └───────── pinned again ───┘
 //! ```
 //!
-//! A pin is one stream's hold or one delivery that a socket has not taken yet. It deliberately
-//! does not know whose pins they are, nor when anything is due; it only notes who is to be told
-//! when a read ends.
+//! A pin is one stream's hold or one delivery that a socket has not taken yet. Buffers deliberately
+//! know neither the owners of pins nor any deadline; they only list the waiters of each read.
 
 use super::streams::StreamId;
 use super::{DiskNumber, ReadId, RequestId, TitleKey, TrackNumber};
 use std::collections::BTreeMap;
 
-/// A piece of a track of a title: whichever way a viewer takes it, the same bytes are the same.
+/// Names a piece by its stored bytes, so that all presentations of a title share its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PieceKey {
     pub(super) title: TitleKey,
     pub(super) track: TrackNumber,
-    /// Where in what is stored of the track it begins.
+    /// First byte of the piece within the stored bytes of the track.
     pub(super) start: u64,
     pub(super) len: u32,
-    /// Of which copy.
+    /// The disk of the copy that it was read from.
     pub(super) disk: DiskNumber,
 }
 
 /// Where a piece lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) disk: DiskNumber,
     pub(super) offset: u64,
     pub(super) len: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum BufferState {
     Reading,
     Ready,
 }
 
-/// Somebody who waits for a read.
+/// A stream or request that waits for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Interest {
+pub(super) enum Waiter {
     Stream(StreamId),
     Request(RequestId),
 }
@@ -52,14 +51,14 @@ pub(super) enum Interest {
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub(super) key: PieceKey,
-    pub(super) place: Place,
-    pub(super) state: State,
-    /// This is the second try.
+    pub(super) place: Location,
+    pub(super) state: BufferState,
+    /// This read repeats a failed one.
     pub(super) retried: bool,
-    /// Who is to be told when the read ends; may name some who have gone since.
-    pub(super) told: Vec<Interest>,
+    /// Notified when the read ends; may name streams and requests that no longer exist.
+    pub(super) waiters: Vec<Waiter>,
     pins: u32,
-    // Its place in the idle list, meaningful while nobody pins it.
+    // Key in `Buffers::idle`; valid only while the buffer is ready and has no pins.
     idle_since: u64,
 }
 
@@ -67,11 +66,13 @@ pub(super) struct Buffer {
 #[derive(Debug)]
 pub(super) struct Buffers {
     total: u64,
+    // Sum of the lengths of all buffers; never above `total`.
     used: u64,
     by_read: BTreeMap<ReadId, Buffer>,
     by_piece: BTreeMap<PieceKey, ReadId>,
-    // Oldest first: the order in which memory is taken back.
+    // Ready buffers without pins, oldest first: the order in which memory is taken back.
     idle: BTreeMap<u64, ReadId>,
+    // Sum of the lengths of all buffers in `idle`; never above `used`.
     idle_bytes: u64,
     next_read: u64,
     next_idle: u64,
@@ -99,7 +100,7 @@ impl Buffers {
         self.used
     }
 
-    /// Bytes that a read could have now, the cache given up.
+    /// Bytes that new reads can use now, idle buffers included.
     pub(super) fn room(&self) -> u64 {
         self.total.saturating_sub(self.used - self.idle_bytes)
     }
@@ -108,9 +109,9 @@ impl Buffers {
         self.by_read.get(&read)
     }
 
-    /// The buffer of a piece, if it is in memory or being read from that very place. In memory, any
-    /// copy will do; what is being read from another is on time for others.
-    pub(super) fn find(&self, key: PieceKey, place: Place) -> Option<(ReadId, State)> {
+    /// The buffer of a piece, if it is in memory (from any copy) or being read from `place`. A read
+    /// of another copy is not used: it follows the deadlines of another disk's schedule.
+    pub(super) fn find(&self, key: PieceKey, place: Location) -> Option<(ReadId, BufferState)> {
         if let Some(read) = self.by_piece.get(&key) {
             let buffer = &self.by_read[read];
             if buffer.place == place {
@@ -120,8 +121,8 @@ impl Buffers {
         let from = PieceKey { disk: DiskNumber(0), ..key };
         let to = PieceKey { disk: DiskNumber(u16::MAX), ..key };
         let mut copies = self.by_piece.range(from..=to).filter(|(copy, _)| copy.disk != key.disk);
-        let ready = |read: &ReadId| self.by_read[read].state == State::Ready;
-        copies.find(|(_, read)| ready(read)).map(|(_, read)| (*read, State::Ready))
+        let ready = |read: &ReadId| self.by_read[read].state == BufferState::Ready;
+        copies.find(|(_, read)| ready(read)).map(|(_, read)| (*read, BufferState::Ready))
     }
 
     /// Takes back idle buffers, oldest first, until `len` bytes are free. Says whether they are;
@@ -131,13 +132,13 @@ impl Buffers {
             return false;
         }
         while self.used + len > self.total {
-            forgotten.push(self.give_up_oldest().expect("room is free or idle"));
+            forgotten.push(self.evict_oldest().expect("room is free or idle"));
         }
         true
     }
 
     /// Takes back the buffer that has been idle longest.
-    pub(super) fn give_up_oldest(&mut self) -> Option<ReadId> {
+    pub(super) fn evict_oldest(&mut self) -> Option<ReadId> {
         let (_, read) = self.idle.first_key_value()?;
         let read = *read;
         self.remove(read);
@@ -145,7 +146,7 @@ impl Buffers {
     }
 
     /// A new read, not pinned yet. There must be room.
-    pub(super) fn start(&mut self, key: PieceKey, place: Place, retried: bool) -> ReadId {
+    pub(super) fn start(&mut self, key: PieceKey, place: Location, retried: bool) -> ReadId {
         let read = ReadId(self.next_read);
         self.next_read += 1;
         self.used += u64::from(place.len);
@@ -153,9 +154,9 @@ impl Buffers {
         let buffer = Buffer {
             key,
             place,
-            state: State::Reading,
+            state: BufferState::Reading,
             retried,
-            told: Vec::new(),
+            waiters: Vec::new(),
             pins: 0,
             idle_since: 0,
         };
@@ -166,7 +167,7 @@ impl Buffers {
 
     pub(super) fn pin(&mut self, read: ReadId) {
         let buffer = self.by_read.get_mut(&read).expect("only live buffers are pinned");
-        if buffer.pins == 0 && buffer.state == State::Ready {
+        if buffer.pins == 0 && buffer.state == BufferState::Ready {
             self.idle.remove(&buffer.idle_since);
             self.idle_bytes -= u64::from(buffer.place.len);
         }
@@ -176,69 +177,69 @@ impl Buffers {
     pub(super) fn unpin(&mut self, read: ReadId) {
         let buffer = self.by_read.get_mut(&read).expect("a pinned buffer is live");
         buffer.pins = buffer.pins.checked_sub(1).expect("unpinned as often as pinned");
-        if buffer.pins == 0 && buffer.state == State::Ready {
+        if buffer.pins == 0 && buffer.state == BufferState::Ready {
             self.make_idle(read);
         }
     }
 
-    /// `who` is to be told when the read ends.
-    pub(super) fn tell(&mut self, read: ReadId, who: Interest) {
+    /// Adds a waiter that is notified when the read ends.
+    pub(super) fn add_waiter(&mut self, read: ReadId, who: Waiter) {
         let buffer = self.by_read.get_mut(&read).expect("a read in flight is live");
-        if !buffer.told.contains(&who) {
-            buffer.told.push(who);
+        if !buffer.waiters.contains(&who) {
+            buffer.waiters.push(who);
         }
     }
 
-    /// The read is complete. Says who is to be told.
-    pub(super) fn ready(&mut self, read: ReadId) -> Vec<Interest> {
+    /// Marks a read as complete, and returns its waiters.
+    pub(super) fn ready(&mut self, read: ReadId) -> Vec<Waiter> {
         let buffer = self.by_read.get_mut(&read).expect("a read in flight is live");
-        buffer.state = State::Ready;
-        let told = std::mem::take(&mut buffer.told);
+        buffer.state = BufferState::Ready;
+        let waiters = std::mem::take(&mut buffer.waiters);
         if buffer.pins == 0 {
             self.make_idle(read);
         }
-        told
+        waiters
     }
 
-    /// Drops a buffer whatever its pins: the read failed. Returns what it was.
+    /// Removes and returns a buffer, whatever its pins.
     pub(super) fn remove(&mut self, read: ReadId) -> Buffer {
         let buffer = self.by_read.remove(&read).expect("only live buffers are removed");
         if self.by_piece.get(&buffer.key) == Some(&read) {
             self.by_piece.remove(&buffer.key);
         }
         self.used -= u64::from(buffer.place.len);
-        if buffer.pins == 0 && buffer.state == State::Ready {
+        if buffer.pins == 0 && buffer.state == BufferState::Ready {
             self.idle.remove(&buffer.idle_since);
             self.idle_bytes -= u64::from(buffer.place.len);
         }
         buffer
     }
 
-    /// Drops everything of a title; nobody may be using it.
+    /// Removes all idle buffers of a title.
     pub(super) fn purge(&mut self, title: TitleKey, forgotten: &mut Vec<ReadId>) {
         let from = PieceKey { title, track: 0, start: 0, len: 0, disk: DiskNumber(0) };
         let disk = DiskNumber(u16::MAX);
         let to = PieceKey { title, track: TrackNumber::MAX, start: u64::MAX, len: u32::MAX, disk };
         let reads: Vec<ReadId> = self.by_piece.range(from..=to).map(|(_, read)| *read).collect();
         for read in reads {
-            if self.by_read[&read].pins == 0 && self.by_read[&read].state == State::Ready {
+            if self.by_read[&read].pins == 0 && self.by_read[&read].state == BufferState::Ready {
                 self.remove(read);
                 forgotten.push(read);
             }
         }
     }
 
-    /// How often buffers are pinned, all together.
-    /// Whether anybody holds it or is being sent of it.
+    /// Whether any stream holds a buffer, or any socket is sent from it.
     pub(super) fn is_pinned(&self, read: ReadId) -> bool {
         self.by_read.get(&read).is_some_and(|buffer| buffer.pins > 0)
     }
 
-    /// Whether just one does.
+    /// Whether exactly one stream or socket pins a buffer.
     pub(super) fn has_one_pin(&self, read: ReadId) -> bool {
         self.by_read.get(&read).is_some_and(|buffer| buffer.pins == 1)
     }
 
+    /// All pins of all buffers.
     pub(super) fn pins(&self) -> usize {
         self.by_read.values().map(|buffer| buffer.pins as usize).sum()
     }
@@ -256,11 +257,11 @@ impl Buffers {
 mod tests {
     use super::*;
 
-    fn piece(piece: u32) -> (PieceKey, Place) {
+    fn piece(piece: u32) -> (PieceKey, Location) {
         let offset = u64::from(piece) * 10;
         let disk = DiskNumber(0);
         let key = PieceKey { title: TitleKey(1), track: 0, start: offset, len: 10, disk };
-        (key, Place { disk, offset, len: 10 })
+        (key, Location { disk, offset, len: 10 })
     }
 
     #[test]
@@ -282,7 +283,7 @@ mod tests {
         assert!(!buffers.make_room(21, &mut forgotten), "one is pinned");
         assert!(buffers.make_room(10, &mut forgotten));
         assert_eq!(forgotten, [reads[2]], "idle the longest");
-        assert_eq!(buffers.find(piece(0).0, piece(0).1), Some((reads[0], State::Ready)));
+        assert_eq!(buffers.find(piece(0).0, piece(0).1), Some((reads[0], BufferState::Ready)));
         buffers.pin(reads[0]);
         assert_eq!((buffers.room(), buffers.used()), (10, 20));
     }
@@ -292,13 +293,13 @@ mod tests {
         let mut buffers = Buffers::new(30);
         let (key, place) = piece(0);
         let read = buffers.start(key, place, false);
-        let (here, there) = (DiskNumber(1), Place { disk: DiskNumber(1), offset: 70, len: 10 });
+        let (here, there) = (DiskNumber(1), Location { disk: DiskNumber(1), offset: 70, len: 10 });
         let key = PieceKey { disk: here, ..key };
         assert_eq!(buffers.find(key, there), None, "read on another disk's schedule");
         buffers.ready(read);
-        assert_eq!(buffers.find(key, there), Some((read, State::Ready)));
+        assert_eq!(buffers.find(key, there), Some((read, BufferState::Ready)));
         let own = buffers.start(key, there, false);
-        assert_eq!(buffers.find(key, there), Some((own, State::Reading)));
+        assert_eq!(buffers.find(key, there), Some((own, BufferState::Reading)));
     }
 
     #[test]
@@ -306,6 +307,6 @@ mod tests {
         let mut buffers = Buffers::new(30);
         let (key, place) = piece(0);
         buffers.start(key, place, false);
-        assert_eq!(buffers.find(key, Place { offset: 7, ..place }), None);
+        assert_eq!(buffers.find(key, Location { offset: 7, ..place }), None);
     }
 }

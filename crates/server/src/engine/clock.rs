@@ -1,26 +1,28 @@
 //! What time does: slots begin, buffers that nobody came for are let go, silent viewers give back
 //! what they hold and in the end leave.
 
-use super::buffers::State;
+use super::buffers::BufferState;
+use super::disks::Disk;
+use super::failover::Placement;
 use super::sessions::Session;
 use super::streams::{Stream, StreamId};
-use super::{Action, Change, Engine, ReadId, RequestId, SessionId};
+use super::{Action, Engine, ReadId, RequestId, ScheduleChange, SessionId};
 use scheduler::{PieceDue, PolicyKind};
 use units::{Moment, SlotIndex};
 
 impl Engine {
-    /// Time has passed. Harmless when called early or often.
-    pub fn tick(&mut self, now: Moment) {
-        self.advance(now);
-        self.use_leftovers(now);
+    /// Whether time changes nothing until something else happens.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.sessions.is_empty()
+            && self.requests.is_empty()
+            && self.disks.iter().all(|disk| disk.busy() == 0 && !disk.work.is_waiting())
     }
 
-    /// When [`Engine::tick`] must be called next, at the latest.
-    pub fn next_wakeup(&self) -> Moment {
-        let quiet = self.sessions.is_empty()
-            && self.requests.is_empty()
-            && self.disks.iter().all(|disk| disk.busy() == 0 && !disk.work.is_waiting());
-        if quiet { Moment::MAX } else { self.slot.next().start(self.config.slot) }
+    /// Takes over the disks' new timings where no session or request is open.
+    pub(super) fn apply_timings(&mut self) {
+        if self.sessions.is_empty() && self.requests.is_empty() {
+            self.disks.iter_mut().for_each(Disk::learn);
+        }
     }
 
     /// Brings the engine to `now`: if a slot has begun since, everything that slots begin with.
@@ -35,28 +37,29 @@ impl Engine {
             let plans = self.plans(disk);
             self.disks[disk].roll(slot, plans);
         }
-        self.standby.advance(slot);
-        self.learn_facts();
+        self.failover.advance(slot);
+        self.apply_timings();
         self.network.advance(slot);
-        self.let_go_in_time(now);
-        self.watch_sessions(now);
+        self.release_expired(now);
+        self.end_idle_sessions(now);
         for disk in 0..self.disks.len() {
             self.begin_slot(now, disk);
         }
-        self.open_in_time(now);
+        self.open_due_streams(now);
         // Decided like all else on the slots after this one, so only now.
-        self.wait_for_the_late(now);
+        self.extend_late_streams(now);
         if self.disks.len() > 1 {
-            self.lose_who_hang(now);
-            self.give_memory_back();
+            self.fail_hung_disks(now);
+            self.rebalance_memory();
         }
     }
 
-    // Buffers whose time was up when the last slot ended. Not in order only: what came late is kept for longer
-    // than what is behind it, and plans count on the memory of that.
-    fn let_go_in_time(&mut self, now: Moment) {
+    // Buffers whose time was up when the last slot ended. Not in order only: what came late is kept
+    // for longer than what is behind it, and plans count on the memory of that.
+    fn release_expired(&mut self, now: Moment) {
         let over = SlotIndex(self.slot.0 - 1);
-        for id in self.streams_with(|stream| stream.held().any(|held| self.is_up(held, over))) {
+        for id in self.streams_with(|stream| stream.held().any(|held| self.is_expired(held, over)))
+        {
             let stream = &self.streams[&id];
             if self.config.policy == PolicyKind::None && self.needed_until(stream, over).is_some() {
                 self.restart(now, id);
@@ -64,10 +67,10 @@ impl Engine {
             }
             let up: Vec<u32> = stream
                 .held()
-                .filter(|held| self.is_up(*held, over))
+                .filter(|held| self.is_expired(*held, over))
                 .map(|(_, piece)| piece.piece)
                 .collect();
-            up.into_iter().for_each(|piece| self.let_go(id, piece));
+            up.into_iter().for_each(|piece| self.release_piece(id, piece));
         }
     }
 
@@ -80,7 +83,7 @@ impl Engine {
         let held = |(piece, _): &(u32, Moment)| *piece < stream.cursor;
         for (piece, deadline) in stream.overdue(now).into_iter().filter(held).collect::<Vec<_>>() {
             stream.account(piece);
-            self.count_for(now, stream.session, deadline);
+            self.count_piece(now, stream.session, deadline);
         }
         let needed = self.needed_from(&stream);
         for read in stream.restart(now, needed) {
@@ -92,7 +95,7 @@ impl Engine {
 
     // A viewer who is fetching, but so late that what it needs next would be let go when this slot
     // ends, gets a later schedule, if that fits.
-    fn wait_for_the_late(&mut self, now: Moment) {
+    fn extend_late_streams(&mut self, now: Moment) {
         if self.config.policy == PolicyKind::None {
             return;
         }
@@ -102,15 +105,15 @@ impl Engine {
                 && self.is_fetching(stream, now)
         };
         for id in self.streams_with(late) {
-            self.slide(now, id);
+            self.delay_stream(now, id);
         }
     }
 
-    // When the first is let go, at the end of `slot` or before, of the pieces held that the viewer may still
-    // ask for.
+    // When the first is let go, at the end of `slot` or before, of the pieces held that the viewer
+    // may still ask for.
     fn needed_until(&self, stream: &Stream, slot: SlotIndex) -> Option<SlotIndex> {
         let from = self.needed_from(stream);
-        let up = stream.held().filter(|held| held.1.piece >= from && self.is_up(*held, slot));
+        let up = stream.held().filter(|held| held.1.piece >= from && self.is_expired(*held, slot));
         up.map(|(_, piece)| piece.release).min()
     }
 
@@ -127,17 +130,17 @@ impl Engine {
     }
 
     // Whether a buffer is to be let go at the end of `slot` or before.
-    fn is_up(&self, (read, piece): (ReadId, PieceDue), slot: SlotIndex) -> bool {
+    fn is_expired(&self, (read, piece): (ReadId, PieceDue), slot: SlotIndex) -> bool {
         piece.release <= slot && !self.is_reading(read)
     }
 
     fn is_reading(&self, read: ReadId) -> bool {
-        self.buffers.get(read).expect("held").state == State::Reading
+        self.buffers.get(read).expect("held").state == BufferState::Reading
     }
 
     fn is_fetching(&self, stream: &Stream, now: Moment) -> bool {
-        let took = stream.last_sign > stream.timing.origin;
-        let recently = now.since(stream.last_sign) <= self.config.slot * FETCHING_SLOTS;
+        let took = stream.last_activity > stream.timing.origin;
+        let recently = now.since(stream.last_activity) <= self.config.slot * FETCHING_SLOTS;
         took && recently || self.is_waited_for(&self.sessions[&stream.session])
     }
 
@@ -151,39 +154,39 @@ impl Engine {
     // Moves the rest of a stream's schedule later, if that fits. It always does as far as the disk
     // is concerned; memory is held for longer. Never by more than the viewer is late, or its next
     // pieces would be late for it.
-    fn slide(&mut self, now: Moment, id: StreamId) {
+    fn delay_stream(&mut self, now: Moment, id: StreamId) {
         let until =
             self.needed_until(&self.streams[&id], self.slot).expect("the late hold a buffer");
         let mut stream = self.remove_stream(id);
         let disk = usize::from(stream.layout.disk.0);
-        self.spare = stream.spare;
+        let placement = Placement { disk, replica: stream.replica };
         let before = stream.summary;
         let slots = u32::try_from(self.slot.0 + 1 - until.0).unwrap_or(u32::MAX);
         let late = stream.overdue(now);
-        stream.slide(slots);
-        self.demand.begin(self.slot);
-        stream.summary = self.demand.add_track(stream.unread());
-        stream.held().for_each(|(_, piece)| self.demand.add_held(piece));
-        if self.fits(disk).is_ok() {
-            self.adopt_plan(disk);
-            let change = Change::Later { track: stream.track, slots };
+        stream.delay(slots);
+        let demand = self.demand_of([&mut stream], 0);
+        let approval = self.evaluate_demand(placement, &demand);
+        self.demands.put(demand);
+        if let Ok(approval) = approval {
+            self.adopt(approval);
+            let change = ScheduleChange::Delayed { track: stream.track, slots };
             self.actions.push(Action::Rescheduled { session: stream.session, change });
             // What was late is not made good by that.
             for (piece, deadline) in late {
                 stream.account(piece);
-                self.count_owed(now, &stream, deadline);
+                self.count_unserved(now, &stream, deadline);
             }
         } else {
-            stream.slide_back(slots);
+            stream.undo_delay(slots);
             stream.summary = before;
         }
         self.insert_stream(id, stream);
     }
 
-    fn watch_sessions(&mut self, now: Moment) {
+    fn end_idle_sessions(&mut self, now: Moment) {
         let mut leaving = Vec::new();
         let mut idle = Vec::new();
-        for (id, session) in &self.sessions {
+        for (id, session) in self.sessions.iter() {
             if self.is_waited_for(session) {
                 continue;
             }
@@ -196,7 +199,8 @@ impl Engine {
         }
         for id in idle {
             let stream = &self.streams[&id];
-            let (session, change) = (stream.session, Change::GivenBack { track: stream.track });
+            let (session, change) =
+                (stream.session, ScheduleChange::Released { track: stream.track });
             self.actions.push(Action::Rescheduled { session, change });
             self.drop_stream(now, id);
         }
@@ -207,39 +211,30 @@ impl Engine {
 
     fn has_left(&self, session: &Session, now: Moment) -> bool {
         let patience =
-            if session.asked { self.config.ended_after } else { self.config.reservation_hold };
-        now.since(session.last_sign) >= patience
+            if session.asked { self.config.session_timeout } else { self.config.reservation_hold };
+        now.since(session.last_activity) >= patience
     }
 
-    // Nothing asked while `idle_after` of media has fallen due.
+    // Nothing asked while `idle_timeout` of media has fallen due.
     fn is_silent(&self, stream: &Stream, now: Moment) -> bool {
         let ahead = stream.position < stream.end;
         let due = if ahead { stream.latest_need(stream.position) } else { Moment::ZERO };
-        now.since(due.max(stream.last_sign)) >= self.config.idle_after
+        now.since(due.max(stream.last_activity)) >= self.config.idle_timeout
     }
 
     /// A stream gives back its booking and its buffers.
     pub(super) fn drop_stream(&mut self, now: Moment, id: StreamId) {
         let stream = self.remove_stream(id);
-        let session = self.sessions.get_mut(&stream.session).expect("live");
+        let session = &mut self.sessions[&stream.session];
         session.streams.retain(|other| *other != id);
         if session.streams.is_empty() {
             // What its sockets hold is all that it still takes.
             let spare = session.reserve.saturating_sub(session.unsent);
             session.reserve -= spare;
-            let seat = session.seat();
-            self.give_aside(seat, spare);
+            let placement = session.placement();
+            self.release_send_memory(placement, spare);
         }
-        self.settle(now, stream);
-    }
-
-    /// The viewer has left; its requests are cancelled with it.
-    pub fn close(&mut self, now: Moment, session: SessionId) {
-        self.advance(now);
-        if self.sessions.contains_key(&session) {
-            self.end_session(now, session, true);
-        }
-        self.use_leftovers(now);
+        self.settle_stream(now, stream);
     }
 
     // `hung_up`: nothing of its requests is in use any more. Otherwise their sockets may still
@@ -253,14 +248,13 @@ impl Engine {
         for stream in self.sessions[&id].streams.clone() {
             self.drop_stream(now, stream);
         }
-        let session = self.sessions.remove(&id).expect("live");
+        let session = self.sessions.take(&id);
         let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
-        self.give_aside(session.seat(), session.reserve);
+        self.release_send_memory(session.placement(), session.reserve);
         for request in session.requests {
-            self.orphan(request, disk, title);
+            self.detach(request, disk, title);
         }
         self.actions.push(Action::Ended { session: id, summary: session.summary });
-        self.titles.session_ended(title);
         self.title_use_ended(title);
     }
 }

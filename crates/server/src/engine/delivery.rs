@@ -2,76 +2,100 @@
 //! memory and as the player takes them.
 //!
 //! ```text
-//!   next bytes of a request are in a piece that is ...
-//!     in memory          hand it over, if the start is not held back (`start`) and the socket has
-//!                        room (SEND_WINDOW)
+//!   the next bytes of a request are in a piece that is ...
+//!     in memory          deliver it, if the start-up is over (`start`) and the socket has room
+//!                        (SEND_WINDOW)
 //!     being read         wait for it
-//!     on the books       wait for its turn
-//!     none of these      it was let go: ask at the door (`jump`)
+//!     booked             wait until it is read
+//!     none of these      it was released: the session must be readmitted (`seek`)
 //! ```
 
-use super::buffers::{Interest, PieceKey, State};
+use super::buffers::{BufferState, Waiter};
 use super::pieces::key;
-use super::sessions::{Next, Orphan, Request};
+use super::sessions::{DetachedTransfer, NextBytes, RequestState};
 use super::streams::StreamId;
 use super::{
-    Action, Declined, DiskNumber, Engine, Part, ReadId, ReadOutcome, Refusal, RequestId, SessionId,
-    TitleKey, TrackNumber, Want,
+    Action, DeclineReason, Engine, MediaRequest, Part, ReadId, ReadOutcome, Refusal, RequestId,
+    SessionId, TitleKey, TrackNumber,
 };
 use scheduler::SEND_WINDOW;
 use std::collections::BTreeSet;
 use units::Moment;
 
 // Where the next bytes of a request are.
-enum Found {
-    Ready(ReadId),
-    Coming(Option<ReadId>),
-    Elsewhere,
+enum PieceState {
+    InMemory(ReadId),
+    /// Booked: being read, or `None` while it is not read yet.
+    Expected(Option<ReadId>),
+    /// Neither in memory nor booked: the session must be admitted anew for it.
+    Unavailable,
 }
 
 impl Engine {
-    /// A player asks for bytes. What becomes of it comes as actions that name the request:
-    /// `Deliver`s and `Complete`, or `Refused`, or `Failed` (also for a session or range that does
-    /// not exist).
-    pub fn want(&mut self, now: Moment, want: Want) {
-        let Want { request, session, parts } = want;
-        self.hear_of(now, session, parts.iter().map(|part| part.track).collect());
-        self.advance(now);
-        if self.requests.contains_key(&request) || !self.is_sound(session, &parts) {
+    /// Registers a request, and serves as much of it as is in memory.
+    pub(super) fn begin_request(&mut self, now: Moment, media: MediaRequest) {
+        let MediaRequest { request, session, parts } = media;
+        if self.requests.contains_key(&request) || !self.is_valid_request(session, &parts) {
             self.actions.push(Action::Failed { request, outcome: ReadOutcome::Failed });
             return;
         }
-        let state = self.sessions.get_mut(&session).expect("checked");
+        let state = &mut self.sessions[&session];
         if state.requests.len() >= MAX_REQUESTS {
-            let why = Declined::TooMany { most: MAX_REQUESTS };
+            let why = DeclineReason::TooManyRequests { most: MAX_REQUESTS };
             self.actions.push(Action::Declined { request, why });
             return;
         }
         state.asked = true;
         state.requests.push(request);
-        self.requests.insert(request, Request::new(session, self.next_number, parts));
-        self.next_number += 1;
-        match self.jump(now, request) {
+        self.requests.begin(request, session, parts);
+        match self.readmit_where_not_contiguous(now, request) {
             Ok(()) => self.serve(now, request),
             Err(refusal) => self.refuse(request, refusal),
         }
-        self.use_leftovers(now);
     }
 
-    // A player asks, takes or hangs up something of these tracks. Noted before time passes: who comes
-    // in the moment in which its place would be given back for its silence was not silent until then.
-    fn hear_of(&mut self, now: Moment, session: SessionId, tracks: BTreeSet<TrackNumber>) {
+    /// Notes that a player requests, receives or cancels data of these tracks. Called before time
+    /// advances: a request that arrives in the tick in which its idle stream would be released
+    /// keeps the stream.
+    pub(super) fn note_activity(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        tracks: &BTreeSet<TrackNumber>,
+    ) {
         let Some(state) = self.sessions.get_mut(&session) else { return };
-        state.last_sign = now;
+        state.last_activity = now;
         for id in &state.streams {
-            let stream = self.streams.get_mut(id).expect("live");
+            let stream = &mut self.streams[id];
             if tracks.contains(&stream.track) {
-                stream.last_sign = now;
+                stream.last_activity = now;
             }
         }
     }
 
-    fn is_sound(&self, session: SessionId, parts: &[Part]) -> bool {
+    /// The session of a request, and the tracks of which its socket holds `read`.
+    pub(super) fn activity_of_sent(
+        &self,
+        request: RequestId,
+        read: ReadId,
+    ) -> Option<(SessionId, BTreeSet<TrackNumber>)> {
+        let state = self.requests.get(&request).filter(|state| state.unsent.contains(&read))?;
+        Some((state.session, self.tracks_in([&read])))
+    }
+
+    /// The session of a request, and the tracks that it was to deliver or whose buffers its socket
+    /// holds.
+    pub(super) fn activity_of_cancelled(
+        &self,
+        request: RequestId,
+    ) -> Option<(SessionId, BTreeSet<TrackNumber>)> {
+        let state = self.requests.get(&request)?;
+        let mut tracks = self.tracks_in(&state.unsent);
+        tracks.extend(state.unserved().into_iter().map(|(track, _)| track));
+        Some((state.session, tracks))
+    }
+
+    fn is_valid_request(&self, session: SessionId, parts: &[Part]) -> bool {
         let Some(session) = self.sessions.get(&session) else { return false };
         let tracks = &session.layout.tracks;
         let sound = |part: &Part| {
@@ -81,14 +105,8 @@ impl Engine {
         !parts.is_empty() && parts.len() <= MAX_PARTS && parts.iter().all(sound)
     }
 
-    /// The socket has taken everything that was delivered to `request` out of buffer `read`
-    /// by the oldest [`Action::Deliver`] not yet answered.
-    pub fn sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
-        let unsent = |state: &&Request| state.unsent.contains(&read);
-        if let Some(session) = self.requests.get(&request).filter(unsent).map(|r| r.session) {
-            self.hear_of(now, session, self.tracks_in([&read]));
-        }
-        self.advance(now);
+    /// A socket has taken the oldest delivery of `request` out of buffer `read`.
+    pub(super) fn finish_sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
         let Some(state) = self.requests.get_mut(&request) else { return };
         let Some(at) = state.unsent.iter().position(|other| *other == read) else { return };
         state.unsent.remove(at);
@@ -96,25 +114,17 @@ impl Engine {
         self.taken(session, read);
         self.end_if_over(request);
         self.serve_session(now, session);
-        self.use_leftovers(now);
     }
 
-    /// The player has hung up on `request`, or its connection failed: nothing of it is in use.
-    pub fn cancel(&mut self, now: Moment, request: RequestId) {
-        if let Some(state) = self.requests.get(&request) {
-            let mut tracks = self.tracks_in(&state.unsent);
-            tracks.extend(state.unserved().into_iter().map(|(track, _)| track));
-            self.hear_of(now, state.session, tracks);
-        }
-        self.advance(now);
+    /// A request was cancelled: none of its buffers are in use. Other requests of the session stay.
+    pub(super) fn cancel_request(&mut self, now: Moment, request: RequestId) {
         let Some(state) = self.requests.get(&request) else { return };
         let session = state.session;
         self.drop_request(request);
         self.serve_session(now, session);
-        self.use_leftovers(now);
     }
 
-    // Of which tracks buffers are that sockets hold.
+    // The tracks that these buffers, which sockets hold, are of.
     fn tracks_in<'a>(&self, unsent: impl IntoIterator<Item = &'a ReadId>) -> BTreeSet<TrackNumber> {
         let track =
             |read: &ReadId| self.buffers.get(*read).expect("unsent buffers are pinned").key.track;
@@ -127,7 +137,7 @@ impl Engine {
             return;
         }
         self.over(request);
-        let state = self.requests.get_mut(&request).expect("checked");
+        let state = &mut self.requests[&request];
         let session = state.session;
         for read in std::mem::take(&mut state.unsent) {
             self.taken(session, read);
@@ -149,30 +159,31 @@ impl Engine {
         if !state.over || !state.unsent.is_empty() {
             return;
         }
-        self.await_nothing(request);
+        self.requests.await_nothing(request);
         let state = self.requests.remove(&request).expect("looked up just now");
         match self.sessions.get_mut(&state.session) {
             Some(session) => session.requests.retain(|other| *other != request),
-            None => self.orphan_ended(&state),
+            None => self.end_detached(&state),
         }
     }
 
-    /// The session of a request has ended; what its socket holds stays until it is done with it.
-    pub(super) fn orphan(&mut self, request: RequestId, disk: usize, title: TitleKey) {
-        self.await_nothing(request);
+    /// The session of a request has ended; buffers that its socket holds stay until they are sent.
+    pub(super) fn detach(&mut self, request: RequestId, disk: usize, title: TitleKey) {
+        self.requests.await_nothing(request);
         let Some(state) = self.requests.get_mut(&request) else { return };
         state.over = true;
         let len = |read: &ReadId| u64::from(self.buffers.get(*read).expect("pinned").place.len);
         let reserve = state.unsent.iter().map(len).sum();
-        state.orphan = Some(Orphan { disk, title, reserve });
-        self.disks[disk].books.reserve(reserve);
-        self.titles.began(title);
+        state.detached = Some(DetachedTransfer { disk, title, reserve });
+        self.disks[disk].dispatcher.books.reserve(reserve);
+        self.titles.use_began(title);
         self.end_if_over(request);
     }
 
-    fn orphan_ended(&mut self, state: &Request) {
-        let Orphan { disk, title, reserve } = state.orphan.expect("only orphans have no session");
-        self.disks[disk].books.unreserve(reserve);
+    fn end_detached(&mut self, state: &RequestState) {
+        let DetachedTransfer { disk, title, reserve } =
+            state.detached.expect("only detached transfers have no session");
+        self.disks[disk].dispatcher.books.unreserve(reserve);
         self.title_use_ended(title);
     }
 
@@ -184,9 +195,9 @@ impl Engine {
         }
     }
 
-    /// Hands over as much of a request as is in memory and its socket may hold.
+    /// Delivers as much of a request as is in memory and its socket may hold.
     pub(super) fn serve(&mut self, now: Moment, request: RequestId) {
-        self.await_nothing(request);
+        self.requests.await_nothing(request);
         while let Some(state) = self.requests.get(&request) {
             if state.over {
                 return;
@@ -195,30 +206,31 @@ impl Engine {
                 self.complete(request);
                 return;
             };
+            // Admission reserves memory for SEND_WINDOW buffers of each request's socket.
             if state.unsent.len() as u64 >= SEND_WINDOW {
                 return;
             }
             match self.find(session, next) {
-                Found::Ready(read) => {
+                PieceState::InMemory(read) => {
                     let id = self.stream_of(session, next.track).expect("found through it");
                     if self.is_held_back(now, id) || !self.hand_over(now, request, next, read) {
                         return;
                     }
                 }
-                Found::Coming(read) => {
+                PieceState::Expected(read) => {
                     if let Some(read) = read {
-                        self.buffers.tell(read, Interest::Request(request));
+                        self.buffers.add_waiter(read, Waiter::Request(request));
                     }
                     self.await_piece(request, next);
                     return;
                 }
-                Found::Elsewhere if self.has_gone_on(request) => {
+                PieceState::Unavailable if self.is_superseded(request) => {
                     self.over(request);
-                    self.actions.push(Action::Declined { request, why: Declined::Elsewhere });
+                    self.actions.push(Action::Declined { request, why: DeclineReason::Superseded });
                     return self.end_if_over(request);
                 }
-                Found::Elsewhere => {
-                    if let Err(refusal) = self.return_for(now, request) {
+                PieceState::Unavailable => {
+                    if let Err(refusal) = self.readmit_released(now, request) {
                         return self.refuse(request, refusal);
                     }
                 }
@@ -226,27 +238,35 @@ impl Engine {
         }
     }
 
-    fn find(&self, session: SessionId, next: Next) -> Found {
-        let Some(id) = self.stream_of(session, next.track) else { return Found::Elsewhere };
+    fn find(&self, session: SessionId, next: NextBytes) -> PieceState {
+        let Some(id) = self.stream_of(session, next.track) else { return PieceState::Unavailable };
         let stream = &self.streams[&id];
         let piece = stream.piece_at(next.offset);
         if let Some(read) = stream.read_of(piece) {
             return match self.buffers.get(read).expect("held").state {
-                State::Ready => Found::Ready(read),
-                State::Reading => Found::Coming(Some(read)),
+                BufferState::Ready => PieceState::InMemory(read),
+                BufferState::Reading => PieceState::Expected(Some(read)),
             };
         }
         match self.buffers.find(stream.key(piece), stream.place(piece)) {
-            Some((read, State::Ready)) => Found::Ready(read),
-            Some((read, State::Reading)) => Found::Coming(Some(read)),
-            None if piece >= stream.cursor => Found::Coming(None),
-            None => Found::Elsewhere,
+            Some((read, BufferState::Ready)) => PieceState::InMemory(read),
+            Some((read, BufferState::Reading)) => PieceState::Expected(Some(read)),
+            None if piece >= stream.cursor => PieceState::Expected(None),
+            None => PieceState::Unavailable,
         }
     }
 
-    /// Whether what a session is to be served next of a track is neither in memory nor to come.
-    pub(super) fn is_lost(&self, session: SessionId, track: TrackNumber, offset: u64) -> bool {
-        matches!(self.find(session, Next { track, offset, end: offset }), Found::Elsewhere)
+    /// Whether the piece at `offset` of a track is neither in memory nor booked for the session.
+    pub(super) fn is_unavailable(
+        &self,
+        session: SessionId,
+        track: TrackNumber,
+        offset: u64,
+    ) -> bool {
+        matches!(
+            self.find(session, NextBytes { track, offset, end: offset }),
+            PieceState::Unavailable
+        )
     }
 
     fn refuse(&mut self, request: RequestId, refusal: Refusal) {
@@ -261,14 +281,20 @@ impl Engine {
         streams.iter().copied().find(|id| self.streams[id].track == track)
     }
 
-    // Says whether the session's sockets had room for it.
-    fn hand_over(&mut self, now: Moment, request: RequestId, next: Next, read: ReadId) -> bool {
+    // Delivers from a buffer. False: the session's send memory has no room for it.
+    fn hand_over(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        next: NextBytes,
+        read: ReadId,
+    ) -> bool {
         let buffer = self.buffers.get(read).expect("found just now");
         let len = u64::from(buffer.place.len);
         let session_id = self.requests[&request].session;
         let id = self.stream_of(session_id, next.track).expect("found through it");
         let piece = self.streams[&id].piece_at(next.offset);
-        let session = self.sessions.get_mut(&session_id).expect("live");
+        let session = &mut self.sessions[&session_id];
         if session.unsent + len > session.reserve {
             return false;
         }
@@ -283,7 +309,7 @@ impl Engine {
         session.summary.delivered += end - next.offset;
         self.counters.delivered += end - next.offset;
         self.buffers.pin(read);
-        let state = self.requests.get_mut(&request).expect("live");
+        let state = &mut self.requests[&request];
         state.unsent.push_back(read);
         state.advance(end - next.offset);
         self.actions.push(Action::Deliver { request, read, bytes });
@@ -295,24 +321,24 @@ impl Engine {
         if whole && self.streams[&id].cursor == piece {
             // It was in memory for another viewer before its turn came. Delivered in part, it
             // must wait for its turn to be held: memory is given out strictly by deadline.
-            self.share(now, id, read);
+            self.hold_cached_piece(now, id, read);
         }
-        let stream = self.streams.get_mut(&id).expect("live");
-        stream.last_sign = now;
+        let stream = &mut self.streams[&id];
+        stream.last_activity = now;
         stream.delivered(piece, whole);
         if whole {
-            // It may have come this moment, and this request been told first.
-            self.count(now, id, piece);
-            self.let_go(id, piece);
+            // Its read may have ended in this call, with this request served before the stream.
+            self.record_arrival(now, id, piece);
+            self.release_piece(id, piece);
         }
     }
 
-    /// A stream no longer needs a piece; whoever else does keeps it.
-    pub(super) fn let_go(&mut self, id: StreamId, piece: u32) {
-        let stream = self.streams.get_mut(&id).expect("live");
-        let Some((read, due, safe)) = stream.let_go(piece) else { return };
-        self.disks[usize::from(stream.layout.disk.0)].books.let_go(due);
-        self.standby.let_go(stream, due.piece, safe);
+    /// A stream no longer needs a piece. Other streams that hold it keep it.
+    pub(super) fn release_piece(&mut self, id: StreamId, piece: u32) {
+        let stream = &mut self.streams[&id];
+        let Some((read, due, safe)) = stream.release(piece) else { return };
+        self.disks[usize::from(stream.layout.disk.0)].dispatcher.books.release(due);
+        self.failover.release(stream, due.piece, safe);
         self.network.unbook(due);
         self.buffers.unpin(read);
     }
@@ -329,50 +355,33 @@ impl Engine {
         self.end_if_over(request);
     }
 
-    // Nothing more is handed over; the player goes on where that stopped.
+    // Ends delivery of a request; a contiguous request may continue where it stopped.
     fn over(&mut self, request: RequestId) {
-        self.await_nothing(request);
-        let state = self.requests.get_mut(&request).expect("live");
+        self.requests.await_nothing(request);
+        let state = &mut self.requests[&request];
         if std::mem::replace(&mut state.over, true) {
             return;
         }
         let (session, unserved) = (state.session, state.unserved());
         for (track, bytes) in unserved {
             if let Some(id) = self.stream_of(session, track) {
-                self.streams.get_mut(&id).expect("live").hung_up(bytes.start, bytes.end);
+                self.streams[&id].note_cancelled(bytes.start, bytes.end);
             }
         }
     }
 
-    fn await_piece(&mut self, request: RequestId, next: Next) {
-        let state = self.requests.get_mut(&request).expect("live");
-        let layout = &self.sessions[&state.session].layout;
+    fn await_piece(&mut self, request: RequestId, next: NextBytes) {
+        let layout = &self.sessions[&self.requests[&request].session].layout;
         let piece = next.offset / u64::from(layout.tracks[usize::from(next.track)].piece);
         let piece = u32::try_from(piece).expect("within a sound track");
         let key = key(layout, next.track, piece);
-        state.awaits = Some(key);
-        self.awaited.insert((key, request));
+        self.requests.await_piece(request, key);
     }
 
-    fn await_nothing(&mut self, request: RequestId) {
-        let awaits = self.requests.get_mut(&request).and_then(|state| state.awaits.take());
-        if let Some(key) = awaits {
-            self.awaited.remove(&(key, request));
-        }
-    }
-
-    /// Whether nothing brings a request what it waits for.
+    /// Whether the piece that a request waits for is neither in memory nor booked.
     pub(super) fn is_stuck(&self, request: RequestId) -> bool {
         let state = &self.requests[&request];
-        state.next().is_some_and(|next| self.is_lost(state.session, next.track, next.offset))
-    }
-
-    /// Requests that wait for a piece, whoever reads it, from whichever copy.
-    pub(super) fn waiting_for(&self, key: PieceKey) -> Vec<RequestId> {
-        let first = PieceKey { disk: DiskNumber(0), ..key };
-        let last = PieceKey { disk: DiskNumber(u16::MAX), ..key };
-        let all = (first, RequestId(0))..=(last, RequestId(u64::MAX));
-        self.awaited.range(all).map(|(_, request)| *request).collect()
+        state.next().is_some_and(|next| self.is_unavailable(state.session, next.track, next.offset))
     }
 }
 

@@ -2,38 +2,41 @@
 
 use super::best_effort::BestEffort;
 use super::streams::{Stream, StreamId};
-use super::sweeps::Sweeps;
+use super::sweeps::ScanRun;
 use super::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
 use scheduler::{
-    BusySlots, DiskBooks, EdfQueue, Facts, Guard, Remembered, Seeing, Seen, Supply, Sweep,
+    BusySlots, ChosenRead, DiskHistory, DiskTimings, Dispatcher, Guard, HistoryKey, ObservedCurve,
+    Supply,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
+/// A read that was chosen for a sweep or a batch and not yet given to the device.
+pub(super) type Chosen = ChosenRead<StreamId, ReadId>;
+
+/// The state of one disk.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) guarantee: DiskGuarantee,
     pub(super) guard: Guard,
-    seen: Seen,
+    observed_curve: ObservedCurve,
     busy_slots: BusySlots,
     /// In this slot it had nothing to read though it could have, or did work without a deadline.
     pub(super) has_lacked: bool,
-    pub(super) books: DiskBooks,
-    /// Streams with something to read.
-    pub(super) queue: EdfQueue<StreamId>,
+    /// What is booked on it, and what it reads next.
+    pub(super) dispatcher: Dispatcher<StreamId, ReadId>,
     /// Its share of the buffers, in bytes.
     pub(super) memory: u64,
-    /// The same while no disk is lost.
+    /// Its share of the buffers while no disk is lost, in bytes.
     pub(super) fair_memory: u64,
     pub(super) slot: Duration,
-    pub(super) facts: Facts,
+    pub(super) timings: DiskTimings,
     /// What will be known when nobody is here whose booking stands on what was known before.
-    pub(super) new_facts: Option<Facts>,
-    /// Where its time is counted.
-    pub(super) sweeps: Sweeps,
-    pub(super) sweep: Sweep,
+    pub(super) pending_timings: Option<DiskTimings>,
+    /// The sweep under way, where its time is counted.
+    pub(super) scan: ScanRun,
     /// Reads in the device.
     pub(super) in_flight: u32,
     /// Reads given to the device when this slot began and not complete yet ...
@@ -41,7 +44,7 @@ pub(super) struct Disk {
     /// ... and how many there were.
     pub(super) batch_len: u32,
     pub(super) work: BestEffort,
-    /// Costly answers given in this slot: see `door`.
+    /// Costly answers given in this slot: see `admission`.
     pub(super) searches: u32,
     pub(super) last_search: Duration,
     pub(super) reads: u64,
@@ -61,18 +64,16 @@ impl Disk {
         Self {
             guarantee,
             guard: Guard::new(guarantee.min_read),
-            seen: Seen::default(),
+            observed_curve: ObservedCurve::default(),
             busy_slots: BusySlots::default(),
             has_lacked: true,
-            books: DiskBooks::default(),
-            queue: EdfQueue::default(),
+            dispatcher: Dispatcher::default(),
             memory,
             fair_memory: memory,
             slot,
-            facts: Facts::default(),
-            new_facts: None,
-            sweeps: Sweeps::default(),
-            sweep: Sweep::default(),
+            timings: DiskTimings::default(),
+            pending_timings: None,
+            scan: ScanRun::default(),
             in_flight: 0,
             batch: BTreeSet::new(),
             batch_len: 0,
@@ -98,18 +99,19 @@ impl Disk {
             memory: self.memory,
             slot: self.slot,
             free_at,
-            facts: &self.facts,
+            timings: &self.timings,
         }
     }
 
     /// Bytes of its share that are neither held nor kept aside.
     pub(super) fn room(&self) -> u64 {
-        self.memory.saturating_sub(self.books.held() + self.books.reserved())
+        self.dispatcher.room(self.memory)
     }
 
     /// Bytes that are held or kept aside beyond its share.
     pub(super) fn lacks(&self) -> u64 {
-        (self.books.held() + self.books.reserved()).saturating_sub(self.memory)
+        let books = &self.dispatcher.books;
+        (books.held() + books.reserved()).saturating_sub(self.memory)
     }
 
     /// Everything in the device: reads and best-effort work.
@@ -132,97 +134,99 @@ impl Disk {
         let silent = self.in_flight > 0 && self.slot_reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
         self.last_slot_reads = std::mem::take(&mut self.slot_reads);
-        self.books.advance(slot);
+        self.dispatcher.advance(slot);
     }
 
     // What the slots since the last were like: the one that reads were given to, and idle ones.
     fn remember(&mut self, slot: SlotIndex, late: bool) {
         let calibrated = self.guarantee.min_read;
-        self.seen.slot_ended(if late { self.guard.min_read() } else { calibrated }, calibrated);
-        let slots = slot.0.saturating_sub(self.books.current().0);
+        self.observed_curve
+            .slot_ended(if late { self.guard.min_read() } else { calibrated }, calibrated);
+        let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
         for _ in 1..slots.min(LONGEST_MEMORY) {
-            self.seen.slot_ended(calibrated, calibrated);
+            self.observed_curve.slot_ended(calibrated, calibrated);
         }
         if slots == 1 && !self.has_lacked {
             self.busy_slots.slot_ended(self.slot_reads);
         }
         self.has_lacked = self.work.in_flight() > 0;
-        self.tell_facts();
+        self.update_timings();
     }
 
     // What was seen where reads are counted, for whoever decides.
-    fn tell_facts(&mut self) {
-        (self.facts.behind, self.facts.seen) = (self.guard.behind(), self.seen.curve());
-        self.facts.observed = self.busy_slots.fewest();
+    fn update_timings(&mut self) {
+        (self.timings.slowdown, self.timings.observed_curve) =
+            (self.guard.slowdown(), self.observed_curve.curve());
+        self.timings.observed_min_read = self.busy_slots.fewest();
     }
 
     /// A new calibration: what was seen of the disk before says nothing beside it.
     pub(super) fn recalibrate(&mut self, guarantee: DiskGuarantee) {
         self.guarantee = guarantee;
         self.guard.recalibrate(guarantee.min_read);
-        (self.seen, self.busy_slots) = (Seen::default(), BusySlots::default());
-        (self.facts.seen, self.facts.observed) = (None, None);
+        (self.observed_curve, self.busy_slots) = (ObservedCurve::default(), BusySlots::default());
+        (self.timings.observed_curve, self.timings.observed_min_read) = (None, None);
     }
 
     /// What is known of it from using it.
-    pub(super) fn remembered(&self) -> Remembered {
-        Remembered {
-            of: self.seeing(),
+    pub(super) fn remembered(&self) -> DiskHistory {
+        DiskHistory {
+            key: self.history_key(),
             guard: self.guard,
-            time_guard: self.sweeps.guard(),
-            seen: self.seen.clone(),
-            busy: self.busy_slots.clone(),
+            time_guard: self.scan.guard(),
+            observed_curve: self.observed_curve.clone(),
+            busy_slots: self.busy_slots.clone(),
         }
     }
 
     /// Goes by what was remembered, if that was of such reads; says whether it was.
-    pub(super) fn recall(&mut self, remembered: Remembered, plans: bool) -> bool {
-        let Remembered { of, guard, time_guard, seen, busy } = remembered;
-        if of != self.seeing() {
+    pub(super) fn recall(&mut self, remembered: DiskHistory, plans: bool) -> bool {
+        let DiskHistory { key, guard, time_guard, observed_curve, busy_slots } = remembered;
+        if key != self.history_key() {
             return false;
         }
-        (self.guard, self.seen, self.busy_slots) = (guard, seen, busy);
-        self.sweeps.set_guard(time_guard);
+        (self.guard, self.observed_curve, self.busy_slots) = (guard, observed_curve, busy_slots);
+        self.scan.set_guard(time_guard);
         if plans {
-            self.facts.behind = time_guard.behind();
+            self.timings.slowdown = time_guard.slowdown();
         } else {
-            self.tell_facts();
+            self.update_timings();
         }
         true
     }
 
-    fn seeing(&self) -> Seeing {
+    fn history_key(&self) -> HistoryKey {
         let DiskGuarantee { min_read, read_size, .. } = self.guarantee;
         let charged = self
-            .facts
+            .timings
             .costs
             .as_ref()
             .map_or(0, |costs| costs.batch(1, costs.slowest_transfer(read_size.0)));
-        Seeing { slot: self.slot, read_size: read_size.0, min_read, charged }
+        HistoryKey { slot: self.slot, read_size: read_size.0, min_read, charged }
     }
 
     /// Books everything that `stream` has unread or holds.
     pub(super) fn book(&mut self, stream: &Stream) {
-        stream.unread().for_each(|piece| self.books.book(piece));
+        stream.unread().for_each(|piece| self.dispatcher.books.book(piece));
         for (_, piece) in stream.held() {
-            self.books.book(piece);
-            self.books.take_up(piece);
+            self.dispatcher.books.book(piece);
+            self.dispatcher.books.start_read(piece);
         }
-        self.books.book_summary(stream.summary);
+        self.dispatcher.books.book_summary(stream.summary);
     }
 
     /// Takes all of that off the books.
     pub(super) fn unbook(&mut self, stream: &Stream) {
-        stream.unread().for_each(|piece| self.books.unbook(piece));
-        stream.held().for_each(|(_, piece)| self.books.let_go(piece));
-        self.books.unbook_summary(stream.summary);
+        stream.unread().for_each(|piece| self.dispatcher.books.unbook(piece));
+        stream.held().for_each(|(_, piece)| self.dispatcher.books.release(piece));
+        self.dispatcher.books.unbook_summary(stream.summary);
     }
 
     pub(super) fn status(&self, now: Moment, plans: bool) -> DiskStatus {
         let slack = if plans {
             self.least_spare(now).unwrap_or(u64::MAX)
         } else {
-            least_slack(&self.books, &self.supply(now))
+            least_slack(&self.dispatcher.books, &self.supply(now))
         };
         DiskStatus {
             min_read: self.guard.min_read(),
@@ -233,12 +237,16 @@ impl Disk {
             in_flight: self.busy(),
             sessions: 0,
             lost: self.lost,
-            behind: self.facts.behind,
-            slowest_slot: self.facts.seen.as_ref().map_or(self.guarantee.min_read, |seen| {
-                u32::try_from(seen.least(1)).expect("not more than guaranteed")
-            }),
-            observed: self.facts.observed,
-            promised_slack: self.sweeps.slack(),
+            behind: self.timings.slowdown,
+            slowest_slot: self
+                .timings
+                .observed_curve
+                .as_ref()
+                .map_or(self.guarantee.min_read, |seen| {
+                    u32::try_from(seen.least(1)).expect("not more than guaranteed")
+                }),
+            observed: self.timings.observed_min_read,
+            guaranteed_slack: self.scan.slack(),
             // With nothing due all of the next slot is slack.
             least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }

@@ -1,41 +1,50 @@
-//! "When, then?": the earliest start that a viewer can be told, who will come back for it.
+//! The earliest start that fits: for a delayed admission, and for the `Retry-After` of a refusal.
 //!
 //! ```text
-//!   booked shift     the smallest shift that fits if its place were booked now: its reads may be
-//!                    made before it comes. No one fits earlier.
-//!   from there on    the books as they will be, slot after slot, if nobody comes or leaves: what is
-//!                    due first is read, as much as the disk guarantees and memory holds; until the
-//!                    viewer fits who comes then, with nothing read for it
+//!   booked shift     the smallest delay that fits if the candidate is booked now, so that its
+//!                    reads may be made before its start. No smaller delay fits.
+//!   from there on    the predicted books, slot after slot, without further admissions or
+//!                    departures: reads in order of deadline, as many as the disk guarantees and
+//!                    memory holds; until the candidate fits with none of its reads made before
 //! ```
 //!
-//! The disk may be faster than that, and viewers may leave: then there would have been room sooner.
-//! Answers are cheap: a bounded part of the future is looked at, and few answers are worked out in a
-//! slot; others are told the last one, and that it is a guess.
+//! The result is an upper bound: a disk may be faster than guaranteed, and sessions may end. The
+//! search is cheap: it covers a bounded part of the future, and few searches are made in a slot;
+//! further refusals repeat the last result, marked as a guess.
 
-use super::door::Booking;
+use super::evaluate::{Approval, Candidate, MAX_SEARCHES};
 use super::streams::Stream;
 use super::{Engine, Resource};
 use scheduler::admission::earliest_shift;
-use scheduler::{DiskBooks, Facts, PieceDue, Plan, Supply};
+use scheduler::{Demand, DiskBooks, DiskTimings, PieceDue, Supply, WindowPlan};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::iter::Peekable;
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::{Moment, SlotIndex, nanos};
 
 impl Engine {
-    /// The fewest slots, up to `limit`, by which the demand at hand must begin later to fit, its
-    /// place being booked from now on.
-    pub(super) fn fits_later(&mut self, disk: usize, limit: u32) -> Option<u32> {
-        if self.disks[disk].searches >= MAX_SEARCHES {
+    /// Delays a candidate by the fewest slots, up to `limit`, with which it fits if it is booked
+    /// now, and returns their number. `None`: it fits with no such delay and is unchanged.
+    pub(super) fn delay_until_it_fits(
+        &mut self,
+        candidate: &mut Candidate,
+        limit: u32,
+    ) -> Option<(u32, Approval)> {
+        let disk = candidate.disk();
+        if limit == 0 || self.disks[disk].searches >= MAX_SEARCHES {
             return None;
         }
         self.disks[disk].searches += 1;
         let mut slots = 1;
         while slots <= limit {
-            match self.fits_after(disk, u64::from(slots)) {
-                Ok(()) => return Some(slots),
+            match self.evaluate_delayed(candidate, u64::from(slots)) {
+                Ok(approval) => {
+                    candidate.delay(slots);
+                    return Some((slots, approval));
+                }
                 Err(out) => {
+                    // Skips the starts that are ruled out: each evaluation costs a decision.
                     slots = slots.saturating_add(u32::try_from(out).unwrap_or(u32::MAX).max(1));
                 }
             }
@@ -43,51 +52,56 @@ impl Engine {
         None
     }
 
-    // Whether the demand at hand fits so many slots later; if not, for how many slots it does not.
-    fn fits_after(&mut self, disk: usize, slots: u64) -> Result<(), u64> {
-        self.demand.shift(slots);
-        let fits = self.fits(disk);
-        let fits = fits.map(|_| ()).map_err(|shortage| match shortage.resource {
-            Resource::Network => 1,
-            // What would be standby then is not followed.
-            _ if self.standby.is_wanted() => 1,
-            _ => self.ruled_out(disk, shortage),
+    // Evaluates a candidate that is delayed by `slots`; if it does not fit, returns the number of
+    // slots from there on for which it certainly does not fit.
+    fn evaluate_delayed(&mut self, candidate: &mut Candidate, slots: u64) -> Result<Approval, u64> {
+        candidate.demand.shift(slots);
+        let result = self.evaluate(candidate).map_err(|shortfall| {
+            let shortage = shortfall.shortage;
+            match shortage.resource {
+                Resource::Network => 1,
+                // The failover books are not followed into the future.
+                _ if self.failover.is_enabled() => 1,
+                _ => self.ruled_out(candidate.disk(), &candidate.demand, shortage),
+            }
         });
-        self.demand.unshift(slots);
-        fits
+        candidate.demand.unshift(slots);
+        result
     }
 
-    /// When a booking would fit that is made then, and whether that is certain.
-    pub(super) fn earliest_start(&mut self, booking: &mut Booking) -> (Duration, bool) {
-        let disk = usize::from(booking.layout.disk.0);
+    /// The time from now after which a refused candidate fits if it is requested again then, and
+    /// whether that is exact.
+    pub(super) fn earliest_start(&mut self, candidate: &mut Candidate) -> (Duration, bool) {
+        let disk = candidate.disk();
         if self.disks[disk].searches >= MAX_SEARCHES {
             return (self.disks[disk].last_search, false);
         }
         self.disks[disk].searches += 1;
-        self.demand_of(booking);
-        let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| self.fits_after(disk, slots));
-        // What would be standby then is not followed.
-        let follows = !self.standby.is_wanted();
-        let found = booked.filter(|_| follows).and_then(|slots| self.fits_then(disk, slots));
+        let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
+            self.evaluate_delayed(candidate, slots).map(|_| ())
+        });
+        // The failover books are not followed into the future.
+        let follows = !self.failover.is_enabled();
+        let found = booked.filter(|_| follows);
+        let found = found.and_then(|slots| self.fits_then(disk, &mut candidate.demand, slots));
         let slots = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
         let slots = u32::try_from(slots).unwrap_or(SEARCH_SLOTS);
         self.disks[disk].last_search = self.config.slot * slots;
         (self.disks[disk].last_search, found.is_some())
     }
 
-    // The fewest slots from now, not below `from`, after which the demand at hand fits if it comes
-    // then.
-    fn fits_then(&mut self, disk: usize, from: u64) -> Option<u64> {
-        let mut demand = std::mem::take(&mut self.demand);
+    // The fewest slots from now, at least `from`, after which the demand fits if it is requested
+    // then, with nothing booked for it before.
+    fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
         let state = &self.disks[disk];
         let policy = self.config.policy.policy();
-        let (mut future, mut plan) = (self.future(disk), Plan::default());
-        let mut found = None;
+        let (mut future, mut plan) = (self.future(disk), WindowPlan::default());
         for ahead in 1..from.saturating_add(STARTS_TRIED) {
             if future.reads >= MOST_READS {
                 break;
             }
             future.pass_slot();
+            // Before `from` it does not fit even if its reads may be made early.
             if ahead < from {
                 continue;
             }
@@ -95,26 +109,25 @@ impl Engine {
             let now = Moment(self.now.0.saturating_add(nanos(self.config.slot * whole(ahead))));
             let free_at = now.max(future.free);
             let supply = Supply { free_at, ..state.supply(free_at) };
-            let fits = policy.verdict(&future.books, &supply, &demand, &mut plan).is_admit();
-            let carried = || {
-                let Some(rate) = self.config.network else { return true };
-                let mut network = self.network.clone();
-                network.advance(future.books.current());
-                network.verdict(&demand, rate.bytes_in(self.config.slot).0).is_ok()
-            };
-            let fits = fits && carried();
+            let fits = policy.verdict(&future.books, &supply, demand, &mut plan).is_admit()
+                && self.network_carries(demand, future.books.current());
             demand.unshift(ahead);
             if fits {
-                found = Some(ahead);
-                break;
+                return Some(ahead);
             }
         }
-        drop(future);
-        self.demand = demand;
-        found
+        None
     }
 
-    // A disk as it is now, and what its streams will want of it.
+    // Whether the network has room for a demand that is booked when slot `current` runs.
+    fn network_carries(&self, demand: &Demand, current: SlotIndex) -> bool {
+        let Some(rate) = self.config.network else { return true };
+        let mut network = self.network.clone();
+        network.advance(current);
+        network.verdict(demand, rate.bytes_in(self.config.slot).0).is_ok()
+    }
+
+    // A disk's present state, and the reads that its streams will need.
     fn future(&self, disk: usize) -> Future<'_> {
         let state = &self.disks[disk];
         let of_disk = |stream: &&Stream| usize::from(stream.layout.disk.0) == disk;
@@ -135,8 +148,8 @@ impl Engine {
         Future {
             supply: state.supply(self.now),
             counts_time: self.plans(disk),
-            free: state.free_at(self.now, &[]),
-            books: state.books.clone(),
+            free: state.busy_until(self.now, &[]),
+            books: state.dispatcher.books.clone(),
             held,
             unread,
             queue,
@@ -147,11 +160,11 @@ impl Engine {
 
 type Pieces<'a> = Box<dyn Iterator<Item = PieceDue> + 'a>;
 
-// One disk's books while time goes on and nobody comes or leaves.
+// One disk's predicted books, without further admissions or departures.
 struct Future<'a> {
     supply: Supply<'a>,
     counts_time: bool,
-    /// When the disk has done what it was given.
+    /// When the disk has done the reads made so far.
     free: Moment,
     books: DiskBooks,
     held: BTreeMap<SlotIndex, Vec<PieceDue>>,
@@ -161,11 +174,11 @@ struct Future<'a> {
 }
 
 impl Future<'_> {
-    /// The slot that is running ends, and the next one's reads are made.
+    /// Ends the current slot and makes the reads of the next one.
     fn pass_slot(&mut self) {
         let over = self.books.current();
         while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= over) {
-            entry.remove().into_iter().for_each(|piece| self.books.let_go(piece));
+            entry.remove().into_iter().for_each(|piece| self.books.release(piece));
         }
         self.books.advance(over.next());
         let slot = over.next().start(self.supply.slot);
@@ -179,9 +192,9 @@ impl Future<'_> {
             }
             reads += 1;
             transfer += u64::from(piece.transfer);
-            match self.supply.facts {
-                Facts { costs: Some(costs), .. } if self.counts_time => {
-                    let takes = self.supply.facts.charge(costs, reads, transfer);
+            match self.supply.timings {
+                DiskTimings { costs: Some(costs), .. } if self.counts_time => {
+                    let takes = self.supply.timings.charge(costs, reads, transfer);
                     let done = Moment(self.free.0.saturating_add(takes));
                     if done > end {
                         break;
@@ -207,7 +220,7 @@ impl Future<'_> {
         if let Some(next) = self.unread[number].peek() {
             self.queue.push(Reverse((next.due, number)));
         }
-        self.books.take_up(piece);
+        self.books.start_read(piece);
         self.held.entry(piece.release.max(self.books.current())).or_default().push(piece);
         self.reads += 1;
     }
@@ -217,19 +230,11 @@ fn whole(slots: u64) -> u32 {
     u32::try_from(slots).unwrap_or(u32::MAX)
 }
 
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// How far ahead the earliest start is looked for: ten minutes of 500 ms slots.
+/// How far ahead the earliest start is searched for: ten minutes of 500 ms slots.
 pub(super) const SEARCH_SLOTS: u32 = 1200;
 
-/// Starts tried for a viewer who comes back, after the first that would fit if it were booked.
+/// Starts tried with nothing booked before them, from the first that fits if it is booked now.
 const STARTS_TRIED: u64 = 64;
 
-/// Reads of the future that are followed: some milliseconds.
+/// Future reads that one search follows: some milliseconds of processor time.
 const MOST_READS: u64 = 20_000;
-
-/// Searches per slot and disk: each tries up to seventy starts, some 10 µs each, and follows as many
-/// reads as above.
-pub(super) const MAX_SEARCHES: u32 = 8;

@@ -1,112 +1,133 @@
-//! The engine: events in, actions out. It knows every session, what each track owes and when, what
-//! is in memory and what each disk guarantees; it decides admission, the order of reads and which
-//! buffer to let go.
+//! The engine: events in, actions out. It knows every session, what each track is due and when,
+//! what is in memory and what each disk guarantees; it decides admission, the order of reads and
+//! which buffer to release.
 //!
 //! Sans-IO: it never touches a clock, a device, a socket or a thread. The server's shell and the
 //! simulator drive the very same code.
 //!
 //! ```text
-//!   lose_disk,
-//!   admit, want, sent, cancel, close        Answer (at once)
-//!   read_done, tick                ┌────────┐
-//!   ──────────────────────────────▶│ Engine │──▶ Action: Read, Deliver, Forget, Refused, Failed,
-//!                                  └────────┘            Ended, Granted
+//!   admit, request, sent, cancel, close      ┌────────┐   AdmissionDecision, at once
+//!   read_done, fail_disk, restore_disk   ───▶│ Engine │──▶
+//!   request_best_effort, ..., tick           └────────┘   Action: Read, Deliver, Refused, ...
+//!
+//!   an admission request     admission ─▶ placement ─▶ evaluate ─▶ scheduler::admission
+//!                            (refused: later)
+//!   a request for media      delivery ─▶ seek, where it is not contiguous ─▶ evaluate
+//!   a read                   clock (a slot begins) ─▶ reading or sweeps ─▶ reading ─▶ delivery
+//!   a lost disk              recovery or reading ─▶ loss ─▶ evaluate
 //! ```
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod admission;
 mod api;
 mod audit;
 mod best_effort;
 mod buffers;
-mod certificate;
 mod clock;
-mod copies;
-mod decide;
 mod delivery;
 mod disks;
-mod door;
-mod jump;
+mod evaluate;
+mod failover;
+mod guarantee;
 mod later;
 mod loss;
 mod pieces;
+mod placement;
 mod reading;
 mod recovery;
+mod seek;
 mod sessions;
-mod standby;
 mod start;
 mod status;
 mod streams;
-mod survival;
 mod sweeps;
+mod table;
 mod titles;
 
 #[cfg(test)]
 mod tests;
 
-use buffers::{Buffers, PieceKey};
+use buffers::Buffers;
 use disks::Disk;
-use scheduler::{Demand, Facts, NetworkBooks, Remembered, shares};
-use sessions::{Request, Session};
-use standby::Standby;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use evaluate::DemandPool;
+use failover::FailoverBooks;
+use scheduler::{DiskHistory, DiskTimings, NetworkBooks, shares};
+use sessions::{Requests, Session};
 use std::time::Duration;
 use streams::{Stream, StreamId};
+use table::Table;
 use titles::Titles;
-use units::{Moment, SlotIndex};
+use units::{ByteCount, Moment, SlotIndex};
 
 pub use api::*;
 pub use status::{DiskStatus, SessionStatus, Status};
 
-/// The engine. One owner drives it: call a method, then carry out [`Engine::take_actions`], and
-/// call [`Engine::tick`] no later than [`Engine::next_wakeup`].
+/// The engine. One owner drives it, in one thread.
 ///
-/// What the driver owes: each [`Action::Read`] is answered by one `read_done`; its buffer lives
-/// until [`Action::Forget`] (a failed read is forgotten at once). Each [`Action::Deliver`] is
-/// answered by `sent`, or by `cancel` of its request, also when the request was refused or failed
-/// half-way and when its session ended: until then the buffer stays. Each [`Action::Granted`] is
-/// answered by `best_effort_done`.
+/// # Calling order
+///
+/// Methods are of four kinds: construction, input, output and queries. After each input the owner
+/// takes the actions and carries them out in their order; it calls [`Engine::tick`] no later than
+/// [`Engine::next_wakeup`]. Time is an argument of each input and never goes back. The loop, as the
+/// test `a_driver_s_loop` runs it:
+///
+/// ```text
+/// loop {
+///     for action in engine.take_actions() { carry out, which may queue events }
+///     match next event before engine.next_wakeup() {
+///         Some(event) => engine.admit | request | sent | read_done | ... (now, event),
+///         None => engine.tick(now),
+///     }
+/// }
+/// ```
+///
+/// # Answers that actions need
+///
+/// - [`Action::Read`]: one `read_done`. The buffer lives until [`Action::Forget`]; the buffer of a
+///   failed read is forgotten at once.
+/// - [`Action::Deliver`]: one `sent`, or `cancel` of its request, also where the request was
+///   refused or failed half-way, and where its session ended. The buffer stays until then.
+/// - [`Action::Granted`]: one `best_effort_done`.
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
+    /// The slot that runs at `now`. Everything that slots begin with has been done for it.
     slot: SlotIndex,
     now: Moment,
     disks: Vec<Disk>,
     network: NetworkBooks,
+    /// Pinned once for each piece that a stream holds and each delivery that a socket has not
+    /// taken.
     buffers: Buffers,
-    sessions: BTreeMap<SessionId, Session>,
-    streams: BTreeMap<StreamId, Stream>,
-    requests: BTreeMap<RequestId, Request>,
-    // Pieces that requests wait for.
-    awaited: BTreeSet<(PieceKey, RequestId)>,
+    sessions: Table<SessionId, Session>,
+    /// Each is in its session's list, and booked on its disk, the network and the failover books.
+    /// Within a call a stream may be off all of them: decisions are made without it.
+    streams: Table<StreamId, Stream>,
+    requests: Requests,
     titles: Titles,
     admitting: bool,
     counters: Counters,
     next_session: u64,
     next_stream: u64,
-    next_ticket: u64,
-    next_number: u64,
-    // Sessions whose next piece may have come into memory just now.
+    next_permit: u64,
+    /// Sessions whose next piece may have come into memory during this call. Empty between calls.
     to_serve: Vec<SessionId>,
-    // What is being decided on; kept for its memory.
-    demand: Demand,
-    // The spare of whom is being decided on, and what came of that: the loss, and the disk short then.
-    spare: Option<usize>,
-    without: Option<(usize, usize)>,
-    standby: Standby,
+    demands: DemandPool,
+    failover: FailoverBooks,
+    /// Not taken by the owner yet.
     actions: Vec<Action>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     admitted: u64,
-    smaller: u64,
+    downgraded: u64,
     refused_disk: u64,
     refused_memory: u64,
     refused_network: u64,
-    glitches: u64,
-    broken: u64,
-    void: u64,
+    deadline_misses: u64,
+    violations_by_scheduler: u64,
+    violations_by_disk: u64,
     on_time: u64,
     cache_hits: u64,
     delivered: u64,
@@ -115,11 +136,13 @@ struct Counters {
     ended_by_loss: u64,
 }
 
+/// Construction, and what is learned of the disks.
 impl Engine {
-    /// An engine without sessions. A slot is at least a millisecond, `startup` at least two slots.
+    /// An engine without sessions. A slot is made at least a millisecond, `startup` at least two
+    /// slots (three where the loss of a disk must be survived).
     pub fn new(mut config: EngineConfig) -> Self {
         config.slot = config.slot.max(SHORTEST_SLOT);
-        let early = if config.survive_loss { standby::EARLY } else { 0 };
+        let early = if config.survive_loss { failover::EARLY_SLOTS } else { 0 };
         config.startup = config.startup.max(config.slot * (2 + early));
         let rate = |disk: &DiskGuarantee| u64::from(disk.min_read).saturating_mul(disk.read_size.0);
         let weights: Vec<u64> = config.disks.iter().map(rate).collect();
@@ -133,105 +156,216 @@ impl Engine {
             now: Moment::ZERO,
             network: NetworkBooks::default(),
             buffers: Buffers::new(config.buffers.0),
-            sessions: BTreeMap::new(),
-            streams: BTreeMap::new(),
-            requests: BTreeMap::new(),
-            awaited: BTreeSet::new(),
+            sessions: Table::default(),
+            streams: Table::default(),
+            requests: Requests::default(),
             titles: Titles::default(),
             admitting: true,
             counters: Counters::default(),
             next_session: 1,
             next_stream: 0,
-            next_ticket: 0,
-            next_number: 0,
+            next_permit: 0,
             to_serve: Vec::new(),
-            demand: Demand::default(),
-            spare: None,
-            without: None,
-            standby: Standby::new(config.disks.len(), config.survive_loss),
+            demands: DemandPool::default(),
+            failover: FailoverBooks::new(config.disks.len(), config.survive_loss),
             actions: Vec::new(),
             config,
         }
     }
 
-    /// A new calibration. What was admitted stays; what is admitted from now on goes by this.
+    /// Replaces a disk's calibration. Sessions that were admitted stay; later decisions go by it.
     pub fn set_guarantee(&mut self, now: Moment, disk: DiskNumber, guarantee: DiskGuarantee) {
-        self.advance(now);
-        let Some(disk) = self.disk_index(disk) else { return };
-        self.disks[disk].recalibrate(guarantee);
-        self.use_leftovers(now);
-    }
-
-    /// What is known of a disk's times: from now on whoever counts them goes by this. While anybody
-    /// is here, whose booking stands on what was known when it was made, it waits for the house to be
-    /// empty; until then the second guard sees to it that a disk that became slower is not believed.
-    /// A layout whose tracks were timed before keeps those times.
-    pub fn set_facts(&mut self, now: Moment, disk: DiskNumber, facts: Facts) {
-        self.advance(now);
-        let Some(disk) = self.disk_index(disk) else { return };
-        self.disks[disk].new_facts = Some(facts);
-        self.learn_facts();
-    }
-
-    /// What is known of a disk from using it, to be kept until it is used again; `None` for one that
-    /// is lost, or is not there.
-    pub fn remembered(&self, disk: DiskNumber) -> Option<Remembered> {
-        let disk = &self.disks[self.disk_index(disk)?];
-        (!disk.lost).then(|| disk.remembered())
-    }
-
-    /// Goes by what was kept of a disk, once its guarantee and facts are told. Says whether it does:
-    /// not by what was seen of reads of another kind.
-    pub fn recall(&mut self, now: Moment, disk: DiskNumber, remembered: Remembered) -> bool {
-        self.advance(now);
-        let Some(disk) = self.disk_index(disk) else { return false };
-        let plans = self.plans(disk);
-        self.disks[disk].recall(remembered, plans)
-    }
-
-    // Takes over what is known of the disks, if nobody is here.
-    fn learn_facts(&mut self) {
-        if self.sessions.is_empty() && self.requests.is_empty() {
-            for disk in &mut self.disks {
-                disk.learn();
+        self.input(now, |engine| {
+            if let Some(disk) = engine.disk_index(disk) {
+                engine.disks[disk].recalibrate(guarantee);
             }
+        });
+    }
+
+    /// Replaces the times of a disk, for policies that count them. While any session or request is
+    /// open, whose booking stands on the old times, the new ones wait; until then the guard against
+    /// slow disks is what protects decisions. A layout whose tracks were timed keeps those times.
+    pub fn set_timings(&mut self, now: Moment, disk: DiskNumber, timings: DiskTimings) {
+        self.input(now, |engine| {
+            let Some(disk) = engine.disk_index(disk) else { return };
+            engine.disks[disk].pending_timings = Some(timings);
+            engine.apply_timings();
+        });
+    }
+
+    /// Goes on with the history of a disk from an earlier run, after its guarantee and timings are
+    /// set. False: the history is of other reads than these, and is not used.
+    pub fn restore_history(&mut self, now: Moment, disk: DiskNumber, history: DiskHistory) -> bool {
+        self.input(now, |engine| {
+            let Some(disk) = engine.disk_index(disk) else { return false };
+            let plans = engine.plans(disk);
+            engine.disks[disk].recall(history, plans)
+        })
+    }
+}
+
+/// Input: each tells what has happened at `now`.
+impl Engine {
+    /// A viewer wants to be admitted. An acceptance holds from now on; a refusal changes nothing.
+    pub fn admit(&mut self, now: Moment, request: AdmitRequest) -> AdmissionDecision {
+        self.input(now, |engine| engine.decide_admission(now, request))
+    }
+
+    /// A player asks for bytes. The result comes as actions that name the request: `Deliver`s and
+    /// `Complete`; or `Refused`, `Declined`, or `Failed` (also for a session or range that does not
+    /// exist).
+    pub fn request(&mut self, now: Moment, media: MediaRequest) {
+        let tracks = media.parts.iter().map(|part| part.track).collect();
+        self.note_activity(now, media.session, &tracks);
+        self.input(now, |engine| engine.begin_request(now, media));
+    }
+
+    /// The socket has taken everything that was delivered to `request` out of buffer `read` by the
+    /// oldest [`Action::Deliver`] not yet answered.
+    pub fn sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
+        if let Some((session, tracks)) = self.activity_of_sent(request, read) {
+            self.note_activity(now, session, &tracks);
         }
+        self.input(now, |engine| engine.finish_sent(now, request, read));
     }
 
-    /// Forgets the piece that nobody has needed for longest, at once and without an action, for a
-    /// driver whose memory has room but not in one piece. `None`: all that is there is needed.
-    pub fn give_up_oldest(&mut self) -> Option<ReadId> {
-        self.buffers.give_up_oldest()
+    /// The player has hung up on `request`, or its connection failed: nothing of it is in use.
+    pub fn cancel(&mut self, now: Moment, request: RequestId) {
+        if let Some((session, tracks)) = self.activity_of_cancelled(request) {
+            self.note_activity(now, session, &tracks);
+        }
+        self.input(now, |engine| engine.cancel_request(now, request));
     }
 
-    /// From now on nobody is let in; running sessions go on.
+    /// The viewer has left; the session's requests are cancelled with it.
+    pub fn close(&mut self, now: Moment, session: SessionId) {
+        self.input(now, |engine| {
+            if engine.sessions.contains_key(&session) {
+                engine.end_session(now, session, true);
+            }
+        });
+    }
+
+    /// A read has ended. Each [`Action::Read`] is answered once; a read that was never issued is
+    /// ignored.
+    pub fn read_done(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
+        self.input(now, |engine| engine.end_read(now, read, outcome));
+    }
+
+    /// Asks to do `bytes` (at most a read) of work without a deadline on `disk`;
+    /// [`Action::Granted`] follows.
+    pub fn request_best_effort(
+        &mut self,
+        now: Moment,
+        disk: DiskNumber,
+        bytes: ByteCount,
+    ) -> PermitId {
+        self.input(now, |engine| engine.queue_best_effort(disk, bytes))
+    }
+
+    /// Best-effort work is done, or given up (before or after it was granted).
+    pub fn best_effort_done(&mut self, now: Moment, permit: PermitId) {
+        self.input(now, |engine| engine.finish_best_effort(now, permit));
+    }
+
+    /// A disk is no more. Harmless when it is lost already.
+    pub fn fail_disk(&mut self, now: Moment, disk: DiskNumber) {
+        self.input(now, |engine| {
+            if let Some(disk) = engine.disk_index(disk) {
+                engine.lose_disk_once(now, disk);
+            }
+        });
+    }
+
+    /// A lost disk is there again, and the driver has checked what it holds. Says whether it is in
+    /// use; it is not before all reads that it was given have ended.
+    pub fn restore_disk(&mut self, now: Moment, disk: DiskNumber) -> bool {
+        self.input(now, |engine| engine.bring_back(disk))
+    }
+
+    /// A title is to be removed: nobody is admitted to it any more. True: it is still in use, and
+    /// [`Action::TitleIdle`] follows.
+    pub fn withdraw_title(&mut self, now: Moment, title: TitleKey) -> bool {
+        self.input(now, |engine| engine.withdraw(title))
+    }
+
+    /// The server is stopping: nobody is admitted any more. Running sessions go on.
     pub fn stop_admitting(&mut self) {
         self.admitting = false;
     }
 
-    /// What is to be done now, in this order; taken once.
+    /// Time has passed. Harmless when called early or often.
+    pub fn tick(&mut self, now: Moment) {
+        self.input(now, |_| ());
+    }
+
+    // One input: time first, then what happened, then everything that follows from both.
+    fn input<T>(&mut self, now: Moment, handle: impl FnOnce(&mut Self) -> T) -> T {
+        self.advance(now);
+        let answer = handle(self);
+        self.dispatch_and_serve(now);
+        debug_assert!(self.to_serve.is_empty(), "everyone was served");
+        answer
+    }
+}
+
+/// Output: what the owner must do.
+impl Engine {
+    /// What is to be done now, in this order; each action is returned once.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
-    /// Like [`Engine::take_actions`], appended to the caller's own list.
+    /// Appends the actions of [`Engine::take_actions`] to the caller's own list.
     pub fn drain_actions(&mut self, into: &mut Vec<Action>) {
         into.append(&mut self.actions);
     }
 
-    /// The layout that a session plays; `None` for a session that has ended or never was.
-    pub fn session_layout(&self, session: SessionId) -> Option<&Arc<Layout>> {
-        self.sessions.get(&session).map(|session| &session.layout)
+    /// When [`Engine::tick`] must be called next, at the latest.
+    pub fn next_wakeup(&self) -> Moment {
+        if self.is_quiet() { Moment::MAX } else { self.slot.next().start(self.config.slot) }
     }
 
-    /// The tracks that a session holds or last held a reservation for.
-    pub fn session_tracks(&self, session: SessionId) -> Option<&[TrackNumber]> {
-        self.sessions.get(&session).map(|session| session.tracks.as_slice())
+    /// Forgets the piece that has been unused for longest, at once and without an action, for a
+    /// driver whose memory has room but not in one piece. `None`: all pieces in memory are in use.
+    pub fn evict_oldest(&mut self) -> Option<ReadId> {
+        self.buffers.evict_oldest()
+    }
+}
+
+/// Queries: they change nothing.
+impl Engine {
+    /// Sessions, counters and disks at this moment.
+    pub fn status(&self, now: Moment) -> Status {
+        self.overall_status(now)
     }
 
-    /// Sessions of a title that have not ended.
-    pub fn title_sessions(&self, title: TitleKey) -> usize {
-        self.titles.sessions(title)
+    /// The sessions that have been open for longest, at most `most`.
+    pub fn sessions(&self, most: usize) -> Vec<SessionStatus> {
+        self.session_status(most)
+    }
+
+    /// What use has shown of a disk, to be kept for [`Engine::restore_history`]; `None` for a disk
+    /// that is lost or does not exist.
+    pub fn disk_history(&self, disk: DiskNumber) -> Option<DiskHistory> {
+        let disk = &self.disks[self.disk_index(disk)?];
+        (!disk.lost).then(|| disk.remembered())
+    }
+
+    /// Whether nothing is booked anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.nothing_is_booked()
+    }
+
+    /// Checks that books, buffers and queues agree with the sessions; says what does not. Slow.
+    pub fn audit(&mut self) -> Result<(), String> {
+        self.audit_books()
+    }
+
+    /// The disk's index, if there is such a disk.
+    fn disk_index(&self, disk: DiskNumber) -> Option<usize> {
+        let index = usize::from(disk.0);
+        (index < self.disks.len()).then_some(index)
     }
 }
 

@@ -1,16 +1,17 @@
-//! A track's pieces: where they lie, what they are called in memory, what they take of their disk, and
-//! whether a layout can be served at all. Knows no stream.
+//! A track's pieces: where they lie, what they are called in memory, what they take of their disk,
+//! and whether a layout can be served at all. Knows no stream.
 
-use super::buffers::{PieceKey, Place};
+use super::buffers::{Location, PieceKey};
 use super::{Layout, PieceTimes, TrackLayout, TrackNumber};
 use disk::Costs;
-use scheduler::Curve;
+use scheduler::TrackPieces;
+use std::fmt;
 use units::align_up;
 
 /// A track as the scheduler sees it. The tail is read, and held, up to a whole block.
-pub(super) fn curve(track: &TrackLayout) -> Curve<'_> {
+pub(super) fn curve(track: &TrackLayout) -> TrackPieces<'_> {
     let times = track.times.get();
-    Curve {
+    TrackPieces {
         due: &track.due,
         piece: track.piece,
         bytes: align_up(track.bytes, BLOCK),
@@ -39,9 +40,9 @@ pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
 }
 
 /// Where a piece lies: no piece crosses the end of a run.
-pub(super) fn place(layout: &Layout, track: TrackNumber, piece: u32) -> Place {
+pub(super) fn place(layout: &Layout, track: TrackNumber, piece: u32) -> Location {
     let (offset, len) = place_of(&layout.tracks[usize::from(track)], piece);
-    Place { disk: layout.disk, offset, len }
+    Location { disk: layout.disk, offset, len }
 }
 
 /// What a piece of a title is called in memory.
@@ -58,7 +59,7 @@ fn stored_at(track: &TrackLayout, piece: u32) -> u64 {
     u64::from(stored) * u64::from(track.piece)
 }
 
-/// The same on the track's disk: offset and length.
+/// Offset and length of a piece on the track's disk.
 pub(super) fn place_of(track: &TrackLayout, piece: u32) -> (u64, u32) {
     let mut at = stored_at(track, piece);
     for run in &track.runs {
@@ -71,40 +72,78 @@ pub(super) fn place_of(track: &TrackLayout, piece: u32) -> (u64, u32) {
     unreachable!("a sound layout has a place for each of its pieces")
 }
 
-/// Why a layout cannot be served, if it cannot.
-pub(super) fn unsound(track: &TrackLayout, read_size: u64) -> Option<&'static str> {
+/// Why a track cannot be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LayoutError {
+    PartialBlocks,
+    PiecesTooLarge,
+    TooManyPieces,
+    DueTimesDecrease,
+    PieceListLength,
+    MissingPlace,
+    SplitPieces,
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PartialBlocks => "its pieces are not whole blocks",
+            Self::PiecesTooLarge => {
+                "its pieces are larger than the reads that the disk was calibrated for"
+            }
+            Self::TooManyPieces => "it has more pieces than can be counted",
+            Self::DueTimesDecrease => "its due times go back",
+            Self::PieceListLength => "its list of pieces is not as long as it",
+            Self::MissingPlace => "part of it has no place on the disk",
+            Self::SplitPieces => "its extents do not hold whole pieces",
+        })
+    }
+}
+
+/// Checks that a track can be served from a disk that was calibrated for reads of `read_size`
+/// bytes. Every other function of this file takes a track that passed this check.
+pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), LayoutError> {
     let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
     let piece = u64::from(track.piece);
-    let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
-    let stored = runs.clone().fold(0u64, u64::saturating_add);
-    let cut = track.runs.len().saturating_sub(1);
-    let listed = track.stored.len() as u64;
-    let needed = if listed == 0 || piece == 0 {
-        padded
-    } else {
-        let places = track.stored.iter().zip(0..);
-        let ends = places.map(|(_, i)| stored_at(track, i) + u64::from(curve(track).len(i)));
-        ends.max().unwrap_or(0)
-    };
     if piece == 0 || piece % BLOCK != 0 {
-        Some("its pieces are not whole blocks")
-    } else if piece > read_size {
-        Some("its pieces are larger than the reads that the disk was calibrated for")
-    } else if padded.div_ceil(piece) >= u64::from(u32::MAX) {
-        Some("it has more pieces than can be counted")
-    } else if !curve(track).is_sound() {
-        Some("its due times go back")
-    } else if listed > 0 && listed != padded.div_ceil(piece) {
-        Some("its list of pieces is not as long as it")
-    } else if stored < needed {
-        Some("part of it has no place on the disk")
-    } else if track.runs.iter().any(|run| run.start % BLOCK != 0)
-        || runs.clone().take(cut).any(|run| run % piece != 0)
-    {
-        Some("its extents do not hold whole pieces")
-    } else {
-        None
+        return Err(LayoutError::PartialBlocks);
     }
+    if piece > read_size {
+        return Err(LayoutError::PiecesTooLarge);
+    }
+    let pieces = padded.div_ceil(piece);
+    if pieces >= u64::from(u32::MAX) {
+        return Err(LayoutError::TooManyPieces);
+    }
+    if !curve(track).is_sound() {
+        return Err(LayoutError::DueTimesDecrease);
+    }
+    let listed = track.stored.len() as u64;
+    if listed > 0 && listed != pieces {
+        return Err(LayoutError::PieceListLength);
+    }
+    let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
+    let needed = match listed {
+        0 => padded,
+        _ => {
+            let ends = track
+                .stored
+                .iter()
+                .zip(0..)
+                .map(|(_, i)| stored_at(track, i) + u64::from(curve(track).len(i)));
+            ends.max().unwrap_or(0)
+        }
+    };
+    if runs.clone().fold(0u64, u64::saturating_add) < needed {
+        return Err(LayoutError::MissingPlace);
+    }
+    // Only the last run may end within a piece: it holds the track's tail.
+    let all_but_last = track.runs.len().saturating_sub(1);
+    let split = runs.take(all_but_last).any(|run| run % piece != 0);
+    if split || track.runs.iter().any(|run| run.start % BLOCK != 0) {
+        return Err(LayoutError::SplitPieces);
+    }
+    Ok(())
 }
 
 /// Direct reads are whole blocks of this many bytes.
@@ -169,7 +208,7 @@ mod tests {
         let places: Vec<_> =
             (0..4).map(|n| place(&layout, 0, n)).map(|p| (p.offset, p.len)).collect();
         assert_eq!(places, [(40_960, 8192), (49_152, 8192), (8192, 8192), (16_384, 4096)]);
-        assert_eq!(unsound(&layout.tracks[0], 8192), None);
-        assert!(unsound(&layout.tracks[0], 4096).unwrap().contains("calibrated"));
+        assert_eq!(validate(&layout.tracks[0], 8192), Ok(()));
+        assert_eq!(validate(&layout.tracks[0], 4096), Err(LayoutError::PiecesTooLarge));
     }
 }

@@ -9,11 +9,11 @@
 //!   │                                                    if sure to end before the next slot
 //! ```
 
-use super::buffers::{Buffer, Interest, PieceKey, Place, State};
+use super::buffers::{Buffer, BufferState, Location, PieceKey, Waiter};
 use super::pieces::{key, place};
 use super::streams::{Counted, Hold, StreamId};
-use super::{Action, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, SessionId};
-use scheduler::{Batch, HOLD_SLOTS, PieceDue, PolicyKind};
+use super::{Action, Engine, Layout, ReadId, ReadOutcome, RequestId, SessionId};
+use scheduler::{Batch, BatchLimit, HOLD_SLOTS, NextRead, PieceDue, PolicyKind, ReadSource};
 use std::sync::Arc;
 use units::{Moment, SlotIndex};
 
@@ -27,26 +27,25 @@ impl Engine {
         self.grant_spare(disk);
         let state = &self.disks[disk];
         let reads = state.guard.min_read().saturating_sub(state.busy());
-        let mut batch = Batch::new(reads);
-        while let Some((id, piece, place)) = self.next_to_read(now, disk) {
-            if !batch.fits(u64::from(place.len), self.room(disk)) {
-                break;
-            }
-            let Some(read) = self.start_read(id, piece, place) else { break };
-            batch.take(place.offset, read);
-        }
+        let batch = Batch::new(BatchLimit::Reads(reads)).fill(&mut self.reads_of(now, disk));
         let state = &mut self.disks[disk];
-        state.sweep = state.sweep.turned();
-        let order: Vec<ReadId> = batch.in_order(state.sweep).collect();
-        state.batch_len = u32::try_from(order.len()).expect("bounded by min_read");
+        state.batch_len = u32::try_from(batch.reads().len()).expect("bounded by min_read");
         state.has_lacked |= state.batch_len < reads;
-        state.batch.extend(order.iter().copied());
-        order.into_iter().for_each(|read| self.emit_read(now, read));
+        state.batch.extend(batch.reads().map(|chosen| chosen.read));
+        state.dispatcher.choose(batch, None);
+        while let Some(chosen) = self.disks[disk].dispatcher.issue() {
+            self.push_read(now, chosen.read);
+        }
+    }
+
+    /// The streams of `disk` as its dispatcher sees them.
+    pub(super) fn reads_of(&mut self, now: Moment, disk: usize) -> DiskReads<'_> {
+        DiskReads { engine: self, now, disk }
     }
 
     /// Uses what is left of the slot, on every disk, and serves those whose next piece turned out
     /// to be in memory on the way.
-    pub(super) fn use_leftovers(&mut self, now: Moment) {
+    pub(super) fn dispatch_and_serve(&mut self, now: Moment) {
         loop {
             for disk in 0..self.disks.len() {
                 if self.plans(disk) {
@@ -84,20 +83,17 @@ impl Engine {
 
     fn begin_one(&mut self, now: Moment, disk: usize) -> bool {
         // Who must survive a loss relies on work ahead as far as it goes.
-        let work_first = self.disks[disk].work.next_turn && !self.standby.is_wanted();
+        let work_first = self.disks[disk].work.next_turn && !self.failover.is_enabled();
         self.disks[disk].work.next_turn ^= true;
         let granted = work_first && self.grant(disk).is_some();
         granted || self.read_ahead(now, disk) || self.grant(disk).is_some()
     }
 
     fn read_ahead(&mut self, now: Moment, disk: usize) -> bool {
-        let Some((id, piece, place)) = self.next_to_read(now, disk) else { return false };
-        if u64::from(place.len) > self.room(disk) {
-            return false;
-        }
-        let Some(read) = self.start_read(id, piece, place) else { return false };
-        self.emit_read(now, read);
-        true
+        let mut batch = Batch::new(BatchLimit::Reads(1));
+        let taken = batch.take_next(&mut self.reads_of(now, disk));
+        batch.reads().for_each(|chosen| self.push_read(now, chosen.read));
+        taken
     }
 
     /// Bytes of buffers that streams of `disk` may still take up.
@@ -112,56 +108,52 @@ impl Engine {
 
     // The most urgent piece that needs a read. Pieces before it that are in memory, or being read
     // for somebody else, are taken up on the way.
-    pub(super) fn next_to_read(
-        &mut self,
-        now: Moment,
-        disk: usize,
-    ) -> Option<(StreamId, PieceDue, Place)> {
+    fn next_to_read(&mut self, now: Moment, disk: usize) -> Option<NextRead<StreamId>> {
         loop {
-            let (_, id) = self.disks[disk].queue.first()?;
+            let (_, id) = self.disks[disk].dispatcher.queue().first()?;
             let stream = &self.streams[&id];
             let piece = stream.next_read().expect("queued streams have something to read");
             let (key, place) = (stream.key(piece.piece), stream.place(piece.piece));
             let Some((read, _)) = self.buffers.find(key, place) else {
-                return Some((id, piece, place));
+                return Some(NextRead { stream: id, piece, offset: place.offset });
             };
             // Strictly in order: what comes later must not take the memory this one waits for.
             if u64::from(piece.len) > self.room(disk) {
                 return None;
             }
-            self.share(now, id, read);
+            self.hold_cached_piece(now, id, read);
         }
     }
 
     /// The next piece of a stream is in memory, or being read for somebody else: it needs no read.
-    pub(super) fn share(&mut self, now: Moment, id: StreamId, read: ReadId) {
+    pub(super) fn hold_cached_piece(&mut self, now: Moment, id: StreamId, read: ReadId) {
         let piece = self.streams[&id].next_read().expect("asked for the next piece");
-        self.take_up(id, piece, read);
+        self.hold_next(id, piece, read);
         self.counters.cache_hits += 1;
-        if self.buffers.get(read).expect("found just now").state == State::Ready {
-            self.count(now, id, piece.piece);
+        if self.buffers.get(read).expect("found just now").state == BufferState::Ready {
+            self.record_arrival(now, id, piece.piece);
             self.to_serve.push(self.streams[&id].session);
         } else {
-            self.buffers.tell(read, Interest::Stream(id));
+            self.buffers.add_waiter(read, Waiter::Stream(id));
         }
     }
 
-    pub(super) fn start_read(
-        &mut self,
-        id: StreamId,
-        piece: PieceDue,
-        place: Place,
-    ) -> Option<ReadId> {
-        if !self.make_room(u64::from(place.len)) {
+    // Takes a buffer for a stream's next piece, whose title is in use from now on.
+    fn start_read(&mut self, next: &NextRead<StreamId>) -> Option<ReadId> {
+        let NextRead { stream: id, piece, offset } = *next;
+        if !self.make_room(u64::from(piece.len)) {
             return None;
         }
-        let key = self.streams[&id].key(piece.piece);
+        let stream = &self.streams[&id];
+        let key = stream.key(piece.piece);
+        let place = Location { disk: stream.layout.disk, offset, len: piece.len };
         let read = self.buffers.start(key, place, false);
-        self.buffers.tell(read, Interest::Stream(id));
-        for request in self.waiting_for(key) {
-            self.buffers.tell(read, Interest::Request(request));
+        self.buffers.add_waiter(read, Waiter::Stream(id));
+        for request in self.requests.waiting_for(key) {
+            self.buffers.add_waiter(read, Waiter::Request(request));
         }
-        self.take_up(id, piece, read);
+        self.hold_next(id, piece, read);
+        self.titles.use_began(key.title);
         Some(read)
     }
 
@@ -172,22 +164,12 @@ impl Engine {
         room
     }
 
-    fn take_up(&mut self, id: StreamId, piece: PieceDue, read: ReadId) {
-        let stream = self.streams.get_mut(&id).expect("live");
+    fn hold_next(&mut self, id: StreamId, piece: PieceDue, read: ReadId) {
+        let stream = &mut self.streams[&id];
         let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
-        disk.queue.remove(piece.due, id);
-        stream.take_up(piece, read);
-        disk.books.take_up(piece);
+        stream.hold_next(piece, read);
+        disk.dispatcher.start_read(id, piece, stream.next_read());
         self.buffers.pin(read);
-        if let Some(next) = stream.next_read() {
-            disk.queue.insert(next.due, id);
-        }
-    }
-
-    fn emit_read(&mut self, now: Moment, read: ReadId) {
-        let key = self.buffers.get(read).expect("started just now").key;
-        self.titles.began(key.title);
-        self.push_read(now, read);
     }
 
     /// Gives a read to the device; its title's use has begun.
@@ -208,12 +190,10 @@ impl Engine {
         });
     }
 
-    /// A read has ended. Every [`Action::Read`] is answered once; one that was never asked for is
-    /// ignored.
-    pub fn read_done(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
-        self.advance(now);
+    /// A read has ended; one that was never issued is ignored.
+    pub(super) fn end_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
         let Some(buffer) = self.buffers.get(read) else { return };
-        if buffer.state != State::Reading {
+        if buffer.state != BufferState::Reading {
             return;
         }
         let (key, place) = (buffer.key, buffer.place);
@@ -225,43 +205,42 @@ impl Engine {
         disk.slot_reads += 1;
         if outcome == ReadOutcome::Good {
             disk.bytes += u64::from(place.len);
-            let told = self.buffers.ready(read);
-            self.tell(now, read, &told);
+            let waiters = self.buffers.ready(read);
+            self.notify_waiters(now, read, &waiters);
         } else {
             disk.failures += 1;
-            disk.was_not_charged(now);
+            disk.note_unplanned_io(now);
         }
         self.watch_disk(now, usize::from(place.disk.0), outcome);
         if outcome != ReadOutcome::Good {
             self.failed_read(now, read, outcome);
         }
         self.title_use_ended(key.title);
-        self.use_leftovers(now);
     }
 
     // A piece is in memory: counts it for the streams that hold it and serves who waits.
-    fn tell(&mut self, now: Moment, read: ReadId, told: &[Interest]) {
-        for who in told {
+    fn notify_waiters(&mut self, now: Moment, read: ReadId, waiters: &[Waiter]) {
+        for who in waiters {
             match who {
-                Interest::Stream(id) => {
+                Waiter::Stream(id) => {
                     let pieces = self.streams.get(id).map(|stream| stream.holds_in(read));
                     for piece in pieces.iter().flatten() {
-                        self.count(now, *id, *piece);
+                        self.record_arrival(now, *id, *piece);
                     }
                     if pieces.is_some_and(|pieces| !pieces.is_empty()) {
                         self.serve_session(now, self.streams[id].session);
                     }
                 }
-                Interest::Request(request) => self.serve(now, *request),
+                Waiter::Request(request) => self.serve(now, *request),
             }
         }
     }
 
     /// Notes whether a piece that `id` holds is in memory in time. A late one is kept as long as
     /// one that came in time would have been.
-    pub(super) fn count(&mut self, now: Moment, id: StreamId, piece: u32) {
-        self.secure(id, piece);
-        let stream = self.streams.get_mut(&id).expect("live");
+    pub(super) fn record_arrival(&mut self, now: Moment, id: StreamId, piece: u32) {
+        self.mark_in_memory(id, piece);
+        let stream = &mut self.streams[&id];
         let (session, disk) = (stream.session, usize::from(stream.layout.disk.0));
         let Some(Hold::Held { deadline, counted: counted @ None, piece, .. }) =
             stream.hold_mut(piece)
@@ -272,72 +251,74 @@ impl Engine {
         *counted = Some(if now <= deadline { Counted::OnTime } else { Counted::ForGood });
         let release = piece.release.max(self.slot + HOLD_SLOTS);
         if now > deadline && release > piece.release {
-            self.disks[disk].books.keep_until(*piece, release);
+            self.disks[disk].dispatcher.books.hold_until(*piece, release);
             piece.release = release;
         }
-        self.count_for(now, session, deadline);
-        self.examine(now, id, due);
+        self.count_piece(now, session, deadline);
+        self.record_slack(now, id, due);
     }
 
     // A piece that a stream holds is in memory.
-    fn secure(&mut self, id: StreamId, piece: u32) {
-        if self.streams.get_mut(&id).expect("live").make_safe(piece) {
-            self.standby.secured(&self.streams[&id], piece);
+    fn mark_in_memory(&mut self, id: StreamId, piece: u32) {
+        if self.streams[&id].make_safe(piece) {
+            self.failover.piece_in_memory(&self.streams[&id], piece);
         }
     }
 
     /// Adds one piece to a session's account, in memory (or given up) `now`.
-    pub(super) fn count_for(&mut self, now: Moment, session: SessionId, deadline: Moment) {
-        let summary = &mut self.sessions.get_mut(&session).expect("streams have a session").summary;
+    pub(super) fn count_piece(&mut self, now: Moment, session: SessionId, deadline: Moment) {
+        let summary = &mut self.sessions[&session].summary;
         if now <= deadline {
             summary.on_time += 1;
             self.counters.on_time += 1;
         } else {
-            summary.glitches += 1;
+            summary.deadline_misses += 1;
             summary.worst_lateness = summary.worst_lateness.max(now.since(deadline));
-            self.counters.glitches += 1;
+            self.counters.deadline_misses += 1;
         }
     }
 
-    // Once more if anybody still wants it, from another copy if there is one; then it cannot be had.
+    // Once more if anybody still wants it, from another copy if there is one; then it cannot be
+    // had.
     fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
         let buffer = self.buffers.remove(read);
         self.actions.push(Action::Forget { read });
         let holders: Vec<(StreamId, u32)> = buffer
-            .told
+            .waiters
             .iter()
             .filter_map(|who| match who {
-                Interest::Stream(id) => Some((*id, self.streams.get(id)?.holds_in(read))),
-                Interest::Request(_) => None,
+                Waiter::Stream(id) => Some((*id, self.streams.get(id)?.holds_in(read))),
+                Waiter::Request(_) => None,
             })
             .flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece)))
             .collect();
-        let waiting = self.waiting_for(buffer.key);
+        let waiting = self.requests.waiting_for(buffer.key);
         if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
             let (key, place) = self.place_again(&buffer, &holders, &waiting);
             // Another viewer may have it, or be about to.
             let found = self.buffers.find(key, place);
             let again =
                 found.map_or_else(|| self.buffers.start(key, place, true), |(read, _)| read);
-            let waiting = waiting.into_iter().map(Interest::Request);
-            let told: Vec<Interest> = waiting.chain(buffer.told).collect();
+            let waiting = waiting.into_iter().map(Waiter::Request);
+            let waiters: Vec<Waiter> = waiting.chain(buffer.waiters).collect();
             for (id, piece) in holders {
-                self.streams.get_mut(&id).expect("checked").now_reads(piece, again);
+                self.streams[&id].now_reads(piece, again);
                 self.buffers.pin(again);
             }
-            if matches!(found, Some((_, State::Ready))) {
-                self.tell(now, again, &told);
+            if matches!(found, Some((_, BufferState::Ready))) {
+                self.notify_waiters(now, again, &waiters);
                 return;
             }
-            told.into_iter().for_each(|who| self.buffers.tell(again, who));
+            waiters.into_iter().for_each(|who| self.buffers.add_waiter(again, who));
             if found.is_none() {
-                self.emit_read(now, again);
-                self.disks[usize::from(place.disk.0)].was_not_charged(now);
+                self.titles.use_began(key.title);
+                self.push_read(now, again);
+                self.disks[usize::from(place.disk.0)].note_unplanned_io(now);
             }
             return;
         }
         for (id, piece) in holders {
-            self.lose(now, id, piece);
+            self.give_up_piece(now, id, piece);
         }
         for request in waiting {
             if self.is_stuck(request) {
@@ -352,7 +333,7 @@ impl Engine {
         failed: &Buffer,
         holders: &[(StreamId, u32)],
         waiting: &[RequestId],
-    ) -> (PieceKey, Place) {
+    ) -> (PieceKey, Location) {
         let holding = holders.iter().map(|(id, piece)| (self.streams[id].session, *piece));
         let wanting = waiting.iter().filter_map(|request| {
             let request = &self.requests[request];
@@ -371,22 +352,22 @@ impl Engine {
     }
 
     // The stream goes on without the piece.
-    fn lose(&mut self, now: Moment, id: StreamId, piece: u32) {
-        let stream = self.streams.get_mut(&id).expect("live");
+    fn give_up_piece(&mut self, now: Moment, id: StreamId, piece: u32) {
+        let stream = &mut self.streams[&id];
         let (session, deadline) = (stream.session, stream.deadline(piece));
-        let (_, due, safe) = stream.let_go(piece).expect("held");
-        self.disks[usize::from(stream.layout.disk.0)].books.let_go(due);
-        self.standby.let_go(stream, due.piece, safe);
+        let (_, due, safe) = stream.release(piece).expect("held");
+        self.disks[usize::from(stream.layout.disk.0)].dispatcher.books.release(due);
+        self.failover.release(stream, due.piece, safe);
         self.network.unbook(due);
-        self.count_for(now.max(deadline + std::time::Duration::from_nanos(1)), session, deadline);
+        self.count_piece(now.max(deadline + std::time::Duration::from_nanos(1)), session, deadline);
     }
 
     /// Reads ahead that need not be in memory before the end of slot `keep` are given back: the
     /// buffers become cache (those still being read when they come, which is before the next slot),
     /// the reads are booked again. Says whose and how many.
-    pub(super) fn give_back_ahead(&mut self, disk: usize, keep: SlotIndex) -> Vec<(StreamId, u32)> {
+    pub(super) fn drop_readahead(&mut self, disk: usize, keep: SlotIndex) -> Vec<(StreamId, u32)> {
         let (mut given, mut on_time) = (Vec::new(), Vec::new());
-        for (id, stream) in &mut self.streams {
+        for (id, stream) in self.streams.iter_mut() {
             if usize::from(stream.layout.disk.0) != disk {
                 continue;
             }
@@ -395,35 +376,33 @@ impl Engine {
             while let Some((read, piece)) = stream.last_held() {
                 // What is read again, from another copy, would not be found there.
                 let again = self.buffers.get(read).is_some_and(|buffer| {
-                    buffer.state == State::Reading && buffer.key.disk != stream.layout.disk
+                    buffer.state == BufferState::Reading && buffer.key.disk != stream.layout.disk
                 });
                 if piece.due <= keep || again {
                     break;
                 }
-                let back = stream.put_back_last(self.now).expect("held");
-                self.standby.put_back(stream, piece.piece, back.safe);
+                let back = stream.unread_last(self.now).expect("held");
+                self.failover.unread(stream, piece.piece, back.safe);
                 on_time.extend(back.on_time.then_some(stream.session));
-                self.disks[disk].books.put_back(piece);
+                self.disks[disk].dispatcher.books.undo_read(piece);
                 self.buffers.unpin(read);
                 count += 1;
             }
             if count > 0 {
-                if let Some(next) = next {
-                    self.disks[disk].queue.remove(next.due, *id);
-                }
-                let next = stream.next_read().expect("put back just now");
-                self.disks[disk].queue.insert(next.due, *id);
+                let dispatcher = &mut self.disks[disk].dispatcher;
+                dispatcher.dequeue(*id, next);
+                dispatcher.enqueue(*id, stream.next_read());
                 given.push((*id, count));
             }
         }
         for session in on_time {
-            self.uncount(session, true);
+            self.uncount_piece(session, true);
         }
         given
     }
 
-    /// Takes up again what [`Engine::give_back_ahead`] gave; nothing was forgotten in between.
-    pub(super) fn take_back(&mut self, now: Moment, given: &[(StreamId, u32)]) {
+    /// Takes up again what [`Engine::drop_readahead`] gave; nothing was forgotten in between.
+    pub(super) fn restore_readahead(&mut self, now: Moment, given: &[(StreamId, u32)]) {
         for (id, count) in given {
             for _ in 0..*count {
                 let stream = &self.streams[id];
@@ -431,15 +410,33 @@ impl Engine {
                 let place = stream.place(piece.piece);
                 let found = self.buffers.find(stream.key(piece.piece), place);
                 let (read, _) = found.expect("nothing is forgotten while deciding");
-                self.share(now, *id, read);
+                self.hold_cached_piece(now, *id, read);
                 self.counters.cache_hits -= 1;
             }
         }
     }
+}
 
-    /// The disk's number as callers know it.
-    pub(super) fn disk_index(&self, disk: DiskNumber) -> Option<usize> {
-        let index = usize::from(disk.0);
-        (index < self.disks.len()).then_some(index)
+/// One disk's streams as its dispatcher sees them: what is in memory already is not read again.
+pub(super) struct DiskReads<'e> {
+    engine: &'e mut Engine,
+    now: Moment,
+    disk: usize,
+}
+
+impl ReadSource for DiskReads<'_> {
+    type Stream = StreamId;
+    type Read = ReadId;
+
+    fn most_urgent(&mut self) -> Option<NextRead<StreamId>> {
+        self.engine.next_to_read(self.now, self.disk)
+    }
+
+    fn room(&self) -> u64 {
+        self.engine.room(self.disk)
+    }
+
+    fn start_read(&mut self, next: &NextRead<StreamId>) -> Option<ReadId> {
+        self.engine.start_read(next)
     }
 }

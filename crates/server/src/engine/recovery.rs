@@ -1,28 +1,28 @@
-//! A disk that does not answer at all, and a lost disk that is back.
+//! A disk that does not answer at all, and a lost disk that returns.
 //!
 //! ```text
-//!   reads in the device, and for HANGS_FOR none ended ── a viewer on it has a copy elsewhere ──▶ lost
-//!   lost ── the driver has read what it holds and found it whole, and nothing asked of it before is
-//!           still under way ──▶ back: newcomers may be read from it
-//!   its share of the memory is the others' meanwhile, in equal parts: who has more than its due, because
-//!   it was in use there, or since the disk is back, gives it as what it has promised allows, once a slot
-//!   as much as it can spare
+//!   hung    reads are in the device, and none has ended for HANGS_FOR; if a session on the disk
+//!           has a copy elsewhere, the disk counts as lost
+//!   lost    until the driver has verified what the disk holds and all its earlier reads have ended
+//!   back    new sessions may be read from it
+//!
+//!   memory  while a disk is lost, the other disks have its share in equal parts. A disk with more
+//!           than its share returns memory once a slot, as much as its admitted streams can spare
 //! ```
 //!
-//! Whoever was moved stays where it is. Where nobody has a copy a disk is waited for: its viewers would
-//! gain nothing by being ended.
+//! Sessions that failed over stay on their new disk. Where no session has another copy, the engine
+//! waits for the disk: ending the sessions would gain nothing.
 
 use super::disks::Disk;
+use super::failover::Placement;
 use super::{Action, DiskNumber, Engine, SessionId};
-use scheduler::{Demand, Survival};
 use std::time::Duration;
 use units::Moment;
 
 impl Engine {
-    /// A lost disk gives again what it holds: the driver has seen to that. Says whether it is back; not
-    /// before all that was asked of it has ended.
-    pub fn restore_disk(&mut self, now: Moment, disk: DiskNumber) -> bool {
-        self.advance(now);
+    /// A lost disk is used again, unless reads that it was given are still under way. Says whether
+    /// it is in use.
+    pub(super) fn bring_back(&mut self, disk: DiskNumber) -> bool {
         let Some(index) = self.disk_index(disk) else { return false };
         let state = &mut self.disks[index];
         if state.lost {
@@ -31,21 +31,20 @@ impl Engine {
             }
             (state.lost, state.failed_in_row, state.silent_slots) = (false, 0, 0);
             self.actions.push(Action::DiskBack { disk });
-            self.give_memory_back();
+            self.rebalance_memory();
         }
-        self.use_leftovers(now);
         true
     }
 
     /// A slot has begun: who does not answer is lost, if anybody gains by that.
-    pub(super) fn lose_who_hang(&mut self, now: Moment) {
+    pub(super) fn fail_hung_disks(&mut self, now: Moment) {
         for disk in 0..self.disks.len() {
             let state = &self.disks[disk];
             let patience = HANGS_FOR.max(state.guarantee.longest_read * HANGS_READS);
             let slots = patience.as_nanos().div_ceil(self.config.slot.as_nanos());
             let hangs = !state.lost && u128::from(state.silent_slots) >= slots;
             if hangs && self.sessions.keys().any(|id| self.can_leave(*id, disk)) {
-                self.lose_if_there(now, disk);
+                self.lose_disk_once(now, disk);
             }
         }
     }
@@ -58,9 +57,9 @@ impl Engine {
             && session.copies.iter().any(|copy| elsewhere(copy) && self.is_live(copy))
     }
 
-    /// Disks with more than their share of the memory give to those with less what they can spare. A lost
-    /// disk's share is the others'.
-    pub(super) fn give_memory_back(&mut self) {
+    /// Disks with more than their share of the memory give to those with less what they can spare.
+    /// A lost disk's share is the others'.
+    pub(super) fn rebalance_memory(&mut self) {
         let lost = self.disks.iter().filter(|disk| disk.lost);
         let (without, ownerless) =
             lost.fold((0, 0), |(disks, bytes), disk| (disks + 1, bytes + disk.fair_memory));
@@ -76,14 +75,15 @@ impl Engine {
                 let state = &self.disks[rich];
                 let most = wanted.min(state.memory.saturating_sub(share(state)));
                 let parts = [most, most / 4, most / 16];
-                let given = parts.into_iter().find(|part| *part > 0 && self.can_give(rich, *part));
+                let given =
+                    parts.into_iter().find(|part| *part > 0 && self.take_memory_from(rich, *part));
                 self.disks[poor].memory += given.unwrap_or(0);
             }
         }
     }
 
     // Takes so much memory from a disk, if everybody there is on time with the rest.
-    fn can_give(&mut self, disk: usize, bytes: u64) -> bool {
+    fn take_memory_from(&mut self, disk: usize, bytes: u64) -> bool {
         if self.disks[disk].lost {
             // Nothing is read into it any more, but sockets may hold some of it.
             let can = self.disks[disk].room() >= bytes;
@@ -94,26 +94,16 @@ impl Engine {
             return false;
         }
         self.disks[disk].memory -= bytes;
-        let mut demand = std::mem::take(&mut self.demand);
-        demand.begin(self.slot);
-        let fits = self.holds(disk, &demand);
-        self.demand = demand;
-        if fits {
-            self.adopt_plan(disk);
-        } else {
-            self.disks[disk].memory += bytes;
+        let demand = self.demands.take(self.slot);
+        let placement = Placement { disk, replica: None };
+        let approval = self.evaluate_disks(placement, &demand, self.terms()).ok();
+        self.demands.put(demand);
+        let fits = approval.is_some();
+        match approval {
+            Some(approval) => self.adopt(approval),
+            None => self.disks[disk].memory += bytes,
         }
         fits
-    }
-
-    fn holds(&mut self, disk: usize, nothing: &Demand) -> bool {
-        let policy = self.config.policy.policy();
-        if self.standby.is_wanted() {
-            self.spare = None;
-            matches!(self.survival(disk, policy, nothing, 0), Survival::Admit { .. })
-        } else {
-            self.verdict_after(disk, policy, nothing, 0).is_admit()
-        }
     }
 }
 

@@ -1,52 +1,117 @@
 //! Sessions and their requests: what a player asked for and how much of it has been handed over.
-//! Nothing here decides; see `delivery` and `door`.
+//! Nothing here decides; see `delivery` and `admission`.
 
 use super::buffers::PieceKey;
-use super::standby::Seat;
+use super::failover::Placement;
 use super::streams::StreamId;
-use super::{Layout, Part, ReadId, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber};
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
+use super::table::Table;
+use super::{
+    DiskNumber, Layout, Part, ReadId, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use units::Moment;
 
 #[derive(Debug)]
 pub(super) struct Session {
-    /// As it lies on the disk that it is read from.
+    /// The copy that it is read from.
     pub(super) layout: Arc<Layout>,
-    /// All copies, that one too.
+    /// All copies of the title, `layout` among them.
     pub(super) copies: Arc<[Arc<Layout>]>,
-    /// The disk that is ready to go on.
-    pub(super) spare: Option<usize>,
+    /// The disk with the copy that takes over if the session's disk is lost.
+    pub(super) replica: Option<usize>,
     /// The sets of tracks it may be playing.
     pub(super) offers: Vec<Vec<TrackNumber>>,
-    /// Those it has booked, or had when it gave its booking back.
+    /// The tracks that are booked, or were when the booking was released for silence.
     pub(super) tracks: Vec<TrackNumber>,
     pub(super) streams: Vec<StreamId>,
     pub(super) requests: Vec<RequestId>,
-    /// Memory kept aside for its sockets.
+    /// Bytes of memory reserved for its sockets; at least `unsent` while a stream is booked.
     pub(super) reserve: u64,
     /// Bytes of buffers that its sockets have not taken yet.
     pub(super) unsent: u64,
     /// When the player last asked, took or hung up something.
-    pub(super) last_sign: Moment,
+    pub(super) last_activity: Moment,
     /// It has asked for media at least once.
     pub(super) asked: bool,
-    /// Per track, the youngest request for which it was let in anew.
-    pub(super) jumps: BTreeMap<TrackNumber, u64>,
+    /// Per track, the number of the youngest request for which it was readmitted.
+    pub(super) seeks: BTreeMap<TrackNumber, u64>,
     pub(super) summary: SessionSummary,
 }
 
 impl Session {
-    /// Where it is read from, and its spare.
-    pub(super) fn seat(&self) -> Seat {
-        (usize::from(self.layout.disk.0), self.spare)
+    /// The disk that it is read from, and the replica's.
+    pub(super) fn placement(&self) -> Placement {
+        Placement { disk: usize::from(self.layout.disk.0), replica: self.replica }
+    }
+}
+
+/// All requests in progress, and the pieces that they wait for.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    live: Table<RequestId, RequestState>,
+    /// The pieces that `live` requests await; equal to all their `awaits`.
+    awaited: BTreeSet<(PieceKey, RequestId)>,
+    next_number: u64,
+}
+
+impl Requests {
+    pub(super) fn begin(&mut self, id: RequestId, session: SessionId, parts: Vec<Part>) {
+        self.live.insert(id, RequestState::new(session, self.next_number, parts));
+        self.next_number += 1;
+    }
+
+    /// The request waits for this piece, and for no other.
+    pub(super) fn await_piece(&mut self, id: RequestId, piece: PieceKey) {
+        self.await_nothing(id);
+        self.live[&id].awaits = Some(piece);
+        self.awaited.insert((piece, id));
+    }
+
+    pub(super) fn await_nothing(&mut self, id: RequestId) {
+        let piece = self.live.get_mut(&id).and_then(|request| request.awaits.take());
+        if let Some(piece) = piece {
+            self.awaited.remove(&(piece, id));
+        }
+    }
+
+    /// The requests that wait for a piece, whichever copy it is read from.
+    pub(super) fn waiting_for(&self, key: PieceKey) -> Vec<RequestId> {
+        let first = PieceKey { disk: DiskNumber(0), ..key };
+        let last = PieceKey { disk: DiskNumber(u16::MAX), ..key };
+        let all = (first, RequestId(0))..=(last, RequestId(u64::MAX));
+        self.awaited.range(all).map(|(_, request)| *request).collect()
+    }
+
+    /// Checks `awaited` against the requests.
+    pub(super) fn audit(&self) -> Result<(), String> {
+        let awaiting = |(id, request): (&RequestId, &RequestState)| Some((request.awaits?, *id));
+        let awaited: BTreeSet<_> = self.live.iter().filter_map(awaiting).collect();
+        match awaited == self.awaited {
+            true => Ok(()),
+            false => Err(format!("requests wait for {awaited:?}, not {:?}", self.awaited)),
+        }
+    }
+}
+
+impl Deref for Requests {
+    type Target = Table<RequestId, RequestState>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.live
+    }
+}
+
+impl DerefMut for Requests {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.live
     }
 }
 
 /// A request in progress.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct RequestState {
     pub(super) session: SessionId,
     /// Younger requests have larger ones.
     pub(super) number: u64,
@@ -58,23 +123,23 @@ pub(super) struct Request {
     /// Refused, failed, complete or its session ended: nothing more will be handed over.
     pub(super) over: bool,
     /// The piece that it waits for.
-    pub(super) awaits: Option<PieceKey>,
+    awaits: Option<PieceKey>,
     /// What it still takes, once its session has ended.
-    pub(super) orphan: Option<Orphan>,
+    pub(super) detached: Option<DetachedTransfer>,
 }
 
 /// A request whose socket still holds buffers although its session has ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Orphan {
+pub(super) struct DetachedTransfer {
     pub(super) disk: usize,
     pub(super) title: TitleKey,
-    /// Memory kept aside for it.
+    /// Bytes of memory reserved for it.
     pub(super) reserve: u64,
 }
 
 /// The next bytes that a request is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Next {
+pub(super) struct NextBytes {
     pub(super) track: TrackNumber,
     /// From here in the track ...
     pub(super) offset: u64,
@@ -82,18 +147,18 @@ pub(super) struct Next {
     pub(super) end: u64,
 }
 
-impl Request {
+impl RequestState {
     pub(super) fn new(session: SessionId, number: u64, parts: Vec<Part>) -> Self {
         let offset = parts[0].bytes.start;
         let unsent = VecDeque::new();
-        let (over, awaits, orphan) = (false, None, None);
-        Self { session, number, parts, at: 0, offset, unsent, over, awaits, orphan }
+        let (over, awaits, detached) = (false, None, None);
+        Self { session, number, parts, at: 0, offset, unsent, over, awaits, detached }
     }
 
     /// What is to be handed over next; `None` when all has been.
-    pub(super) fn next(&self) -> Option<Next> {
+    pub(super) fn next(&self) -> Option<NextBytes> {
         let part = self.parts.get(self.at)?;
-        Some(Next { track: part.track, offset: self.offset, end: part.bytes.end })
+        Some(NextBytes { track: part.track, offset: self.offset, end: part.bytes.end })
     }
 
     /// `bytes` of it have been handed over.
@@ -126,7 +191,7 @@ mod tests {
     #[test]
     fn a_request_walks_through_its_parts() {
         let part = |track, bytes| Part { track, bytes };
-        let mut request = Request::new(SessionId(1), 1, vec![part(0, 5..30), part(1, 0..10)]);
+        let mut request = RequestState::new(SessionId(1), 1, vec![part(0, 5..30), part(1, 0..10)]);
         let mut walk = Vec::new();
         while let Some(next) = request.next() {
             let bytes = (next.end - next.offset).min(20);
@@ -141,7 +206,7 @@ mod tests {
     fn what_was_not_served_starts_where_serving_stopped() {
         let part = |track, bytes| Part { track, bytes };
         let parts = vec![part(0, 5..30), part(1, 0..10), part(0, 30..60)];
-        let mut request = Request::new(SessionId(1), 1, parts);
+        let mut request = RequestState::new(SessionId(1), 1, parts);
         request.advance(20);
         assert_eq!(request.unserved(), [(0, 25..60), (1, 0..10)]);
         request.advance(5);

@@ -1,25 +1,26 @@
-//! The start of a schedule: nothing of a track is handed over before everything that must be in
-//! memory when its start-up is over is there.
+//! Start-up: nothing of a track is delivered before everything that must be in memory when its
+//! start-up time is over is there.
 //!
 //! ```text
-//!   granted                                    granted + startup
-//!   │ read ... read ... read: all there │ hand over          ┊ at the latest
-//!   │                                   └ play-out starts, and what it needs later is promised
-//!   │                                     from `granted + startup` on: never after it is needed
+//!   admitted                               admitted + startup
+//!   │ read ... read ... read: all there │ deliver            ┊ at the latest
+//!   │                                   └ play-out starts; deadlines are those of a play-out that
+//!   │                                     starts at `admitted + startup`: never too late
 //! ```
 //!
-//! A player begins when it thinks it has enough, and what that is nobody outside knows. Were it
-//! given the first second of media the moment that came from the disk, it might show that, and
-//! then wait for the next one, which is promised for later: a stall within the promise.
+//! A player starts play-out when it thinks it has enough, and the server cannot know when that is.
+//! Were the first second of media delivered the moment that it came from the disk, a player might
+//! show it, and then wait for the next second, whose deadline is later: a stall without any
+//! deadline miss.
 
 use super::Engine;
-use super::buffers::State;
+use super::buffers::BufferState;
 use super::streams::{Stream, StreamId};
 use scheduler::PolicyKind;
 use units::Moment;
 
 impl Engine {
-    /// Whether a stream must not be handed over as yet.
+    /// Whether delivery of a stream must wait for its start-up.
     pub(super) fn is_held_back(&mut self, now: Moment, id: StreamId) -> bool {
         let stream = &self.streams[&id];
         let Some(opens) = stream.opens else { return false };
@@ -27,7 +28,7 @@ impl Engine {
             && now < opens
             && !self.has_all_due_by(stream, opens);
         if !held_back {
-            self.streams.get_mut(&id).expect("live").opens = None;
+            self.streams[&id].opens = None;
         }
         held_back
     }
@@ -35,12 +36,13 @@ impl Engine {
     fn has_all_due_by(&self, stream: &Stream, moment: Moment) -> bool {
         let unread = stream.cursor < stream.end && stream.deadline(stream.cursor) <= moment;
         let mut held = stream.held().filter(|(_, piece)| stream.deadline(piece.piece) <= moment);
-        !unread && held.all(|(read, _)| self.buffers.get(read).expect("held").state == State::Ready)
+        !unread
+            && held
+                .all(|(read, _)| self.buffers.get(read).expect("held").state == BufferState::Ready)
     }
 
-    /// From now on what is in memory is handed over to those whose start-up is over, whatever else
-    /// is not.
-    pub(super) fn open_in_time(&mut self, now: Moment) {
+    /// Opens delivery of the streams whose start-up time is over, whatever is not in memory.
+    pub(super) fn open_due_streams(&mut self, now: Moment) {
         for stream in self.streams.values_mut().filter(|s| s.opens.is_some_and(|at| at <= now)) {
             stream.opens = None;
             self.to_serve.push(stream.session);

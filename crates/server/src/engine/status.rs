@@ -1,7 +1,7 @@
 //! The engine's books at one moment, laid open for whoever watches. Changes nothing.
 
 use super::{DiskNumber, Engine, Session, SessionId, SessionSummary, Stream};
-use scheduler::behind_part;
+use scheduler::slowdown_part;
 use std::time::Duration;
 use units::Moment;
 
@@ -10,38 +10,38 @@ use units::Moment;
 pub struct Status {
     /// Sessions admitted and not ended.
     pub sessions: u64,
-    /// Of those, holding a reservation now.
+    /// Sessions that hold a reservation now.
     pub active: u64,
-    /// Since the start.
+    /// Sessions admitted since the start.
     pub admitted: u64,
-    /// Of those, for an offer that was not the first.
-    pub admitted_smaller: u64,
-    /// Since the start, by resource.
+    /// Sessions admitted since the start for an offer that was not their first.
+    pub admitted_downgraded: u64,
+    /// Requests refused since the start because a disk was short.
     pub refused_disk: u64,
-    /// See `refused_disk`.
+    /// Requests refused since the start because buffers were short.
     pub refused_memory: u64,
-    /// See `refused_disk`.
+    /// Requests refused since the start because the network was short.
     pub refused_network: u64,
-    /// Pieces late for admitted streams since the start.
-    pub glitches: u64,
-    /// Pieces on time since the start.
+    /// Pieces of admitted streams that were in memory after their deadline, since the start.
+    pub deadline_misses: u64,
+    /// Pieces in memory by their deadline since the start.
     pub on_time: u64,
-    /// Reads done after the slot that they were due in, since the start, by disks that took no longer
-    /// than they were charged: a schedule that is wrong, whether anybody saw it or not.
-    pub broken_certificates: u64,
-    /// The same by disks that took longer.
-    pub void_certificates: u64,
+    /// Guarantee violations since the start, reads done after the slot that they were due in, by
+    /// disks that took no longer than they were charged: the schedule was wrong.
+    pub violations_by_scheduler: u64,
+    /// Guarantee violations since the start by disks that took longer than they were charged.
+    pub violations_by_disk: u64,
     /// Bytes of buffers in use.
     pub buffers_used: u64,
     /// Bytes of buffers there are.
     pub buffers_total: u64,
     /// Pieces found in memory when their turn to be read came.
     pub cache_hits: u64,
-    /// Of those refused, who would have come in if no disk could be lost.
+    /// Requests refused since the start that would fit if no disk could be lost.
     pub refused_for_loss: u64,
-    /// Sessions that went on with another copy when their disk was lost.
+    /// Sessions that went on with another copy when their disk was lost, since the start.
     pub moved: u64,
-    /// Sessions that ended when it was.
+    /// Sessions that ended because their disk was lost, since the start.
     pub ended_by_loss: u64,
     /// Per disk.
     pub disks: Vec<DiskStatus>,
@@ -66,18 +66,18 @@ pub struct DiskStatus {
     pub sessions: u64,
     /// It is lost.
     pub lost: bool,
-    /// By how much longer than it is counted with it lately takes, in 1,024ths; by that everything is
-    /// charged more, or fewer reads are promised, until it keeps its word again.
+    /// By how much longer than it is counted with it lately takes, in 1,024ths; by that everything
+    /// is charged more, or fewer reads are promised, until it keeps its word again.
     pub behind: u64,
-    /// The fewest reads that it is remembered to have done in a slot; as guaranteed where it never did
-    /// fewer. Only where reads are counted.
+    /// The fewest reads that it is remembered to have done in a slot; as guaranteed where it never
+    /// did fewer. Only where reads are counted.
     pub slowest_slot: u32,
-    /// The fewest reads in a slot in which it was never without any to make, of the last half hour of such;
-    /// `None` before half a minute of them was seen. Only where reads are counted.
+    /// The fewest reads in a slot in which it was never without any to make, of the last half hour
+    /// of such; `None` before half a minute of them was seen. Only where reads are counted.
     pub observed: Option<u32>,
     /// What the last decision left to spare where the schedule is tightest; `None` where
     /// disk time is not counted, or nobody was let in yet.
-    pub promised_slack: Option<Duration>,
+    pub guaranteed_slack: Option<Duration>,
     /// The smallest slack of the admitted schedule ahead, in reads (the least by which
     /// `min_read × slots` exceeds what is due).
     pub least_slack: u64,
@@ -98,14 +98,13 @@ pub struct SessionStatus {
 
 impl DiskStatus {
     /// By how much it is behind, as a part of what it is counted with.
-    pub fn behind_part(&self) -> f64 {
-        behind_part(self.behind)
+    pub fn slowdown_part(&self) -> f64 {
+        slowdown_part(self.behind)
     }
 }
 
 impl Engine {
-    /// The sessions that have been here longest, at most so many.
-    pub fn sessions(&self, most: usize) -> Vec<SessionStatus> {
+    pub(super) fn session_status(&self, most: usize) -> Vec<SessionStatus> {
         let of = |(id, session): (&SessionId, &Session)| {
             let streams = session.streams.iter().map(|stream| &self.streams[stream]);
             let held = streams.flat_map(Stream::held).map(|(_, piece)| u64::from(piece.len));
@@ -119,25 +118,24 @@ impl Engine {
         self.sessions.iter().take(most).map(of).collect()
     }
 
-    /// The books at this moment.
-    pub fn status(&self, now: Moment) -> Status {
+    pub(super) fn overall_status(&self, now: Moment) -> Status {
         let holds =
             |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
         Status {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
             admitted: self.counters.admitted,
-            admitted_smaller: self.counters.smaller,
+            admitted_downgraded: self.counters.downgraded,
             refused_disk: self.counters.refused_disk,
             refused_memory: self.counters.refused_memory,
             refused_network: self.counters.refused_network,
-            glitches: self.counters.glitches,
+            deadline_misses: self.counters.deadline_misses,
             on_time: self.counters.on_time,
-            broken_certificates: self.counters.broken,
-            void_certificates: self.counters.void,
+            violations_by_scheduler: self.counters.violations_by_scheduler,
+            violations_by_disk: self.counters.violations_by_disk,
             // Memory that is set apart for a read is taken when the device is given the read.
             buffers_used: self.buffers.used()
-                - self.disks.iter().map(|disk| disk.sweeps.unissued()).sum::<u64>(),
+                - self.disks.iter().map(|disk| disk.dispatcher.unissued_bytes()).sum::<u64>(),
             buffers_total: self.buffers.total(),
             cache_hits: self.counters.cache_hits,
             refused_for_loss: self.counters.refused_for_loss,

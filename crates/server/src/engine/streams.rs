@@ -1,22 +1,22 @@
-//! A stream: one track on its way to one viewer. What has been read and is held, what is still to
-//! be read, and how far the player has come.
+//! A stream: the delivery of one track to one session. It records which pieces are read and held,
+//! which are unread, and the player's position.
 //!
 //! ```text
 //!   pieces   first ......... base ............. cursor ............... end
 //!            delivered,      held: read or      on the books,
-//!            or let go       being read         unread
+//!            or released     being read         unread
 //! ```
 //!
-//! It only keeps count; the books and the buffers are changed by the engine at the same time.
+//! A stream changes neither books nor buffers; the engine changes them in the same call.
 
 mod moves;
 
-use super::buffers::{PieceKey, Place};
+use super::buffers::{Location, PieceKey};
 use super::pieces::{curve, key, place};
 use super::{Layout, ReadId, SessionId, TrackNumber};
-use scheduler::{Curve, PieceDue, Summary, Timing};
+use scheduler::{PieceDue, PlayoutClock, RateSummary, TrackPieces};
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
@@ -32,16 +32,16 @@ pub(super) enum Hold {
     ///
     /// `safe`: it is in memory, so that no loss of a disk takes it away.
     Held { read: ReadId, piece: PieceDue, deadline: Moment, counted: Option<Counted>, safe: bool },
-    /// Delivered whole, let go, or it could not be read.
+    /// Delivered whole, released, or unreadable.
     Gone,
 }
 
 /// What has been counted of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// It came in time. If it is unread again before its deadline, it must come in time again.
+    /// It arrived in time. If it becomes unread before its deadline, it is counted again.
     OnTime,
-    /// It was late, or was there in time and is read once more: whatever becomes of it now.
+    /// Its final count: it was late, or it arrived in time and is read again after its deadline.
     ForGood,
 }
 
@@ -50,10 +50,10 @@ pub(super) struct Stream {
     pub(super) session: SessionId,
     pub(super) layout: Arc<Layout>,
     pub(super) track: TrackNumber,
-    pub(super) timing: Timing,
-    /// What was promised, where it is no longer what is read by.
-    promise: Option<Timing>,
-    /// Unread pieces that have been counted for good.
+    pub(super) timing: PlayoutClock,
+    /// The clock of the guaranteed deadlines, where reads follow a later clock (`timing`).
+    promise: Option<PlayoutClock>,
+    /// Unread pieces with a final count. All are at least `cursor`.
     accounted: BTreeSet<u32>,
     /// The next piece to be read.
     pub(super) cursor: u32,
@@ -61,27 +61,28 @@ pub(super) struct Stream {
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
     pub(super) position: u32,
-    /// The piece with which this schedule begins.
-    first: u32,
-    /// Where what the player has asked for ends, oldest first: it goes on there.
+    /// The pieces in which the first request may begin.
+    start: RangeInclusive<u32>,
+    /// The ends of the latest requests, oldest first; a contiguous request continues at one.
     ends: VecDeque<u64>,
-    /// Until then nothing is handed over, unless all that must be in memory by then is: see
-    /// `start`.
+    /// End of the start-up, before which delivery waits until all pieces due by then are in
+    /// memory; see `start`. `None`: delivery has begun.
     pub(super) opens: Option<Moment>,
-    /// What the policies that look at nothing else have booked for it.
-    pub(super) summary: Summary,
-    /// The least slack of the decisions since it is in: see `certificate`.
-    pub(super) promised: Option<Duration>,
-    /// When the player last asked for, or took, something of this track.
-    pub(super) last_sign: Moment,
-    /// The disk with another copy, where there is standby: see `standby`.
-    pub(super) spare: Option<usize>,
+    /// The booking of policies that use only mean rates.
+    pub(super) summary: RateSummary,
+    /// The least slack of all decisions since it was admitted; see `guarantee`.
+    pub(super) guaranteed_slack: Option<Duration>,
+    /// When the player last requested or received data of this track.
+    pub(super) last_activity: Moment,
+    /// The disk with the copy that takes over after a loss; see `failover`.
+    pub(super) replica: Option<usize>,
+    /// The states of the pieces from `base` to `cursor`; the first is never `Gone`.
     holds: VecDeque<Hold>,
     base: u32,
 }
 
-/// The last piece taken up, unread again.
-pub(super) struct PutBack {
+/// A piece that was held and is unread again.
+pub(super) struct UnreadPiece {
     pub(super) read: ReadId,
     pub(super) piece: PieceDue,
     /// It was counted as in time, which is to be taken back.
@@ -94,34 +95,36 @@ impl Stream {
         session: SessionId,
         layout: Arc<Layout>,
         track: TrackNumber,
-        timing: Timing,
+        timing: PlayoutClock,
         first: u32,
     ) -> Self {
-        let end = curve(&layout.tracks[usize::from(track)]).pieces();
+        let curve = curve(&layout.tracks[usize::from(track)]);
+        let end = curve.pieces();
         let first = first.min(end);
+        let start = first..=curve.last_start(first, timing.from_ms);
         Self {
             session,
             track,
-            last_sign: timing.origin,
+            last_activity: timing.origin,
             timing,
             promise: None,
             accounted: BTreeSet::new(),
             cursor: first,
             end,
             position: first,
-            first,
+            start,
             ends: VecDeque::new(),
             opens: Some(timing.deadline(timing.from_ms)),
-            summary: Summary::default(),
-            promised: None,
-            spare: None,
+            summary: RateSummary::default(),
+            guaranteed_slack: None,
+            replica: None,
             holds: VecDeque::new(),
             base: first,
             layout,
         }
     }
 
-    pub(super) fn curve(&self) -> Curve<'_> {
+    pub(super) fn curve(&self) -> TrackPieces<'_> {
         curve(&self.layout.tracks[usize::from(self.track)])
     }
 
@@ -129,7 +132,7 @@ impl Stream {
         key(&self.layout, self.track, piece)
     }
 
-    pub(super) fn place(&self, piece: u32) -> Place {
+    pub(super) fn place(&self, piece: u32) -> Location {
         place(&self.layout, self.track, piece)
     }
 
@@ -142,41 +145,42 @@ impl Stream {
         self.promise.unwrap_or(self.timing).deadline(self.curve().due(piece))
     }
 
-    /// When a viewer needs `piece` who starts as early in the title as it may.
+    /// The latest time at which the player needs `piece`, for the earliest possible position.
     pub(super) fn latest_need(&self, piece: u32) -> Moment {
-        let timing = Timing { from_ms: self.timing.kept_from_ms, ..self.timing };
+        let timing = PlayoutClock { from_ms: self.timing.kept_from_ms, ..self.timing };
         timing.deadline(self.curve().due(piece))
     }
 
     /// Whether a request that begins at byte `start` goes on with what the player has asked for
     /// before, or begins where this schedule does. Otherwise it has jumped.
-    pub(super) fn goes_on(&self, start: u64) -> bool {
+    pub(super) fn is_contiguous(&self, start: u64) -> bool {
         let piece = self.piece_at(start);
         if self.ends.is_empty() {
-            // A segment begins within the piece before the first that is due with it.
-            return (self.first..=self.first.saturating_add(1)).contains(&piece);
+            return self.start.contains(&piece);
         }
         let whole = self.is_whole();
         let from = |end: u64| start <= end && piece == self.piece_at(end);
-        self.ends.iter().any(|end| if whole { from(*end) } else { self.skips_to(*end, start) })
+        self.ends
+            .iter()
+            .any(|end| if whole { from(*end) } else { self.skips_less_than_a_piece(*end, start) })
     }
 
-    // Whether from `end` on less than a piece is left out to `start`, or nothing.
-    fn skips_to(&self, end: u64, start: u64) -> bool {
+    // Whether less than a piece lies between `end` and `start`.
+    fn skips_less_than_a_piece(&self, end: u64, start: u64) -> bool {
         let last = self.piece_at(end);
         (last..=last.saturating_add(1)).contains(&self.piece_at(start))
     }
 
-    /// Whether all that is stored of the track is played, in its order.
+    /// Whether all stored pieces of the track are played, in stored order.
     fn is_whole(&self) -> bool {
         self.layout.tracks[usize::from(self.track)].stored.is_empty()
     }
 
-    /// The player asks for these bytes.
-    pub(super) fn asks(&mut self, bytes: &Range<u64>) {
+    /// Notes that the player requests these bytes.
+    pub(super) fn note_request(&mut self, bytes: &Range<u64>) {
         let mut ends = std::mem::take(&mut self.ends);
         let whole = self.is_whole();
-        let next = |end: u64| end <= bytes.start && self.skips_to(end, bytes.start);
+        let next = |end: u64| end <= bytes.start && self.skips_less_than_a_piece(end, bytes.start);
         ends.retain(|end| if whole { *end != bytes.start } else { !next(*end) });
         self.ends = ends;
         if self.ends.len() == PARALLEL_REQUESTS {
@@ -185,14 +189,15 @@ impl Stream {
         self.ends.push_back(bytes.end);
     }
 
-    /// A request that was to end at `end` was hung up with nothing handed over from `from` on.
-    pub(super) fn hung_up(&mut self, from: u64, end: u64) {
+    /// Notes that the request that ended at `end` was cancelled with nothing delivered from `from`.
+    pub(super) fn note_cancelled(&mut self, from: u64, end: u64) {
         for other in self.ends.iter_mut().filter(|other| **other == end) {
             *other = from;
         }
     }
 
-    /// What is not in memory, missed, and not counted as yet: pieces and their deadlines.
+    /// Pieces that are past their deadline, not in memory and not counted yet, with their
+    /// deadlines.
     pub(super) fn overdue(&self, now: Moment) -> Vec<(u32, Moment)> {
         let missed = |(_, deadline): &(u32, Moment)| *deadline < now;
         let held = self.holds.iter().zip(self.base..).filter_map(|(hold, piece)| match hold {
@@ -204,7 +209,7 @@ impl Stream {
         held.filter(missed).chain(unread).collect()
     }
 
-    /// A piece, held or unread, has been counted as late.
+    /// Notes that a piece, held or unread, was counted as late.
     pub(super) fn account(&mut self, piece: u32) {
         if piece >= self.cursor {
             self.accounted.insert(piece);
@@ -245,15 +250,15 @@ impl Stream {
     }
 
     /// The next piece is being read into `read`, or found there.
-    pub(super) fn take_up(&mut self, piece: PieceDue, read: ReadId) {
+    pub(super) fn hold_next(&mut self, piece: PieceDue, read: ReadId) {
         let deadline = self.deadline(piece.piece);
         let counted = self.accounted.remove(&piece.piece).then_some(Counted::ForGood);
         self.holds.push_back(Hold::Held { read, piece, deadline, counted, safe: false });
         self.cursor += 1;
     }
 
-    /// Lets go of `piece` if it is held; says, too, whether it was safe.
-    pub(super) fn let_go(&mut self, piece: u32) -> Option<(ReadId, PieceDue, bool)> {
+    /// Releases `piece` if it is held; returns its buffer, its slots and whether it was safe.
+    pub(super) fn release(&mut self, piece: u32) -> Option<(ReadId, PieceDue, bool)> {
         let hold = self.hold_mut(piece)?;
         let Hold::Held { read, piece, safe, .. } = *hold else { return None };
         *hold = Hold::Gone;
@@ -265,31 +270,31 @@ impl Stream {
     }
 
     /// Unreads the last piece taken up, if it is held.
-    pub(super) fn put_back_last(&mut self, now: Moment) -> Option<PutBack> {
+    pub(super) fn unread_last(&mut self, now: Moment) -> Option<UnreadPiece> {
         match self.holds.back() {
-            Some(Hold::Held { .. }) => self.put_back(now),
+            Some(Hold::Held { .. }) => self.pop_hold(now),
             _ => None,
         }
     }
 
-    /// Unreads everything from the first piece on that is still being read. Says what was held.
-    pub(super) fn put_back_from(
+    /// Unreads all pieces from the first that is still being read; returns those that were held.
+    pub(super) fn unread_from(
         &mut self,
         now: Moment,
         is_reading: impl Fn(ReadId) -> bool,
-    ) -> Vec<PutBack> {
+    ) -> Vec<UnreadPiece> {
         let reading = |hold: &Hold| matches!(hold, Hold::Held { read, .. } if is_reading(*read));
         let first = self.holds.iter().position(reading).unwrap_or(self.holds.len());
         let mut held = Vec::new();
         while self.holds.len() > first {
-            held.extend(self.put_back(now));
+            held.extend(self.pop_hold(now));
         }
         held
     }
 
-    // Unreads the last piece. What was late, or there at its deadline, is not counted once more, nor is
-    // what the viewer has had.
-    fn put_back(&mut self, now: Moment) -> Option<PutBack> {
+    // Unreads the last piece. A piece that was late, that was in memory at its deadline, or that
+    // was delivered is not counted again.
+    fn pop_hold(&mut self, now: Moment) -> Option<UnreadPiece> {
         let last = self.holds.pop_back()?;
         self.cursor -= 1;
         let Hold::Held { read, piece, deadline, counted, safe } = last else {
@@ -300,7 +305,7 @@ impl Stream {
         if counted.is_some() && !on_time {
             self.accounted.insert(self.cursor);
         }
-        Some(PutBack { read, piece, on_time, safe })
+        Some(UnreadPiece { read, piece, on_time, safe })
     }
 
     /// Everything held, and whether it is safe.

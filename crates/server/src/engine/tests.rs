@@ -3,25 +3,26 @@
 //! The house: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms, so
 //! that a viewer needs one read per slot, and six in the first three to start within 2 s.
 
-mod jumps;
+mod driver;
 mod losses;
+mod seeks;
 mod seen;
 mod views;
 
 use super::*;
 use scheduler::PolicyKind;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use units::{BitRate, ByteCount};
 
 const PIECE: u32 = 4096;
 const PIECES: u32 = 40;
 
-struct House {
+struct Fixture {
     engine: Engine,
     now: Moment,
     reads: Vec<ReadId>,
     unsent: Vec<(RequestId, ReadId)>,
-    said: Vec<String>,
+    log: Vec<String>,
     next_request: u64,
 }
 
@@ -33,8 +34,8 @@ fn config(min_read: u32, buffers: u64) -> EngineConfig {
         buffers: ByteCount(buffers * u64::from(PIECE)),
         network: None,
         reservation_hold: Duration::from_secs(5),
-        idle_after: Duration::from_secs(5),
-        ended_after: Duration::from_secs(30),
+        idle_timeout: Duration::from_secs(5),
+        session_timeout: Duration::from_secs(30),
         survive_loss: false,
         disks: vec![DiskGuarantee {
             min_read,
@@ -66,28 +67,28 @@ fn layout(title: u64) -> Arc<Layout> {
 }
 
 fn request(layout: Arc<Layout>) -> AdmitRequest {
-    let (from, patience) = (Duration::ZERO, Duration::ZERO);
-    AdmitRequest { layout, copies: vec![], offers: vec![vec![0]], from, patience, instead_of: None }
+    let (from, max_wait) = (Duration::ZERO, Duration::ZERO);
+    AdmitRequest { layout, copies: vec![], offers: vec![vec![0]], from, max_wait, replaces: None }
 }
 
-impl House {
+impl Fixture {
     fn new(config: EngineConfig) -> Self {
         Self {
             engine: Engine::new(config),
             now: Moment::ZERO,
             reads: Vec::new(),
             unsent: Vec::new(),
-            said: Vec::new(),
+            log: Vec::new(),
             next_request: 0,
         }
     }
 
     fn admit(&mut self, title: u64) -> Result<SessionId, Refusal> {
         let answer = self.engine.admit(self.now, request(layout(title)));
-        self.hear();
+        self.drain();
         match answer {
-            Answer::Admitted { session, .. } => Ok(session),
-            Answer::Refused(refusal) => Err(refusal),
+            AdmissionDecision::Admitted { session, .. } => Ok(session),
+            AdmissionDecision::Refused(refusal) => Err(refusal),
         }
     }
 
@@ -95,9 +96,11 @@ impl House {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
-        self.engine
-            .want(self.now, Want { request, session, parts: vec![Part { track: 0, bytes }] });
-        self.hear();
+        self.engine.request(
+            self.now,
+            MediaRequest { request, session, parts: vec![Part { track: 0, bytes }] },
+        );
+        self.drain();
         request
     }
 
@@ -109,7 +112,7 @@ impl House {
             self.send_all();
             self.now = self.engine.next_wakeup().min(end);
             self.engine.tick(self.now);
-            self.hear();
+            self.drain();
         }
     }
 
@@ -117,7 +120,7 @@ impl House {
         while !self.reads.is_empty() {
             let read = self.reads.remove(0);
             self.engine.read_done(self.now, read, outcome);
-            self.hear();
+            self.drain();
         }
     }
 
@@ -125,11 +128,11 @@ impl House {
         while !self.unsent.is_empty() {
             let (request, read) = self.unsent.remove(0);
             self.engine.sent(self.now, request, read);
-            self.hear();
+            self.drain();
         }
     }
 
-    fn hear(&mut self) {
+    fn drain(&mut self) {
         for action in self.engine.take_actions() {
             let text = match &action {
                 Action::Read { read, title, start, .. } => {
@@ -150,299 +153,306 @@ impl House {
                 Action::Ended { session, summary } => {
                     format!(
                         "ended {} {} on time {} late",
-                        session.0, summary.on_time, summary.glitches
+                        session.0, summary.on_time, summary.deadline_misses
                     )
                 }
                 Action::DiskLost { disk, moved, ended } => {
                     format!("lost {}: {moved} moved, {ended} ended", disk.0)
                 }
                 Action::DiskBack { disk } => format!("back {}", disk.0),
-                Action::Granted { ticket } => format!("granted {}", ticket.0),
+                Action::Granted { permit } => format!("granted {}", permit.0),
                 Action::TitleIdle { title } => format!("idle {}", title.0),
                 Action::Rescheduled { session, change } => format!("{change:?} for {}", session.0),
             };
-            self.said.push(text);
+            self.log.push(text);
         }
         self.engine.audit().expect("the books agree after every event");
     }
 
     /// What was said since the last time, all of a kind together.
-    fn said(&mut self, kind: &str) -> Vec<String> {
-        let said = std::mem::take(&mut self.said);
+    fn take_log(&mut self, kind: &str) -> Vec<String> {
+        let said = std::mem::take(&mut self.log);
         said.into_iter().filter(|text| text.starts_with(kind)).collect()
     }
 }
 
 #[test]
 fn a_viewer_gets_what_it_asks_for_and_all_of_it_on_time() {
-    let mut house = House::new(config(2, 20));
-    let viewer = house.admit(1).unwrap();
-    house.want(viewer, 0..2);
-    house.pass(0);
-    assert_eq!(house.said(""), ["read 1:0"], "the disk is free: at once, one at a time");
-    house.pass(500);
-    house.pass(500);
-    let said = house.said("");
+    let mut fixture = Fixture::new(config(2, 20));
+    let viewer = fixture.admit(1).unwrap();
+    fixture.want(viewer, 0..2);
+    fixture.pass(0);
+    assert_eq!(fixture.take_log(""), ["read 1:0"], "the disk is free: at once, one at a time");
+    fixture.pass(500);
+    fixture.pass(500);
+    let said = fixture.take_log("");
     let served: Vec<_> = said.iter().filter(|text| !text.starts_with("read")).collect();
     assert_eq!(served, ["deliver 1 4096", "deliver 1 4096", "complete 1"], "{said:?}");
     for piece in 2..PIECES {
-        house.want(viewer, piece..piece + 1);
-        house.pass(500);
+        fixture.want(viewer, piece..piece + 1);
+        fixture.pass(500);
     }
-    house.said.clear();
-    house.engine.close(house.now, viewer);
-    house.hear();
-    assert_eq!(house.said("ended"), ["ended 1 40 on time 0 late"]);
-    assert!(house.engine.is_empty(), "nothing is booked when all have left");
+    fixture.log.clear();
+    fixture.engine.close(fixture.now, viewer);
+    fixture.drain();
+    assert_eq!(fixture.take_log("ended"), ["ended 1 40 on time 0 late"]);
+    assert!(fixture.engine.is_empty(), "nothing is booked when all have left");
 }
 
 #[test]
 fn two_viewers_of_a_title_share_its_reads() {
-    let mut house = House::new(config(4, 100));
-    let viewers = [house.admit(1).unwrap(), house.admit(1).unwrap()];
+    let mut fixture = Fixture::new(config(4, 100));
+    let viewers = [fixture.admit(1).unwrap(), fixture.admit(1).unwrap()];
     for piece in 0..PIECES {
         viewers.iter().for_each(|viewer| {
-            house.want(*viewer, piece..piece + 1);
+            fixture.want(*viewer, piece..piece + 1);
         });
-        house.pass(500);
+        fixture.pass(500);
     }
-    assert_eq!(house.said("read").len(), PIECES as usize, "each piece is read once");
-    assert_eq!(house.engine.status(house.now).cache_hits, u64::from(PIECES));
+    assert_eq!(fixture.take_log("read").len(), PIECES as usize, "each piece is read once");
+    assert_eq!(fixture.engine.status(fixture.now).cache_hits, u64::from(PIECES));
 }
 
 #[test]
 fn one_too_many_is_told_what_is_short_and_when_to_come_back() {
-    let mut house = House::new(config(4, 1000));
-    house.now = Moment::from_secs(100);
-    let viewers: Vec<SessionId> = (0..2).map(|title| house.admit(title).unwrap()).collect();
-    let refusal = house.admit(9).unwrap_err();
+    let mut fixture = Fixture::new(config(4, 1000));
+    fixture.now = Moment::from_secs(100);
+    let viewers: Vec<SessionId> = (0..2).map(|title| fixture.admit(title).unwrap()).collect();
+    let refusal = fixture.admit(9).unwrap_err();
     assert_eq!(refusal.resource, Resource::Disk);
     assert!(refusal.retry_after < Duration::from_secs(20), "{refusal:?}");
     // As was said: nobody leaves, but what is booked has been read by then.
     for piece in 0..PIECES {
         viewers.iter().for_each(|viewer| {
-            house.want(*viewer, piece..piece + 1);
+            fixture.want(*viewer, piece..piece + 1);
         });
-        house.pass(500);
-        if house.now >= Moment::from_secs(100) + refusal.retry_after {
+        fixture.pass(500);
+        if fixture.now >= Moment::from_secs(100) + refusal.retry_after {
             break;
         }
     }
-    assert!(house.admit(9).is_ok());
+    assert!(fixture.admit(9).is_ok());
 }
 
 #[test]
 fn memory_and_network_run_out_too() {
-    let mut house = House::new(config(50, 10));
-    let admitted = (0..9).map_while(|title| house.admit(title).ok()).count();
+    let mut fixture = Fixture::new(config(50, 10));
+    let admitted = (0..9).map_while(|title| fixture.admit(title).ok()).count();
     assert_eq!(admitted, 1, "two for its socket, eight for its schedule");
-    assert_eq!(house.admit(9).unwrap_err().resource, Resource::Memory);
+    assert_eq!(fixture.admit(9).unwrap_err().resource, Resource::Memory);
 
     let network = Some(BitRate(u64::from(PIECE) * 8 * 2 * 3));
-    let mut house = House::new(EngineConfig { network, ..config(50, 10_000) });
-    let admitted = (0..9).map_while(|title| house.admit(title).ok()).count();
+    let mut fixture = Fixture::new(EngineConfig { network, ..config(50, 10_000) });
+    let admitted = (0..9).map_while(|title| fixture.admit(title).ok()).count();
     assert_eq!(admitted, 2, "six each to start with, three per slot");
-    assert_eq!(house.admit(9).unwrap_err().resource, Resource::Network);
+    assert_eq!(fixture.admit(9).unwrap_err().resource, Resource::Network);
 }
 
 #[test]
 fn read_ahead_makes_room_for_newcomers() {
-    let mut house = House::new(config(4, 30));
-    let first = house.admit(1).unwrap();
-    house.want(first, 0..1);
-    house.pass(3000);
-    assert!(house.engine.status(house.now).buffers_used > 20 * u64::from(PIECE), "read far ahead");
-    assert_eq!(house.admit(2).map(|_| ()), Ok(()), "what is far ahead can be read again");
-    house.pass(500);
-    assert_eq!(house.engine.status(house.now).glitches, 0);
+    let mut fixture = Fixture::new(config(4, 30));
+    let first = fixture.admit(1).unwrap();
+    fixture.want(first, 0..1);
+    fixture.pass(3000);
+    assert!(
+        fixture.engine.status(fixture.now).buffers_used > 20 * u64::from(PIECE),
+        "read far ahead"
+    );
+    assert_eq!(fixture.admit(2).map(|_| ()), Ok(()), "what is far ahead can be read again");
+    fixture.pass(500);
+    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
 }
 
 #[test]
 fn a_seek_that_does_not_fit_leaves_everything_as_it_was() {
-    let mut house = House::new(config(4, 1000));
-    let viewers = [house.admit(1).unwrap(), house.admit(2).unwrap()];
-    house.want(viewers[0], 0..1);
-    house.pass(1000);
+    let mut fixture = Fixture::new(config(4, 1000));
+    let viewers = [fixture.admit(1).unwrap(), fixture.admit(2).unwrap()];
+    fixture.want(viewers[0], 0..1);
+    fixture.pass(1000);
     // As many as are let in; then the first viewer seeks back and to the end and back.
-    while house.admit(3).is_ok() {}
-    house.said.clear();
-    let seek = house.want(viewers[0], 35..36);
-    let answer = house.said("");
+    while fixture.admit(3).is_ok() {}
+    fixture.log.clear();
+    let seek = fixture.want(viewers[0], 35..36);
+    let answer = fixture.take_log("");
     assert!(
         answer.iter().all(|text| *text != format!("failed {} Failed", seek.0)),
         "a seek is let in or refused: {answer:?}"
     );
     for piece in 1..10 {
-        house.want(viewers[1], piece - 1..piece);
-        house.pass(500);
+        fixture.want(viewers[1], piece - 1..piece);
+        fixture.pass(500);
     }
-    assert_eq!(house.engine.status(house.now).glitches, 0, "nobody pays for it");
+    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "nobody pays for it");
 }
 
 #[test]
 fn who_asks_for_nothing_gives_back_what_it_holds_and_is_asked_anew() {
-    let mut house = House::new(config(2, 100));
-    let viewer = house.admit(1).unwrap();
-    house.want(viewer, 0..1);
-    house.pass(9000);
-    assert_eq!(house.engine.status(house.now).active, 0);
-    assert!(house.engine.is_empty(), "a pause holds nothing");
-    house.want(viewer, 1..2);
-    house.pass(500);
-    assert_eq!(house.engine.status(house.now).active, 1);
-    house.pass(60_000);
-    assert_eq!(house.said("ended").len(), 1, "and in the end it has left");
-    let unheard = house.admit(1).unwrap();
-    house.pass(5500);
-    assert_eq!(house.said("ended").len(), 1, "a reservation is held for five seconds");
-    assert!(house.engine.session_layout(unheard).is_none());
+    let mut fixture = Fixture::new(config(2, 100));
+    let viewer = fixture.admit(1).unwrap();
+    fixture.want(viewer, 0..1);
+    fixture.pass(9000);
+    assert_eq!(fixture.engine.status(fixture.now).active, 0);
+    assert!(fixture.engine.is_empty(), "a pause holds nothing");
+    fixture.want(viewer, 1..2);
+    fixture.pass(500);
+    assert_eq!(fixture.engine.status(fixture.now).active, 1);
+    fixture.pass(60_000);
+    assert_eq!(fixture.take_log("ended").len(), 1, "and in the end it has left");
+    let unheard = fixture.admit(1).unwrap();
+    fixture.pass(5500);
+    assert_eq!(fixture.take_log("ended").len(), 1, "a reservation is held for five seconds");
+    assert!(fixture.engine.sessions(9).iter().all(|open| open.session != unheard));
 }
 
 #[test]
 fn who_comes_in_the_moment_in_which_its_place_would_be_given_back_keeps_it() {
     let begin = || {
-        let mut house = House::new(config(2, 100));
-        let viewer = house.admit(1).unwrap();
-        house.want(viewer, 0..1);
-        (house, viewer)
+        let mut fixture = Fixture::new(config(2, 100));
+        let viewer = fixture.admit(1).unwrap();
+        fixture.want(viewer, 0..1);
+        (fixture, viewer)
     };
     let (mut silent, _) = begin();
     let mut slots = 0;
-    while silent.said("GivenBack").is_empty() {
+    while silent.take_log("Released").is_empty() {
         silent.pass(500);
         slots += 1;
     }
-    let (mut house, viewer) = begin();
-    house.pass(500 * slots - 1);
-    house.now = silent.now;
-    house.said.clear();
-    house.want(viewer, 1..2);
-    assert_eq!(house.said("GivenBack"), Vec::<String>::new());
-    assert_eq!(house.engine.status(house.now).active, 1);
+    let (mut fixture, viewer) = begin();
+    fixture.pass(500 * slots - 1);
+    fixture.now = silent.now;
+    fixture.log.clear();
+    fixture.want(viewer, 1..2);
+    assert_eq!(fixture.take_log("Released"), Vec::<String>::new());
+    assert_eq!(fixture.engine.status(fixture.now).active, 1);
 }
 
 #[test]
 fn a_failed_read_is_tried_once_more_and_the_stream_goes_on() {
-    let mut house = House::new(config(2, 100));
-    let viewer = house.admit(1).unwrap();
-    let request = house.want(viewer, 0..1);
-    house.engine.read_done(house.now, house.reads[0], ReadOutcome::Damaged);
-    house.reads.clear();
-    house.hear();
-    assert_eq!(house.said(""), ["read 1:0", "forget", "read 1:0"]);
-    house.engine.read_done(house.now, house.reads[0], ReadOutcome::Failed);
-    house.reads.clear();
-    house.hear();
+    let mut fixture = Fixture::new(config(2, 100));
+    let viewer = fixture.admit(1).unwrap();
+    let request = fixture.want(viewer, 0..1);
+    fixture.engine.read_done(fixture.now, fixture.reads[0], ReadOutcome::Damaged);
+    fixture.reads.clear();
+    fixture.drain();
+    assert_eq!(fixture.take_log(""), ["read 1:0", "forget", "read 1:0"]);
+    fixture.engine.read_done(fixture.now, fixture.reads[0], ReadOutcome::Failed);
+    fixture.reads.clear();
+    fixture.drain();
     let failed = format!("failed {} Failed", request.0);
-    assert_eq!(house.said("")[..2], ["forget".to_owned(), failed]);
-    house.want(viewer, 1..2);
-    house.pass(1000);
-    assert_eq!(house.said("complete").len(), 1);
-    assert_eq!(house.engine.status(house.now).disks[0].failures, 2);
+    assert_eq!(fixture.take_log("")[..2], ["forget".to_owned(), failed]);
+    fixture.want(viewer, 1..2);
+    fixture.pass(1000);
+    assert_eq!(fixture.take_log("complete").len(), 1);
+    assert_eq!(fixture.engine.status(fixture.now).disks[0].failures, 2);
 }
 
 #[test]
 fn a_removed_title_plays_on_for_those_who_are_in() {
-    let mut house = House::new(config(4, 100));
-    let viewer = house.admit(1).unwrap();
-    assert!(house.engine.withdraw_title(house.now, TitleKey(1)), "in use");
-    assert!(house.admit(1).unwrap_err().detail.contains("removed"));
-    house.want(viewer, 0..3);
-    house.pass(1000);
-    assert_eq!(house.said("complete").len(), 1);
-    house.engine.close(house.now, viewer);
-    house.hear();
-    house.read_all(ReadOutcome::Good);
-    let said = house.said("");
+    let mut fixture = Fixture::new(config(4, 100));
+    let viewer = fixture.admit(1).unwrap();
+    assert!(fixture.engine.withdraw_title(fixture.now, TitleKey(1)), "in use");
+    assert!(fixture.admit(1).unwrap_err().detail.contains("removed"));
+    fixture.want(viewer, 0..3);
+    fixture.pass(1000);
+    assert_eq!(fixture.take_log("complete").len(), 1);
+    fixture.engine.close(fixture.now, viewer);
+    fixture.drain();
+    fixture.read_all(ReadOutcome::Good);
+    let said = fixture.take_log("");
     assert_eq!(said.last().unwrap(), "idle 1", "when its last read is in: {said:?}");
-    assert_eq!(house.engine.status(house.now).buffers_used, 0, "nothing of it is in memory");
-    assert!(!house.engine.withdraw_title(house.now, TitleKey(2)), "never used");
+    assert_eq!(fixture.engine.status(fixture.now).buffers_used, 0, "nothing of it is in memory");
+    assert!(!fixture.engine.withdraw_title(fixture.now, TitleKey(2)), "never used");
 }
 
 #[test]
 fn a_socket_that_takes_nothing_holds_two_pieces_and_no_more() {
-    let mut house = House::new(config(4, 100));
-    let viewer = house.admit(1).unwrap();
-    let request = house.want(viewer, 0..20);
+    let mut fixture = Fixture::new(config(4, 100));
+    let viewer = fixture.admit(1).unwrap();
+    let request = fixture.want(viewer, 0..20);
     for _ in 0..10 {
-        house.read_all(ReadOutcome::Good);
-        house.now = house.engine.next_wakeup();
-        house.engine.tick(house.now);
-        house.hear();
+        fixture.read_all(ReadOutcome::Good);
+        fixture.now = fixture.engine.next_wakeup();
+        fixture.engine.tick(fixture.now);
+        fixture.drain();
     }
-    assert_eq!(house.said("deliver").len(), 2);
-    house.pass(0);
+    assert_eq!(fixture.take_log("deliver").len(), 2);
+    fixture.pass(0);
     // Its session ends; what the socket holds stays until the connection is closed.
-    house.now = house.now + Duration::from_secs(60);
-    house.engine.tick(house.now);
-    house.hear();
-    house.now = house.now + Duration::from_secs(60);
-    house.engine.tick(house.now);
-    house.hear();
-    assert_eq!(house.said("ended").len(), 1);
-    assert!(!house.engine.is_empty());
-    house.engine.cancel(house.now, request);
-    house.hear();
-    assert!(house.engine.is_empty());
+    fixture.now = fixture.now + Duration::from_secs(60);
+    fixture.engine.tick(fixture.now);
+    fixture.drain();
+    fixture.now = fixture.now + Duration::from_secs(60);
+    fixture.engine.tick(fixture.now);
+    fixture.drain();
+    assert_eq!(fixture.take_log("ended").len(), 1);
+    assert!(!fixture.engine.is_empty());
+    fixture.engine.cancel(fixture.now, request);
+    fixture.drain();
+    assert!(fixture.engine.is_empty());
 }
 
 #[test]
 fn work_without_deadlines_gets_what_is_left() {
-    let mut house = House::new(config(2, 1000));
-    let free = house.engine.ask_best_effort(house.now, DiskNumber(0), ByteCount(1));
-    house.hear();
-    assert_eq!(house.said(""), [format!("granted {}", free.0)], "an idle disk");
-    house.engine.best_effort_done(house.now, free);
-    house.hear();
-    let viewer = house.admit(1).unwrap();
-    house.want(viewer, 0..1);
-    house.read_all(ReadOutcome::Good);
+    let mut fixture = Fixture::new(config(2, 1000));
+    let free = fixture.engine.request_best_effort(fixture.now, DiskNumber(0), ByteCount(1));
+    fixture.drain();
+    assert_eq!(fixture.take_log(""), [format!("granted {}", free.0)], "an idle disk");
+    fixture.engine.best_effort_done(fixture.now, free);
+    fixture.drain();
+    let viewer = fixture.admit(1).unwrap();
+    fixture.want(viewer, 0..1);
+    fixture.read_all(ReadOutcome::Good);
     for _ in 0..20 {
-        house.engine.ask_best_effort(house.now, DiskNumber(0), ByteCount(1));
+        fixture.engine.request_best_effort(fixture.now, DiskNumber(0), ByteCount(1));
     }
-    house.hear();
+    fixture.drain();
     for _ in 0..40 {
-        house.now = house.engine.next_wakeup();
-        house.engine.tick(house.now);
-        house.hear();
-        house.read_all(ReadOutcome::Good);
-        let granted = house.said("granted");
+        fixture.now = fixture.engine.next_wakeup();
+        fixture.engine.tick(fixture.now);
+        fixture.drain();
+        fixture.read_all(ReadOutcome::Good);
+        let granted = fixture.take_log("granted");
         for text in granted {
-            let ticket = Ticket(text["granted ".len()..].parse().unwrap());
-            house.engine.best_effort_done(house.now, ticket);
-            house.hear();
+            let permit = PermitId(text["granted ".len()..].parse().unwrap());
+            fixture.engine.best_effort_done(fixture.now, permit);
+            fixture.drain();
         }
     }
-    assert_eq!(house.engine.status(house.now).glitches, 0, "never at a viewer's cost");
-    house.engine.ask_best_effort(house.now, DiskNumber(7), ByteCount(1));
-    house.hear();
-    assert_eq!(house.said("granted").len(), 1, "nothing protects a disk that is not there");
+    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "never at a viewer's cost");
+    fixture.engine.request_best_effort(fixture.now, DiskNumber(7), ByteCount(1));
+    fixture.drain();
+    assert_eq!(fixture.take_log("granted").len(), 1, "nothing protects a disk that is not there");
 }
 
 #[test]
 fn a_disk_that_slows_down_promises_less_at_once() {
-    let mut house = House::new(config(8, 1000));
+    let mut fixture = Fixture::new(config(8, 1000));
     (1..5).for_each(|title| {
-        house.admit(title).unwrap();
+        fixture.admit(title).unwrap();
     });
     for _ in 0..4 {
-        house.now = house.engine.next_wakeup();
-        house.engine.tick(house.now);
-        house.hear();
+        fixture.now = fixture.engine.next_wakeup();
+        fixture.engine.tick(fixture.now);
+        fixture.drain();
     }
-    let status = house.engine.status(house.now);
+    let status = fixture.engine.status(fixture.now);
     assert!(status.disks[0].min_read < 8, "{status:?}");
     assert!(status.disks[0].in_flight <= 8, "and is not given more than it takes");
     let better = DiskGuarantee { min_read: 20, ..config(8, 0).disks[0] };
-    house.engine.set_guarantee(house.now, DiskNumber(0), better);
-    assert_eq!(house.engine.status(house.now).disks[0].min_read, 20, "until it is calibrated anew");
+    fixture.engine.set_guarantee(fixture.now, DiskNumber(0), better);
+    assert_eq!(
+        fixture.engine.status(fixture.now).disks[0].min_read,
+        20,
+        "until it is calibrated anew"
+    );
 }
 
 #[test]
 fn absurd_requests_get_defined_answers() {
-    let mut house = House::new(config(4, 100));
-    let viewer = house.admit(1).unwrap();
-    house.pass(1000);
+    let mut fixture = Fixture::new(config(4, 100));
+    let viewer = fixture.admit(1).unwrap();
+    fixture.pass(1000);
     let size = u64::from(PIECES * PIECE);
     let part = |track, bytes| Part { track, bytes };
     let absurd = [
@@ -453,28 +463,28 @@ fn absurd_requests_get_defined_answers() {
         (viewer, vec![part(0, 0..1), part(0, u64::MAX - 1..u64::MAX)]),
         (SessionId(99), vec![part(0, 0..1)]),
     ];
-    house.said.clear();
+    fixture.log.clear();
     for (number, (session, parts)) in absurd.into_iter().enumerate() {
         let request = RequestId(1000 + number as u64);
-        house.engine.want(house.now, Want { request, session, parts });
-        house.hear();
-        assert_eq!(house.said(""), [format!("failed {} Failed", request.0)]);
+        fixture.engine.request(fixture.now, MediaRequest { request, session, parts });
+        fixture.drain();
+        assert_eq!(fixture.take_log(""), [format!("failed {} Failed", request.0)]);
     }
-    house.engine.sent(house.now, RequestId(5), ReadId(5));
-    house.engine.cancel(house.now, RequestId(5));
-    house.engine.close(house.now, SessionId(99));
-    house.engine.read_done(house.now, ReadId(99), ReadOutcome::Good);
-    house.engine.best_effort_done(house.now, Ticket(99));
-    house.engine.set_guarantee(house.now, DiskNumber(9), config(1, 1).disks[0]);
-    house.hear();
-    assert_eq!(house.said(""), [""; 0]);
-    let requests = (0..20).map(|_| house.want(viewer, 0..20)).count();
-    assert_eq!(requests - house.said("declined").len(), 16, "so many at once and no more");
+    fixture.engine.sent(fixture.now, RequestId(5), ReadId(5));
+    fixture.engine.cancel(fixture.now, RequestId(5));
+    fixture.engine.close(fixture.now, SessionId(99));
+    fixture.engine.read_done(fixture.now, ReadId(99), ReadOutcome::Good);
+    fixture.engine.best_effort_done(fixture.now, PermitId(99));
+    fixture.engine.set_guarantee(fixture.now, DiskNumber(9), config(1, 1).disks[0]);
+    fixture.drain();
+    assert_eq!(fixture.take_log(""), [""; 0]);
+    let requests = (0..20).map(|_| fixture.want(viewer, 0..20)).count();
+    assert_eq!(requests - fixture.take_log("declined").len(), 16, "so many at once and no more");
 }
 
 #[test]
 fn absurd_titles_are_turned_away_by_name() {
-    let mut house = House::new(config(4, 100));
+    let mut fixture = Fixture::new(config(4, 100));
     let absurd: [(&str, TrackLayout); 8] = [
         ("not whole blocks", TrackLayout { piece: 0, ..track(4) }),
         ("not whole blocks", TrackLayout { piece: 1000, ..track(4) }),
@@ -487,7 +497,8 @@ fn absurd_titles_are_turned_away_by_name() {
     ];
     for (reason, track) in absurd {
         let layout = Layout { tracks: vec![track], ..Arc::into_inner(layout(1)).unwrap() };
-        let Answer::Refused(refusal) = house.engine.admit(house.now, request(Arc::new(layout)))
+        let AdmissionDecision::Refused(refusal) =
+            fixture.engine.admit(fixture.now, request(Arc::new(layout)))
         else {
             panic!("{reason}: let in");
         };
@@ -497,8 +508,9 @@ fn absurd_titles_are_turned_away_by_name() {
     let far = AdmitRequest { from: Duration::from_secs(1 << 40), ..request(layout(1)) };
     let none = AdmitRequest { offers: vec![], ..request(layout(1)) };
     let nothing = AdmitRequest { offers: vec![vec![], vec![9]], ..request(layout(1)) };
-    let mut admit =
-        |request| matches!(house.engine.admit(house.now, request), Answer::Admitted { .. });
+    let mut admit = |request| {
+        matches!(fixture.engine.admit(fixture.now, request), AdmissionDecision::Admitted { .. })
+    };
     assert!(admit(request(Arc::new(empty))), "an empty track asks for nothing");
     assert!(admit(far), "beyond the end is at the end");
     assert!(!admit(none) && !admit(nothing));

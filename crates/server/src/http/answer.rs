@@ -1,275 +1,296 @@
-//! From a request to its answer: a reply made here, a body to be sent, or whom to ask first.
+//! Decides how a request is answered: with a response made here, with a body of media, or after
+//! the opener or the core has done something first.
 //!
-//! Owns no connection and sends nothing. A request that has to wait (for a title to open, for
-//! admission) is answered anew from the start when that has happened.
+//! Owns no connection and sends nothing. A request that had to wait for the opener is decided anew
+//! from the start.
 
-use super::request::{Method, Request};
-use super::response::{Head, Reply};
+use super::request::{HttpRequest, Method};
+use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use crate::console;
-use crate::core::{NotAdmitted, Visit};
 use crate::engine::SessionId;
-use crate::layout::Shape;
-use crate::library::{NotOpened, OpenTitle};
+use crate::layout::DeliveryFormat;
+use crate::library::{OpenError, OpenTitle};
+use crate::messages::{AdmissionError, PlayRequest};
 use crate::metrics;
-use crate::sessions::{Found, Session};
+use crate::playback_params::{self, BadParameter, PlaybackParams};
+use crate::presentation::Presentation;
+use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
-use crate::showing::Showing;
-use crate::wanted::{self, BadParameter, Wanted};
-use media::{Body, NotPackaged, Slice, TrackKind};
+use crate::wire;
+use media::{Body, PackagingError, Slice, TrackKind};
 use serde_json::json;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What to do with a request.
-pub(crate) enum Answer {
-    /// Send this.
-    Reply(Reply),
-    /// Send this range of a body, stored bytes and all.
-    Body { head: Head, body: Arc<Body>, range: Range<u64>, session: Arc<Session> },
-    /// Ask the opener for the title of this name, then answer anew.
+/// How to answer a request.
+pub(crate) enum Decision {
+    /// Send this response.
+    Respond(Response),
+    /// Send a range of a body of media.
+    SendBody(MediaBody),
+    /// Let the opener open the title of this name, then decide anew.
     Open(String),
-    /// Ask the opener for the file of these tracks, then answer anew.
-    Make(Arc<OpenTitle>, Vec<u16>),
-    /// Ask the opener for what is wanted of a title, then answer anew.
-    Show(Arc<OpenTitle>, Wanted),
-    /// Ask the core whether the viewer may come in; the answer is [`admitted`].
-    Admit(Visit),
-    /// Ask the core who plays what, and send that.
-    List,
+    /// Let the opener build the file of these tracks, then decide anew.
+    BuildFile(Arc<OpenTitle>, Vec<u16>),
+    /// Let the opener build a presentation of a title, then decide anew.
+    BuildPresentation(Arc<OpenTitle>, PlaybackParams),
+    /// Pass this admission request to the core; [`admitted`] makes its verdict a response.
+    Admit(PlayRequest),
+    /// Send the core's list of sessions.
+    ListSessions,
 }
 
-/// The answer to a request. `opened`: the title it names, if that has just been opened for it.
+/// A range of a body of media, and the head that goes before it.
+pub(crate) struct MediaBody {
+    pub(crate) head: Head,
+    pub(crate) body: Arc<Body>,
+    pub(crate) range: Range<u64>,
+    pub(crate) session: Arc<PlayerSession>,
+}
+
+/// Decides how to answer a request. `opened`: its title, where that has just been opened for it.
 pub(crate) fn answer(
     shared: &Arc<Shared>,
-    request: &Request,
+    request: &HttpRequest,
     opened: Option<Arc<OpenTitle>>,
-) -> Answer {
+) -> Decision {
     if request.method == Method::Options {
-        return Answer::Reply(Reply::options());
+        return Decision::Respond(Response::options());
     }
-    let Some(route) = Route::of(&request.path) else { return Answer::Reply(nothing_here()) };
+    let Some(route) = Route::of(&request.path) else { return Decision::Respond(not_found()) };
     match route {
-        Route::Root => Answer::Reply(Reply::redirect("/console/")),
-        Route::Console(name) => Answer::Reply(console_file(&name)),
-        Route::Titles => {
-            Answer::Reply(Reply::json(200, &json!({ "titles": shared.titles.list() })))
-        }
-        Route::Sessions => Answer::List,
-        Route::Status => Answer::Reply(Reply::json(200, &shared.status())),
-        Route::Metrics => Answer::Reply(match metrics::text(shared) {
-            Ok(text) => Reply::new(200, metrics::CONTENT_TYPE, text),
-            Err(_) => Reply::error(500, "metrics", "the metrics could not be written as text"),
+        Route::Root => Decision::Respond(Response::redirect("/console/")),
+        Route::Console(name) => Decision::Respond(console_file(&name)),
+        Route::Titles => Decision::Respond(title_list(shared)),
+        Route::Sessions => Decision::ListSessions,
+        Route::Status => Decision::Respond(Response::json(200, &shared.status())),
+        Route::Metrics => Decision::Respond(match metrics::text(shared) {
+            Ok(text) => Response::new(200, metrics::CONTENT_TYPE, text),
+            Err(_) => Response::error(500, "metrics", "the metrics could not be encoded"),
         }),
-        Route::Health => Answer::Reply(health(shared)),
+        Route::Health => Decision::Respond(health(shared)),
         Route::Master { title } => master(shared, request, title, opened),
         Route::Progressive { title } => progressive(shared, request, title, opened),
         Route::Playlist { ref title, .. }
         | Route::Init { ref title, .. }
-        | Route::Segment { ref title, .. } => match session(shared, request, title) {
+        | Route::Segment { ref title, .. } => match find_session(shared, request, title) {
             Ok(session) => of_session(request, &route, session),
-            Err(reply) => Answer::Reply(reply),
+            Err(response) => Decision::Respond(response),
         },
     }
 }
 
-/// The answer to a viewer that was at the door.
+/// The response to an admission request for the title `name`.
 pub(crate) fn admitted(
     name: &str,
-    shape: Shape,
-    result: Result<Arc<Session>, NotAdmitted>,
-) -> Reply {
+    format: DeliveryFormat,
+    result: Result<Arc<PlayerSession>, AdmissionError>,
+) -> Response {
     match result {
-        Ok(session) => match shape {
-            Shape::Segmented => {
+        Ok(session) => match format {
+            DeliveryFormat::Segmented => {
                 let query = format!("?s={}", session.token);
-                playlist(session.showing.packaging.multivariant_playlist(&videos(&session), &query))
+                let packaging = &session.presentation.packaging;
+                playlist(packaging.multivariant_playlist(&videos(&session), &query))
             }
-            Shape::Progressive => {
-                Reply::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
+            DeliveryFormat::Progressive => {
+                Response::redirect(&format!("/t/{}.mp4?s={}", escape(name), session.token))
             }
         },
-        Err(NotAdmitted::Refused(refusal)) => Reply::refused(&refusal),
-        Err(NotAdmitted::Gone) => no_title(name),
-        Err(NotAdmitted::Stopping) => stopping(),
-        Err(NotAdmitted::NoShape) => whole_file_only(),
-        Err(NotAdmitted::Failed(error)) => Reply::error(500, "internal", &error),
+        Err(AdmissionError::Refused(refusal)) => Response::refused(&refusal),
+        Err(AdmissionError::TitleRemoved) => no_title(name),
+        Err(AdmissionError::Stopping) => stopping(),
+        Err(AdmissionError::FormatUnavailable) => whole_file_only(),
+        Err(AdmissionError::Failed(error)) => Response::error(500, "internal", &error),
     }
 }
 
-/// Why a title did not open.
-pub(crate) fn not_opened(name: &str, why: &NotOpened) -> Reply {
+/// The response to a request whose title could not be opened.
+pub(crate) fn open_failed(name: &str, why: &OpenError) -> Response {
     match why {
-        NotOpened::NoTitle => no_title(name),
-        NotOpened::NotPlayable(NotPackaged::File) => Reply::error(
+        OpenError::NoTitle => no_title(name),
+        OpenError::NotPlayable(PackagingError::File) => Response::error(
             404,
             "not-media",
-            "this title was taken in as a file, not as media; `tenuto export` gives it back",
+            "this title was ingested as a file, not as media; `tenuto export` writes it out",
         ),
-        NotOpened::NotPlayable(why) => Reply::error(404, "not-playable", &why.to_string()),
-        NotOpened::Busy => Reply::busy(
+        OpenError::NotPlayable(why) => Response::error(404, "not-playable", &why.to_string()),
+        OpenError::DiskBusy => Response::unavailable(
             "busy",
-            "the disk serves other viewers and had no time to open this title; try again",
+            "all disk time is reserved by sessions, and this title could not be opened in time; \
+             try again later",
             BUSY_RETRY,
         ),
-        NotOpened::Failed(error) => Reply::error(500, "store-failed", error),
+        OpenError::Failed(error) => Response::error(500, "store-failed", error),
     }
 }
 
 fn master(
     shared: &Arc<Shared>,
-    request: &Request,
+    request: &HttpRequest,
     name: String,
     opened: Option<Arc<OpenTitle>>,
-) -> Answer {
-    let title = match title(shared, name, opened) {
-        Ok((title, name)) => (title, name),
-        Err(answer) => return answer,
+) -> Decision {
+    let title = match open_title(shared, &name, opened) {
+        Ok(title) => title,
+        Err(decision) => return decision,
     };
-    let (title, name) = title;
-    let showing = match showing(request, &title) {
-        Ok(showing) => showing,
-        Err(answer) => return answer,
+    let presentation = match find_presentation(request, &title) {
+        Ok(presentation) => presentation,
+        Err(decision) => return decision,
     };
     if request.method == Method::Head {
-        // Only looking: nothing is reserved for it.
-        let firsts = showing.offers().iter().filter_map(|offer| offer.first().copied());
-        let videos: Vec<u16> = firsts.collect();
-        return Answer::Reply(playlist(showing.packaging.multivariant_playlist(&videos, "")));
+        // A HEAD request begins no session, so nothing is reserved and all offers are listed.
+        let offers = presentation.offers().iter();
+        let videos: Vec<u16> = offers.filter_map(|offer| offer.first().copied()).collect();
+        return Decision::Respond(playlist(
+            presentation.packaging.multivariant_playlist(&videos, ""),
+        ));
     }
-    let instead_of = match request.query("s").map(|token| shared.sessions.find(token)) {
-        Some(Found::Live(session)) => Some(session.id),
+    let replaces = match request.query("s").map(|token| shared.sessions.find(token)) {
+        Some(TokenLookup::Live(session)) => Some(session.id),
         _ => None,
     };
-    admit(request, (title, showing), (name, Shape::Segmented), instead_of)
+    admit(request, title, presentation, name, DeliveryFormat::Segmented, replaces)
 }
 
-/// What a request wants of a title, or what to answer instead.
-fn showing(request: &Request, title: &Arc<OpenTitle>) -> Result<Arc<Showing>, Answer> {
-    let wanted = Wanted::of(request).map_err(|why| Answer::Reply(bad_parameter(&why)))?;
-    match title.made_showing(&wanted) {
-        Some(Ok(showing)) => Ok(showing),
-        Some(Err(why)) => Err(Answer::Reply(bad_parameter(&BadParameter(why.to_string())))),
-        None => Err(Answer::Show(Arc::clone(title), wanted)),
+/// The presentation that a request's parameters describe, or what to do instead.
+fn find_presentation(
+    request: &HttpRequest,
+    title: &Arc<OpenTitle>,
+) -> Result<Arc<Presentation>, Decision> {
+    let params =
+        PlaybackParams::of(&request.query).map_err(|why| Decision::Respond(bad_parameter(&why)))?;
+    match title.cached_presentation(&params) {
+        Some(Ok(presentation)) => Ok(presentation),
+        Some(Err(why)) => Err(Decision::Respond(bad_parameter(&BadParameter(why.to_string())))),
+        None => Err(Decision::BuildPresentation(Arc::clone(title), params)),
     }
 }
 
 fn admit(
-    request: &Request,
-    (title, showing): (Arc<OpenTitle>, Arc<Showing>),
-    (name, shape): (String, Shape),
-    instead_of: Option<SessionId>,
-) -> Answer {
-    match wanted::patience(request) {
-        Ok(patience) => Answer::Admit(Visit { title, showing, name, shape, patience, instead_of }),
-        Err(why) => Answer::Reply(bad_parameter(&why)),
+    request: &HttpRequest,
+    title: Arc<OpenTitle>,
+    presentation: Arc<Presentation>,
+    name: String,
+    format: DeliveryFormat,
+    replaces: Option<SessionId>,
+) -> Decision {
+    match playback_params::max_wait(&request.query) {
+        Ok(max_wait) => {
+            Decision::Admit(PlayRequest { title, presentation, name, format, max_wait, replaces })
+        }
+        Err(why) => Decision::Respond(bad_parameter(&why)),
     }
 }
 
 fn progressive(
     shared: &Arc<Shared>,
-    request: &Request,
+    request: &HttpRequest,
     name: String,
     opened: Option<Arc<OpenTitle>>,
-) -> Answer {
+) -> Decision {
     if request.query("s").is_some() {
-        let session = match session(shared, request, &name) {
+        let session = match find_session(shared, request, &name) {
             Ok(session) => session,
-            Err(reply) => return Answer::Reply(reply),
+            Err(response) => return Decision::Respond(response),
         };
         let tracks = session.tracks().to_vec();
-        let Some(body) = session.title.made_body(&tracks) else {
-            return Answer::Make(Arc::clone(&session.title), tracks);
+        let Some(body) = session.title.cached_file(&tracks) else {
+            return Decision::BuildFile(Arc::clone(&session.title), tracks);
         };
-        if wanted::asks(request) {
-            return Answer::Reply(manifests_only());
+        if playback_params::has_any(&request.query) {
+            return Decision::Respond(manifests_only());
         }
         let etag = session.title.etag(&format!("mp4-{}", session.offer));
-        let kind = kind_of(&session.title, &tracks);
+        let kind = content_type(&session.title, &tracks);
         return ranged(request, body, session, &etag, kind);
     }
-    let (title, name) = match title(shared, name, opened) {
-        Ok(found) => found,
-        Err(answer) => return answer,
+    let title = match open_title(shared, &name, opened) {
+        Ok(title) => title,
+        Err(decision) => return decision,
     };
-    let showing = match showing(request, &title) {
-        Ok(showing) => showing,
-        Err(answer) => return answer,
+    let presentation = match find_presentation(request, &title) {
+        Ok(presentation) => presentation,
+        Err(decision) => return decision,
     };
-    if showing.layouts(Shape::Progressive).is_empty() {
-        return Answer::Reply(whole_file_only());
+    if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
+        return Decision::Respond(whole_file_only());
     }
     if request.method == Method::Head {
         let tracks = title.whole.offers()[0].clone();
-        let Some(body) = title.made_body(&tracks) else { return Answer::Make(title, tracks) };
+        let Some(body) = title.cached_file(&tracks) else {
+            return Decision::BuildFile(title, tracks);
+        };
         let head = Head::new(200)
-            .field("Content-Type", kind_of(&title, &tracks))
+            .field("Content-Type", content_type(&title, &tracks))
             .field("Accept-Ranges", "bytes")
             .field("ETag", title.etag("mp4-0"));
-        return Answer::Reply(Reply::only_head(head, body.len()));
+        return Decision::Respond(Response::only_head(head, body.len()));
     }
-    admit(request, (title, showing), (name, Shape::Progressive), None)
+    admit(request, title, presentation, name, DeliveryFormat::Progressive, None)
 }
 
-/// Resources that belong to a session.
-fn of_session(request: &Request, route: &Route, session: Arc<Session>) -> Answer {
-    if wanted::asks(request) {
-        return Answer::Reply(manifests_only());
+/// Answers a request for a session's playlist, initialization segment or media segment.
+fn of_session(request: &HttpRequest, route: &Route, session: Arc<PlayerSession>) -> Decision {
+    if playback_params::has_any(&request.query) {
+        return Decision::Respond(manifests_only());
     }
-    let (packaging, tag) = (&session.showing.packaging, session.showing.tag());
+    let (packaging, tag) = (&session.presentation.packaging, session.presentation.tag());
     match *route {
         Route::Playlist { track, .. } => {
             let query = format!("?s={}", session.token);
-            Answer::Reply(
-                packaging.media_playlist(track, &query).map_or_else(nothing_here, playlist),
+            Decision::Respond(
+                packaging.media_playlist(track, &query).map_or_else(not_found, playlist),
             )
         }
         Route::Init { track, .. } => {
             let Some(bytes) = packaging.init_segment(track) else {
-                return Answer::Reply(nothing_here());
+                return Decision::Respond(not_found());
             };
             let range = 0..bytes.len();
             let body = [Slice::Generated { bytes, range }].into_iter().collect();
             let etag = session.title.etag(&format!("i{track}{tag}"));
-            let kind = kind_of(&session.title, &[track]);
+            let kind = content_type(&session.title, &[track]);
             ranged(request, Arc::new(body), session, &etag, kind)
         }
         Route::Segment { track, number, .. } => {
             let Some(body) = packaging.segment(track, number) else {
-                return Answer::Reply(nothing_here());
+                return Decision::Respond(not_found());
             };
             let etag = session.title.etag(&format!("s{track}-{number}{tag}"));
-            let kind = kind_of(&session.title, &[track]);
+            let kind = content_type(&session.title, &[track]);
             ranged(request, Arc::new(body), session, &etag, kind)
         }
-        _ => Answer::Reply(nothing_here()),
+        _ => Decision::Respond(not_found()),
     }
 }
 
-/// A body, or the range of it that was asked for, or why not.
+/// A body or the requested range of it (RFC 9110: 200, 206, 304 or 416).
 fn ranged(
-    request: &Request,
+    request: &HttpRequest,
     body: Arc<Body>,
-    session: Arc<Session>,
+    session: Arc<PlayerSession>,
     etag: &str,
     kind: &str,
-) -> Answer {
+) -> Decision {
     let length = body.len();
     if request.if_none_match.as_deref().is_some_and(|tags| matches(tags, etag)) {
         let head = Head::new(304).field("ETag", etag);
-        return Answer::Reply(Reply { head, body: Vec::new(), length: 0 });
+        return Decision::Respond(Response { head, body: Vec::new(), length: 0 });
     }
     let fresh = request.if_range.as_deref().is_none_or(|tag| tag == etag);
     let range = match request.range.filter(|_| fresh).map(|range| range.of(length)) {
         None => None,
         Some(Some(range)) => Some(range),
         Some(None) => {
-            let message = format!("the body has {length} bytes; ask for some of them");
-            let mut reply = Reply::error(416, "range-not-satisfiable", &message);
-            reply.head = reply.head.field("Content-Range", format_args!("bytes */{length}"));
-            return Answer::Reply(reply);
+            let message = format!("the body has {length} bytes; request a range within them");
+            let mut response = Response::error(416, "range-not-satisfiable", &message);
+            response.head = response.head.field("Content-Range", format_args!("bytes */{length}"));
+            return Decision::Respond(response);
         }
     };
     let mut head = Head::new(if range.is_some() { 206 } else { 200 })
@@ -283,9 +304,9 @@ fn ranged(
     }
     let range = range.unwrap_or(0..length);
     if request.method == Method::Head {
-        return Answer::Reply(Reply::only_head(head, range.end - range.start));
+        return Decision::Respond(Response::only_head(head, range.end - range.start));
     }
-    Answer::Body { head, body, range, session }
+    Decision::SendBody(MediaBody { head, body, range, session })
 }
 
 /// Whether a list of entity tags has this one, or is `*`.
@@ -294,55 +315,58 @@ fn matches(tags: &str, etag: &str) -> bool {
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
-/// The open title of a name, or what to answer instead.
-fn title(
+/// The open title of this name, or what to do instead.
+fn open_title(
     shared: &Arc<Shared>,
-    name: String,
+    name: &str,
     opened: Option<Arc<OpenTitle>>,
-) -> Result<(Arc<OpenTitle>, String), Answer> {
+) -> Result<Arc<OpenTitle>, Decision> {
     if shared.stopping.load(Ordering::Relaxed) {
-        return Err(Answer::Reply(stopping()));
+        return Err(Decision::Respond(stopping()));
     }
     if let Some(title) = opened {
-        return Ok((title, name));
+        return Ok(title);
     }
-    match shared.titles.opened(&name) {
-        Ok(Some(title)) => Ok((title, name)),
-        Ok(None) => Err(Answer::Open(name)),
-        Err(why) => Err(Answer::Reply(not_opened(&name, &why))),
+    match shared.library.opened(name) {
+        Ok(Some(title)) => Ok(title),
+        Ok(None) => Err(Decision::Open(name.to_owned())),
+        Err(why) => Err(Decision::Respond(open_failed(name, &why))),
     }
 }
 
-/// The session that a request belongs to, if it is one of this title.
-fn session(shared: &Shared, request: &Request, name: &str) -> Result<Arc<Session>, Reply> {
-    let again = format!("start again at /t/{0}/master.m3u8 or /t/{0}.mp4", escape(name));
+/// The session of a request's token, if it is a session of the title `name`.
+fn find_session(
+    shared: &Shared,
+    request: &HttpRequest,
+    name: &str,
+) -> Result<Arc<PlayerSession>, Response> {
+    let failed = |status: u16, code: &str, what: &str| {
+        let url = format!("/t/{}", escape(name));
+        let message = format!("{what}; begin again at {url}/master.m3u8 or {url}.mp4");
+        Err(Response::error(status, code, &message))
+    };
     let Some(token) = request.query("s") else {
-        let message = format!("this URL needs the session that a manifest gives it; {again}");
-        return Err(Reply::error(404, "session-missing", &message));
+        return failed(404, "session-missing", "this URL needs the session token of a manifest");
     };
     match shared.sessions.find(token) {
-        Found::Live(session) if session.name == name => Ok(session),
-        Found::Ended => {
-            let message = format!("this session has ended; {again}");
-            Err(Reply::error(410, "session-ended", &message))
-        }
-        Found::Live(_) | Found::Unknown => {
-            let message = format!("there is no such session of this title; {again}");
-            Err(Reply::error(404, "session-unknown", &message))
+        TokenLookup::Live(session) if session.name == name => Ok(session),
+        TokenLookup::Ended => failed(410, "session-ended", "this session has ended"),
+        TokenLookup::Live(_) | TokenLookup::Unknown => {
+            failed(404, "session-unknown", "this title has no session with this token")
         }
     }
 }
 
 /// The video renditions to list: the admitted one and those below it, so that a player that
-/// switches never asks for more than was booked.
-fn videos(session: &Session) -> Vec<u16> {
-    let offers = session.showing.offers()[session.offer..].iter();
-    let tracks = &session.showing.packaging.index().tracks;
+/// switches never requests more than was reserved.
+fn videos(session: &PlayerSession) -> Vec<u16> {
+    let offers = session.presentation.offers()[session.offer..].iter();
+    let tracks = &session.presentation.packaging.index().tracks;
     let is_video = |track: &u16| tracks[usize::from(*track)].description.kind == TrackKind::Video;
     offers.filter_map(|offer| offer.iter().copied().find(is_video)).collect()
 }
 
-fn kind_of(title: &OpenTitle, tracks: &[u16]) -> &'static str {
+fn content_type(title: &OpenTitle, tracks: &[u16]) -> &'static str {
     let all = &title.whole.packaging.index().tracks;
     let is_video = |track: &u16| {
         all.get(usize::from(*track)).is_some_and(|t| t.description.kind == TrackKind::Video)
@@ -350,50 +374,62 @@ fn kind_of(title: &OpenTitle, tracks: &[u16]) -> &'static str {
     if tracks.iter().any(is_video) { "video/mp4" } else { "audio/mp4" }
 }
 
-fn playlist(text: String) -> Reply {
-    let mut reply = Reply::new(200, "application/vnd.apple.mpegurl", text);
-    reply.head = reply.head.field("Cache-Control", "no-store");
-    reply
+/// All titles, with the URLs of those that can be played.
+fn title_list(shared: &Shared) -> Response {
+    let mut titles = shared.library.list();
+    for title in titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {
+        let name = escape(&title.name);
+        title.hls = Some(format!("/t/{name}/master.m3u8"));
+        title.mp4 = Some(format!("/t/{name}.mp4"));
+    }
+    Response::json(200, &json!({ "titles": titles }))
 }
 
-fn bad_parameter(BadParameter(why): &BadParameter) -> Reply {
-    Reply::error(400, "bad-parameter", why)
+fn playlist(text: String) -> Response {
+    let mut response = Response::new(200, "application/vnd.apple.mpegurl", text);
+    response.head = response.head.field("Cache-Control", "no-store");
+    response
 }
 
-fn whole_file_only() -> Reply {
-    let why = "one file has all of a title in its order; take start, stop, skip and backwards \
-               with master.m3u8";
-    Reply::error(400, "whole-file-only", why)
+fn bad_parameter(BadParameter(why): &BadParameter) -> Response {
+    Response::error(400, "bad-parameter", why)
 }
 
-fn manifests_only() -> Reply {
-    let why = "start, stop, speed, skip and wait belong to the manifest: what a session plays is \
-               what its manifest was asked for";
-    Reply::error(400, "bad-parameter", why)
+fn whole_file_only() -> Response {
+    let why = "an MP4 file is always the whole title, forwards; use start, stop, skip and a \
+               negative speed with master.m3u8";
+    Response::error(400, "whole-file-only", why)
 }
 
-fn console_file(name: &str) -> Reply {
-    console::file(name).map_or_else(nothing_here, |(kind, text)| Reply::new(200, kind, text))
+fn manifests_only() -> Response {
+    let why = "start, stop, speed, skip and wait are parameters of the manifest; request a \
+               manifest with them";
+    Response::error(400, "bad-parameter", why)
 }
 
-fn health(shared: &Shared) -> Reply {
+fn console_file(name: &str) -> Response {
+    console::file(name).map_or_else(not_found, |(kind, text)| Response::new(200, kind, text))
+}
+
+fn health(shared: &Shared) -> Response {
     if shared.stopping.load(Ordering::Relaxed) {
         return stopping();
     }
-    Reply::json(200, &json!({ "status": "ok" }))
+    Response::json(200, &json!({ "status": "ok" }))
 }
 
-fn stopping() -> Reply {
-    Reply::busy("stopping", "this server is about to stop and lets nobody new in", STOPPING_RETRY)
+fn stopping() -> Response {
+    let message = "this server is stopping and admits no new session; try again later";
+    Response::unavailable("stopping", message, STOPPING_RETRY)
 }
 
-fn no_title(name: &str) -> Reply {
+fn no_title(name: &str) -> Response {
     let message = format!("there is no title '{}'; /titles lists them", name.escape_debug());
-    Reply::error(404, "no-title", &message)
+    Response::error(404, "no-title", &message)
 }
 
-fn nothing_here() -> Reply {
-    Reply::error(404, "not-found", "there is nothing here; /titles lists what can be played")
+fn not_found() -> Response {
+    Response::error(404, "not-found", "there is nothing here; /titles lists what can be played")
 }
 
 const BUSY_RETRY: Duration = Duration::from_secs(2);

@@ -1,57 +1,62 @@
-//! One viewer's connection: what has come in, what is being answered, and since when.
+//! One client connection: received input, the request being answered, and time limits.
 //!
 //! State and bookkeeping only; `worker.rs` moves the bytes.
 
-use super::request::{Method, Request};
+use super::request::{HttpRequest, Method};
 use super::transfer::Transfer;
-use crate::layout::Shape;
+use crate::layout::DeliveryFormat;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// See the head of this file.
+/// One client connection of an HTTP thread.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
-    /// What has come and is not yet understood.
+    /// Received bytes that have not been parsed.
     pub(super) input: Vec<u8>,
-    /// Whether the socket loop has a buffer of ours.
+    /// Whether the socket loop holds a receive buffer of this connection.
     pub(super) receiving: bool,
-    /// The peer sends no more.
+    /// Whether the peer has closed its sending side.
     pub(super) ended: bool,
-    pub(super) doing: Doing,
-    /// When patience ends, for what waits for the peer.
+    pub(super) state: ConnectionState,
+    /// When the peer must have sent something; not used while sending to the peer.
     pub(super) deadline: Instant,
-    /// Bytes that the kernel had taken when last looked at, and since when it is so many.
-    pub(super) taken: (u64, Instant),
+    /// Bytes that the kernel had taken at the last check.
+    pub(super) taken: u64,
+    /// When the kernel last took bytes, or a send began.
+    pub(super) progress_at: Instant,
     /// Number of the next send.
     pub(super) next_number: u64,
 }
 
-/// What a connection is busy with.
+/// What a connection is doing.
 #[derive(Debug)]
-pub(super) enum Doing {
+pub(super) enum ConnectionState {
     /// Waiting for a request, or for the rest of one.
     Reading,
-    /// Waiting for the opener or the core.
-    Waiting(Exchange, Request, Asked),
-    /// Sending a reply as a whole; its send's number.
-    Replying(Exchange, u64),
-    /// Sending a body.
-    Sending(Exchange, Box<Transfer>),
-    /// All is said; waiting for the peer to read it before the connection goes.
+    /// Waiting for the opener's or the core's answer.
+    Waiting(Exchange, HttpRequest, PendingAnswer),
+    /// Sending a response made in one piece; the number of its send.
+    SendingResponse(Exchange, u64),
+    /// Sending a body of media.
+    SendingBody(Exchange, Box<Transfer>),
+    /// The last response is with the kernel. The peer gets time to read it before the connection
+    /// is closed.
     Lingering,
 }
 
-/// Whose answer is waited for.
+/// The answer that a waiting connection needs.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum PendingAnswer {
+    /// The opener's, for a title, a file or a presentation.
     Opener,
-    Core(String, Shape),
-    /// The core, for who plays what.
-    List,
+    /// The core's verdict on an admission request.
+    Admission { title: String, format: DeliveryFormat },
+    /// The core's list of sessions.
+    SessionList,
 }
 
-/// A request being answered, for the log.
+/// A request and its response, for the access log.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) started: Instant,
@@ -59,24 +64,23 @@ pub(super) struct Exchange {
     pub(super) target: String,
     pub(super) status: u16,
     pub(super) keep_alive: bool,
-    /// Sent so far, the head's too.
+    /// Bytes sent so far, head included.
     pub(super) bytes: u64,
 }
 
 impl Exchange {
-    pub(super) fn new(request: &Request) -> Self {
+    pub(super) fn new(request: &HttpRequest) -> Self {
         Self {
-            started: Instant::now(),
             method: request.method,
             target: request.target.clone(),
-            status: 0,
             keep_alive: request.keep_alive,
-            bytes: 0,
+            ..Self::unparsed()
         }
     }
 
-    /// For a head that was no request.
-    pub(super) fn of_nothing() -> Self {
+    /// An exchange whose request could not be parsed, or was not read. The connection is closed
+    /// after its response.
+    pub(super) fn unparsed() -> Self {
         Self {
             started: Instant::now(),
             method: Method::Get,
@@ -95,19 +99,22 @@ impl Connection {
             input: Vec::new(),
             receiving: false,
             ended: false,
-            doing: Doing::Reading,
+            state: ConnectionState::Reading,
             deadline,
-            taken: (0, Instant::now()),
+            taken: 0,
+            progress_at: Instant::now(),
             next_number: 0,
         }
     }
 
     /// Whether bytes wait for the peer to take them.
     pub(super) fn is_sending(&self) -> bool {
-        match &self.doing {
-            Doing::Replying(..) => true,
-            Doing::Sending(_, transfer) => transfer.is_sending(),
-            Doing::Reading | Doing::Waiting(..) | Doing::Lingering => false,
+        match &self.state {
+            ConnectionState::SendingResponse(..) => true,
+            ConnectionState::SendingBody(_, transfer) => transfer.is_sending(),
+            ConnectionState::Reading
+            | ConnectionState::Waiting(..)
+            | ConnectionState::Lingering => false,
         }
     }
 }

@@ -1,29 +1,23 @@
-//! HTTP/1.1 for viewers: reading requests, routing, and sending bodies that are lists of slices.
+//! HTTP/1.1 for players: requests, routes, and responses whose bodies are lists of slices.
 //!
 //! ```text
-//!   socket ─▶ request ─▶ route ─▶ page, playlist ───────────────▶ reply
+//!   socket ─▶ request ─▶ route ─▶ page, playlist ───────────────▶ response
 //!                          │
-//!                          └─▶ media::Body ─▶ Transfer ─want──▶ core
+//!                          └─▶ media::Body ─▶ Transfer ─request─▶ core
 //!                                    socket ◀─slices─ ▲ ◀─deliver─┘
 //! ```
 //!
-//! A few threads, each with its own socket loop and its own connections. Nothing here reads a
-//! disk or waits for one; it asks the core and is told.
+//! A few threads, each with its own socket loop and its own connections. They never read a disk or
+//! wait for one: media comes from the core as messages.
 
 mod answer;
 mod connection;
-mod date;
+mod error_response;
 mod range;
 mod request;
 mod response;
 mod routes;
 mod transfer;
-mod undone;
 mod worker;
 
-pub(crate) use date::iso_date;
-pub(crate) use request::Request;
-#[cfg(test)]
-pub(crate) use request::{Parsed, parse};
-pub(crate) use routes::escape;
-pub(crate) use worker::{Patience, Prepared};
+pub(crate) use worker::{ConnectionLimits, PreparedWorker};

@@ -1,21 +1,21 @@
-//! Byte ranges (RFC 9110, section 14): a single one is served, anything else is as if not asked.
+//! Byte ranges (RFC 9110, section 14): a single range is served, any other field is ignored.
 
 use std::ops::Range;
 
-/// A range as asked for, before the length is known.
+/// A requested range, before the body's length is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ByteRange {
     /// `bytes=5-`
     From(u64),
-    /// `bytes=5-9`, both counted in.
+    /// `bytes=5-9`, both ends included.
     Between(u64, u64),
     /// `bytes=-5`
     Last(u64),
 }
 
 impl ByteRange {
-    /// Reads a `Range` field. `None` (several ranges, another unit, nonsense): the field is to be
-    /// ignored. A number beyond 64 bits is the largest there is.
+    /// Parses a `Range` field. `None` (several ranges, another unit, malformed): the field is to be
+    /// ignored. A number beyond 64 bits counts as the largest of 64 bits.
     pub(crate) fn parse(field: &str) -> Option<Self> {
         let (unit, set) = field.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -30,7 +30,7 @@ impl ByteRange {
         }
     }
 
-    /// The bytes of a body of `length` that are meant; `None`: there are none (416).
+    /// The requested bytes of a body of `length`; `None` where it has none of them (416).
     pub(crate) fn of(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
             Self::From(first) => first..length,

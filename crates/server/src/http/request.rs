@@ -1,13 +1,13 @@
-//! Reading a request head: method, path, query, and the few fields that matter here.
+//! Parsing a request head: method, path, query, and the fields that the server uses.
 //!
-//! Takes bytes, gives values; owns no socket. A path is a list of names, decoded one by one, that
-//! are only ever compared with names in the catalogue: no part of it comes near a file system, so
-//! `..` and `%2f` are names like any other (of nothing).
+//! Bytes in, values out; owns no socket. A path is a list of names, decoded one by one, that are
+//! only compared with names in the catalogue. No part of it reaches a file system, so `..` and
+//! `%2f` are names like any other (of no title).
 
 use super::range::ByteRange;
 use percent_encoding::percent_decode_str;
 
-/// What is asked.
+/// A method that the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
@@ -25,15 +25,15 @@ impl Method {
     }
 }
 
-/// A request that can be answered.
+/// A parsed request head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     pub(crate) method: Method,
-    /// The path's names, decoded; `/` is one empty name.
+    /// The names of the path, decoded; `/` is one empty name.
     pub(crate) path: Vec<String>,
-    /// The query's pairs, decoded, in order.
+    /// The query's names and values, decoded, in order.
     pub(crate) query: Vec<(String, String)>,
-    /// As it came, for the log.
+    /// The target as received, for the log.
     pub(crate) target: String,
     pub(crate) range: Option<ByteRange>,
     pub(crate) if_range: Option<String>,
@@ -41,36 +41,36 @@ pub(crate) struct Request {
     pub(crate) keep_alive: bool,
 }
 
-impl Request {
-    /// The first value of a query's name.
+impl HttpRequest {
+    /// The first value of a parameter of the query.
     pub(crate) fn query(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A head that cannot be answered with what was asked for. The connection is closed after the
-/// answer: where the next request starts is not known.
+/// Why a head was rejected. The connection is closed after the response, because the start of the
+/// next request is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rejection {
+pub(crate) struct HeadError {
     pub(crate) status: u16,
     /// One stable word.
     pub(crate) code: &'static str,
-    /// What was wrong and what to do.
+    /// One sentence: what is wrong and what to do.
     pub(crate) message: &'static str,
 }
 
-/// What was made of the bytes so far.
+/// The result of parsing the bytes received so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     /// The head is not complete.
     Partial,
-    /// A request, and how many bytes its head took.
-    Request(Request, usize),
-    /// Not a request.
-    Rejected(Rejection),
+    /// A request, and the bytes of its head.
+    Request(HttpRequest, usize),
+    /// Not a request that can be answered.
+    Rejected(HeadError),
 }
 
-/// Reads the first head in `bytes`.
+/// Parses the first request head in `bytes`.
 pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
     let mut head = httparse::Request::new(&mut fields);
@@ -88,7 +88,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     }
 }
 
-fn request(head: &httparse::Request<'_, '_>) -> Result<Request, Rejection> {
+fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
     let (method, target) = (head.method.ok_or(MALFORMED)?, head.path.ok_or(MALFORMED)?);
     let method = match method {
         "GET" => Method::Get,
@@ -96,7 +96,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<Request, Rejection> {
         "OPTIONS" => Method::Options,
         _ => return Err(METHOD),
     };
-    let mut request = Request {
+    let mut request = HttpRequest {
         method,
         path: Vec::new(),
         query: Vec::new(),
@@ -133,7 +133,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<Request, Rejection> {
 }
 
 /// Splits and decodes the target: `/path?query`, `http://host/path?query`, or `*`.
-fn take_target(target: &str, request: &mut Request) -> Result<(), Rejection> {
+fn take_target(target: &str, request: &mut HttpRequest) -> Result<(), HeadError> {
     if target == "*" && request.method == Method::Options {
         return Ok(());
     }
@@ -152,7 +152,8 @@ fn take_target(target: &str, request: &mut Request) -> Result<(), Rejection> {
     Ok(())
 }
 
-/// One name without its escapes; `None` where that is not UTF-8 or an escape is cut short.
+/// Decodes the percent escapes of one name; `None` where an escape is incomplete or the result is
+/// not UTF-8.
 fn decode(name: &str) -> Option<String> {
     let bytes = name.as_bytes();
     let whole =
@@ -163,46 +164,45 @@ fn decode(name: &str) -> Option<String> {
     Some(percent_decode_str(name).decode_utf8().ok()?.into_owned())
 }
 
-/// Bytes of a request head. Browsers send under 2 KiB; a token, a long title and a few cookies
-/// fit many times.
+/// The longest request head in bytes. Browsers send less than 2 KiB.
 pub(crate) const MAX_HEAD: usize = 16 * 1024;
-/// Header fields. Browsers send about 20.
+/// The most header fields. Browsers send about 20.
 const MAX_FIELDS: usize = 64;
 
-const MALFORMED: Rejection = Rejection {
+const MALFORMED: HeadError = HeadError {
     status: 400,
     code: "malformed-request",
     message: "this is not an HTTP/1.1 request head; send a request line and fields as in RFC 9112",
 };
-const ESCAPE: Rejection = Rejection {
+const ESCAPE: HeadError = HeadError {
     status: 400,
     code: "malformed-url",
     message: "the URL has a broken % escape, or one that is not UTF-8; escape each name's UTF-8 bytes",
 };
-const HOST: Rejection = Rejection {
+const HOST: HeadError = HeadError {
     status: 400,
     code: "host-missing",
     message: "an HTTP/1.1 request needs exactly one Host field",
 };
-const BODY: Rejection = Rejection {
+const BODY: HeadError = HeadError {
     status: 400,
-    code: "body-not-taken",
+    code: "body-not-allowed",
     message: "no request here has a body; send it without Content-Length and Transfer-Encoding",
 };
-const METHOD: Rejection =
-    Rejection { status: 405, code: "method-not-allowed", message: "use GET, HEAD or OPTIONS" };
-const TOO_LONG_LINE: Rejection = Rejection {
+const METHOD: HeadError =
+    HeadError { status: 405, code: "method-not-allowed", message: "use GET, HEAD or OPTIONS" };
+const TOO_LONG_LINE: HeadError = HeadError {
     status: 414,
     code: "url-too-long",
     message: "the request line is longer than 16 KiB",
 };
-const TOO_LARGE: Rejection = Rejection {
+const TOO_LARGE: HeadError = HeadError {
     status: 431,
     code: "head-too-large",
     message: "the request head has more than 64 fields or 16 KiB; send less",
 };
-const VERSION: Rejection =
-    Rejection { status: 505, code: "version-not-supported", message: "use HTTP/1.1 or HTTP/1.0" };
+const VERSION: HeadError =
+    HeadError { status: 505, code: "version-not-supported", message: "use HTTP/1.1 or HTTP/1.0" };
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,11 @@
-//! Writing a response head, and the JSON bodies that say what went wrong and what to do.
+//! Response heads, and responses made in one piece: JSON, text, and errors with what to do next.
 //!
-//! Every response may be used by pages from anywhere (CORS `*`): there is nothing here that a
-//! cookie would protect.
+//! Pages of any origin may read every response (CORS `*`): no response depends on a cookie.
 
-use super::date;
-use super::request::Rejection;
+use super::request::HeadError;
+use crate::date;
 use crate::engine::{Refusal, Resource};
 use serde_json::json;
-
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
@@ -27,18 +25,18 @@ impl Head {
         Self { status, text }
     }
 
-    /// The status.
+    /// The status code.
     pub(crate) fn status(&self) -> u16 {
         self.status
     }
 
-    /// One more field. `value` holds no line break.
+    /// Adds a field. `value` holds no line break.
     pub(crate) fn field(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         write!(self.text, "{name}: {value}\r\n").ok();
         self
     }
 
-    /// The bytes, with the body's length and whether the connection goes on.
+    /// The head's bytes, with the body's length and whether the connection is kept alive.
     pub(crate) fn finish(mut self, length: u64, keep_alive: bool) -> Vec<u8> {
         if self.status != 204 && self.status != 304 {
             write!(self.text, "Content-Length: {length}\r\n").ok();
@@ -48,57 +46,56 @@ impl Head {
     }
 }
 
-/// A response whose body is made here as a whole.
-pub(crate) struct Reply {
+/// A response whose body is in memory.
+pub(crate) struct Response {
     pub(crate) head: Head,
     pub(crate) body: Vec<u8>,
-    /// The body's, also where only the head is sent.
+    /// The body's length, also where only the head is sent.
     pub(crate) length: u64,
 }
 
-impl Reply {
-    /// A body of this type.
+impl Response {
+    /// A response with a body of this content type.
     pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         let head = Head::new(status).field("Content-Type", content_type);
         Self { head, length: body.len() as u64, body }
     }
 
-    /// The head of a body of `length` that is not sent.
+    /// The response to a HEAD request: the head of a body of `length`.
     pub(crate) fn only_head(head: Head, length: u64) -> Self {
         Self { head, body: Vec::new(), length }
     }
 
-    /// JSON that may be different the next moment.
+    /// A JSON response that must not be cached.
     pub(crate) fn json(status: u16, value: &impl serde::Serialize) -> Self {
         let mut body = serde_json::to_vec(value).unwrap_or_default();
         body.push(b'\n');
-        let mut reply = Self::new(status, "application/json", body);
-        reply.head = reply.head.field("Cache-Control", "no-store");
-        reply
+        let mut response = Self::new(status, "application/json", body);
+        response.head = response.head.field("Cache-Control", "no-store");
+        response
     }
 
-    /// What went wrong, in one stable word and one sentence.
+    /// An error: one stable word, and one sentence with what to do.
     pub(crate) fn error(status: u16, code: &str, message: &str) -> Self {
         Self::json(status, &json!({ "error": code, "message": message }))
     }
 
-    /// A head that was no request.
-    pub(crate) fn rejected(rejection: &Rejection) -> Self {
-        let mut reply = Self::error(rejection.status, rejection.code, rejection.message);
+    /// The error for a request head that was rejected.
+    pub(crate) fn rejected(rejection: &HeadError) -> Self {
+        let mut response = Self::error(rejection.status, rejection.code, rejection.message);
         if rejection.status == 405 {
-            reply.head = reply.head.field("Allow", "GET, HEAD, OPTIONS");
+            response.head = response.head.field("Allow", "GET, HEAD, OPTIONS");
         }
-        reply
+        response
     }
 
-    /// No room for this viewer: which resource, and when to come again.
+    /// A refusal by admission control: which resource is short, and when to try again.
     pub(crate) fn refused(refusal: &Refusal) -> Self {
         let wait = refusal.retry_after;
         let resource = resource_word(refusal.resource);
         let message = format!(
-            "the {resource} is fully booked by viewers that were let in before; \
-             try again in {} s",
+            "the {resource} is fully reserved by sessions admitted before; try again in {} s",
             whole_seconds(wait)
         );
         let body = json!({
@@ -109,24 +106,29 @@ impl Reply {
             "exact": refusal.exact,
             "detail": refusal.detail,
         });
-        let mut reply = Self::json(503, &body);
-        reply.head = reply.head.field("Retry-After", whole_seconds(wait));
-        reply
+        let mut response = Self::json(503, &body);
+        response.head = response.head.field("Retry-After", whole_seconds(wait));
+        response
     }
 
-    /// Something here is busy for the moment.
-    pub(crate) fn busy(code: &str, message: &str, retry_after: Duration) -> Self {
-        Self::later(503, code, message, retry_after)
+    /// A temporary error, 503 with `Retry-After`.
+    pub(crate) fn unavailable(code: &str, message: &str, retry_after: Duration) -> Self {
+        Self::retry_later(503, code, message, retry_after)
     }
 
-    /// Not now: ask again.
-    pub(crate) fn later(status: u16, code: &str, message: &str, retry_after: Duration) -> Self {
-        let mut reply = Self::error(status, code, message);
-        reply.head = reply.head.field("Retry-After", whole_seconds(retry_after));
-        reply
+    /// An error with `Retry-After`.
+    pub(crate) fn retry_later(
+        status: u16,
+        code: &str,
+        message: &str,
+        retry_after: Duration,
+    ) -> Self {
+        let mut response = Self::error(status, code, message);
+        response.head = response.head.field("Retry-After", whole_seconds(retry_after));
+        response
     }
 
-    /// The answer to a browser that asks whether it may ask.
+    /// The response to OPTIONS, which browsers send before a request of another origin (CORS).
     pub(crate) fn options() -> Self {
         let head = Head::new(204)
             .field("Allow", "GET, HEAD, OPTIONS")
@@ -136,14 +138,14 @@ impl Reply {
         Self { head, body: Vec::new(), length: 0 }
     }
 
-    /// Elsewhere, for now.
+    /// A temporary redirect.
     pub(crate) fn redirect(location: &str) -> Self {
         let head = Head::new(307).field("Location", location).field("Cache-Control", "no-store");
         Self { head, body: Vec::new(), length: 0 }
     }
 }
 
-/// The word for a resource in JSON and metrics.
+/// The resource's name in JSON and metrics.
 pub(crate) fn resource_word(resource: Resource) -> &'static str {
     match resource {
         Resource::Disk => "disk",
@@ -152,7 +154,7 @@ pub(crate) fn resource_word(resource: Resource) -> &'static str {
     }
 }
 
-/// `Retry-After` has whole seconds: rounded up, so that nobody comes too early, and at least one.
+/// `Retry-After` has whole seconds: rounded up, so that no retry is too early, and at least one.
 fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }
@@ -192,12 +194,12 @@ mod tests {
             exact: true,
             detail: "3 reads late in second 7".to_owned(),
         };
-        let reply = Reply::refused(&refusal);
-        let head = String::from_utf8(reply.head.finish(reply.length, false)).unwrap();
+        let response = Response::refused(&refusal);
+        let head = String::from_utf8(response.head.finish(response.length, false)).unwrap();
         assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{head}");
         assert!(head.contains("\r\nRetry-After: 2\r\n"), "{head}");
         assert!(head.ends_with("Connection: close\r\n\r\n"), "{head}");
-        let body: serde_json::Value = serde_json::from_slice(&reply.body).unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap();
         assert_eq!(body["resource"], "disk");
         assert_eq!(body["retry_after_ms"], 1200);
         assert_eq!(body["detail"], "3 reads late in second 7");

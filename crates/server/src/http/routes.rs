@@ -1,4 +1,4 @@
-//! Which resource a path names. A table, and nothing else: whether it exists is not known here.
+//! The resource that a path names. Whether the resource exists is not known here.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -19,7 +19,7 @@ pub(crate) enum Route {
     Metrics,
     /// `/healthz`
     Health,
-    /// `/t/TITLE/master.m3u8`: admission.
+    /// `/t/TITLE/master.m3u8`: the admission request of an HLS player.
     Master { title: String },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
     Playlist { title: String, track: u16 },
@@ -27,12 +27,12 @@ pub(crate) enum Route {
     Init { title: String, track: u16 },
     /// `/t/TITLE/N/K.m4s?s=TOKEN`
     Segment { title: String, track: u16, number: u32 },
-    /// `/t/TITLE.mp4`: admission; `/t/TITLE.mp4?s=TOKEN`: bytes.
+    /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
 }
 
 impl Route {
-    /// The resource that a decoded path names, if any.
+    /// The resource that a decoded path names; `None` for an unknown path.
     pub(crate) fn of(path: &[String]) -> Option<Self> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         Some(match path[..] {
@@ -62,7 +62,7 @@ impl Route {
     }
 }
 
-/// A title's name as a URL has it.
+/// A title's name in percent-encoding, as in URLs.
 pub(crate) fn escape(title: &str) -> String {
     utf8_percent_encode(title, ESCAPED).to_string()
 }
@@ -71,13 +71,13 @@ fn title(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Digits as a playlist writes them: `0`, `17`; not `007` or `+7`, so that a resource has one URL.
+/// A number as playlists write it (`0`, `17`; not `007` or `+7`), so that a resource has one URL.
 fn number<T: std::str::FromStr + ToString>(digits: &str) -> Option<T> {
     let number: T = digits.parse().ok()?;
     (number.to_string() == digits).then_some(number)
 }
 
-/// All but RFC 3986's unreserved characters.
+/// Every character that is not unreserved in RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[cfg(test)]

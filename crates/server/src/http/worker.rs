@@ -1,153 +1,105 @@
-//! A thread that speaks HTTP: its socket loop, its connections, and their patience.
+//! An HTTP thread: its socket loop and its connections.
 //!
 //! ```text
-//!   Reading ──request──▶ answer ──┬─ reply ─▶ Replying ─┐
-//!      ▲                 ▲        ├─ body ──▶ Sending ──┤ keep-alive
-//!      │                 └ Waiting ◀─ ask               │
-//!      └─────────────────────────────────────────────────┘   else ─▶ Lingering ─▶ closed
+//!   Reading ──request──▶ answer ──┬─ response ─▶ SendingResponse ─┐
+//!      ▲                 ▲        ├─ body ─────▶ SendingBody ─────┤ keep-alive
+//!      │                 └ Waiting ◀─ ask                         │
+//!      └──────────────────────────────────────────────────────────┘  else ─▶ Lingering ─▶ closed
 //! ```
 //!
-//! One request at a time on each connection; pipelined ones wait in the input. Everything that a
-//! peer can hold (input, windows, time) is bounded.
+//! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
+//! (`answer` decides, here it is done), its body requested from the core piece by piece, delivered
+//! by the core, sent, finished. What the opener and the core answer to other requests is in
+//! `answers`.
+//!
+//! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
+//! peer can hold (input, send windows, time) is bounded.
 
-mod notices;
-mod patience;
+mod answers;
+mod start;
+mod timeouts;
 
-use super::answer::{self, Answer};
-use super::connection::{Asked, Connection, Doing, Exchange};
-use super::request::{MAX_HEAD, Method, Parsed, Request, parse};
-use super::response::{Head, Reply};
+pub(crate) use start::PreparedWorker;
+
+use super::answer::{self, Decision, MediaBody};
+use super::connection::{Connection, ConnectionState, Exchange, PendingAnswer};
+use super::error_response;
+use super::request::{HttpRequest, MAX_HEAD, Method, Parsed, parse};
+use super::response::Response;
 use super::transfer::Transfer;
-use crate::core::{Caller, CoreHandle, Event, Notice, WorkerHandle};
 use crate::engine::RequestId;
+use crate::library::OpenTitle;
+use crate::messages::{Caller, CoreHandle, Event, RequestError, WorkerMessage};
 use crate::opener::{Opener, Task};
-use crate::sessions::Session;
 use crate::shared::Shared;
-use crossbeam_channel::{Receiver, unbounded};
+use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent, Sockets};
 use serde_json::json;
 use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the threads are told at their start.
+/// Limits of an HTTP thread's connections, as in [`crate::ServerConfig`].
 #[derive(Clone, Debug)]
-pub(crate) struct Patience {
-    pub(crate) send: Duration,
-    pub(crate) head: Duration,
-    pub(crate) idle: Duration,
-    /// Of all threads together.
+pub(crate) struct ConnectionLimits {
+    pub(crate) send_timeout: Duration,
+    pub(crate) head_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+    /// Connections of all threads together.
     pub(crate) max_connections: u64,
-}
-
-/// A thread that is ready to begin: it has its socket loop, and waits for the rest.
-pub(crate) struct Prepared {
-    pub(crate) handle: WorkerHandle,
-    pub(crate) thread: JoinHandle<()>,
-    /// How sockets are driven.
-    pub(crate) method: String,
-    begin: crossbeam_channel::Sender<Begin>,
-}
-
-struct Begin {
-    shared: Arc<Shared>,
-    core: CoreHandle,
-    opener: Opener,
-    patience: Patience,
 }
 
 struct Worker {
     number: usize,
     sockets: Sockets,
-    notices: Receiver<Notice>,
+    messages: Receiver<WorkerMessage>,
     shared: Arc<Shared>,
     core: CoreHandle,
     opener: Opener,
-    patience: Patience,
+    limits: ConnectionLimits,
     connections: HashMap<ConnectionId, Connection>,
-    // Closed, but the kernel may still hold buffers of these requests.
-    leaving: HashMap<ConnectionId, Vec<RequestId>>,
-    next_look: Instant,
-}
-
-impl Prepared {
-    /// Makes the thread and, on it, its socket loop.
-    pub(crate) fn new(number: usize, listener: TcpListener) -> io::Result<Self> {
-        let (notices, inbox) = unbounded();
-        let (begin, started) = crossbeam_channel::bounded::<Begin>(1);
-        let (ready, prepared) = crossbeam_channel::bounded(1);
-        let thread = thread::Builder::new().name(format!("http-{number}")).spawn(move || {
-            let sockets = match Sockets::new(Some(listener)) {
-                Ok(sockets) => sockets,
-                Err(error) => return drop(ready.send(Err(error))),
-            };
-            let _ = ready.send(Ok((sockets.waker(), sockets.method().to_string())));
-            let Ok(Begin { shared, core, opener, patience }) = started.recv() else { return };
-            let worker = Worker {
-                number,
-                sockets,
-                notices: inbox,
-                shared,
-                core,
-                opener,
-                patience,
-                connections: HashMap::new(),
-                leaving: HashMap::new(),
-                next_look: Instant::now(),
-            };
-            worker.run();
-        })?;
-        let gone = |_| io::Error::other("the thread ended before it began");
-        let (waker, method) = prepared.recv().map_err(gone)??;
-        Ok(Self { handle: WorkerHandle { notices, waker }, thread, method, begin })
-    }
-
-    /// Lets it serve.
-    pub(crate) fn begin(
-        self,
-        shared: Arc<Shared>,
-        core: CoreHandle,
-        opener: Opener,
-        patience: Patience,
-    ) -> JoinHandle<()> {
-        let _ = self.begin.send(Begin { shared, core, opener, patience });
-        self.thread
-    }
+    // Closed connections, of whose requests the kernel may still hold buffers.
+    closing: HashMap<ConnectionId, Vec<RequestId>>,
+    next_timeout_check: Instant,
 }
 
 impl Worker {
     fn run(mut self) {
         let mut events = Vec::new();
         loop {
-            if let Err(error) = self.sockets.wait(LOOK, &mut events) {
-                self.shared.log.line(|| json!({ "event": "sockets", "error": error.to_string() }));
-                thread::sleep(LOOK);
+            if let Err(error) = self.sockets.wait(CHECK_INTERVAL, &mut events) {
+                self.shared
+                    .log
+                    .line(|| json!({ "event": "socket-wait-failed", "error": error.to_string() }));
+                thread::sleep(CHECK_INTERVAL);
             }
             for event in events.drain(..) {
-                self.socket(event);
+                self.handle_socket_event(event);
             }
-            while let Ok(notice) = self.notices.try_recv() {
-                if matches!(notice, Notice::Quit) {
+            while let Ok(message) = self.messages.try_recv() {
+                if matches!(message, WorkerMessage::Quit) {
                     return;
                 }
-                self.notice(notice);
+                self.handle_message(message);
             }
-            if Instant::now() >= self.next_look {
-                self.look_at_all();
-                self.next_look = Instant::now() + LOOK;
+            if Instant::now() >= self.next_timeout_check {
+                self.check_timeouts();
+                self.next_timeout_check = Instant::now() + CHECK_INTERVAL;
             }
         }
     }
 
-    fn socket(&mut self, event: SocketEvent) {
+    fn handle_socket_event(&mut self, event: SocketEvent) {
         match event {
             SocketEvent::Accepted { connection, peer } => self.accepted(connection, peer),
             SocketEvent::AcceptFailed { error } => {
-                self.shared.log.line(|| json!({ "event": "accept", "error": error.to_string() }));
+                self.shared
+                    .log
+                    .line(|| json!({ "event": "accept-failed", "error": error.to_string() }));
             }
             SocketEvent::Received { connection, buffer, outcome } => {
                 self.received(connection, &buffer, outcome);
@@ -157,8 +109,8 @@ impl Worker {
                 self.abandon(connection, &error.to_string());
             }
             SocketEvent::Closed { connection } => {
-                for request in self.leaving.remove(&connection).unwrap_or_default() {
-                    self.core.tell(Event::Cancel { request });
+                for request in self.closing.remove(&connection).unwrap_or_default() {
+                    self.core.send(Event::Cancel { request });
                 }
             }
             SocketEvent::Woken => {}
@@ -167,29 +119,27 @@ impl Worker {
 
     fn accepted(&mut self, id: ConnectionId, peer: SocketAddr) {
         let open = self.shared.http.connections.fetch_add(1, Ordering::Relaxed);
-        let now = Instant::now();
-        self.connections.insert(id, Connection::new(peer, now + self.patience.head));
-        if open >= self.patience.max_connections {
-            let mut exchange = Exchange::of_nothing();
-            exchange.keep_alive = false;
-            let message = "this server has as many connections as it takes; try again";
-            self.reply(id, exchange, Reply::busy("connections", message, FULL_RETRY));
-            return;
+        let deadline = Instant::now() + self.limits.head_timeout;
+        self.connections.insert(id, Connection::new(peer, deadline));
+        if open >= self.limits.max_connections {
+            let message = "this server has reached its limit of connections; try again later";
+            let response = Response::unavailable("too-many-connections", message, RETRY_AFTER);
+            return self.send_response(id, Exchange::unparsed(), response);
         }
         self.receive(id);
     }
 
-    /// Keeps a receive under way, so that a peer that goes is noticed, unless it has sent more
-    /// than a request head beyond what is being answered.
+    /// Keeps a receive pending, so that a disconnect is noticed, unless the peer has sent more than
+    /// a request head beyond the request being answered.
     fn receive(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let lingering = matches!(connection.doing, Doing::Lingering);
+        let lingering = matches!(connection.state, ConnectionState::Lingering);
         if connection.receiving || connection.ended {
             return;
         }
         if lingering || connection.input.len() < MAX_HEAD {
             connection.receiving = true;
-            self.sockets.recv(id, Vec::with_capacity(RECEIVE));
+            self.sockets.recv(id, Vec::with_capacity(RECEIVE_BYTES));
         }
     }
 
@@ -199,20 +149,22 @@ impl Worker {
         match outcome {
             Err(error) => return self.abandon(id, &error.to_string()),
             Ok(0) => {
+                // The peer may still take the response to what it has sent.
                 connection.ended = true;
-                if matches!(connection.doing, Doing::Reading | Doing::Lingering) {
+                if matches!(connection.state, ConnectionState::Reading | ConnectionState::Lingering)
+                {
                     self.close(id);
                 }
                 return;
             }
             Ok(_) => {}
         }
-        if !matches!(connection.doing, Doing::Lingering) {
+        if !matches!(connection.state, ConnectionState::Lingering) {
             let first = connection.input.is_empty();
             connection.input.extend_from_slice(bytes);
-            if matches!(connection.doing, Doing::Reading) {
+            if matches!(connection.state, ConnectionState::Reading) {
                 if first {
-                    connection.deadline = Instant::now() + self.patience.head;
+                    connection.deadline = Instant::now() + self.limits.head_timeout;
                 }
                 self.read_request(id);
             }
@@ -220,7 +172,7 @@ impl Worker {
         self.receive(id);
     }
 
-    /// Understands what has come in, if it is a whole request.
+    /// Parses the input, and answers it where it has a whole request.
     fn read_request(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match parse(&connection.input) {
@@ -231,7 +183,7 @@ impl Worker {
             }
             Parsed::Rejected(rejection) => {
                 connection.input.clear();
-                self.reply(id, Exchange::of_nothing(), Reply::rejected(&rejection));
+                self.send_response(id, Exchange::unparsed(), Response::rejected(&rejection));
             }
             Parsed::Request(request, length) => {
                 connection.input.drain(..length);
@@ -240,100 +192,104 @@ impl Worker {
         }
     }
 
+    /// Does what `answer` decides. `opened`: the request's title, where it has just been opened.
     fn answer(
         &mut self,
         id: ConnectionId,
         exchange: Exchange,
-        request: Request,
-        opened: Option<Arc<crate::library::OpenTitle>>,
+        request: HttpRequest,
+        opened: Option<Arc<OpenTitle>>,
     ) {
         let caller = Caller { worker: self.number, connection: id };
         let task = match answer::answer(&self.shared, &request, opened) {
-            Answer::Reply(reply) => return self.reply(id, exchange, reply),
-            Answer::Body { head, body, range, session } => {
-                return self.send_body(id, exchange, head, (body, range), &session);
+            Decision::Respond(response) => return self.send_response(id, exchange, response),
+            Decision::SendBody(media) => return self.send_body(id, exchange, media),
+            Decision::Admit(play) => {
+                let (title, format) = (play.name.clone(), play.format);
+                let pending = PendingAnswer::Admission { title, format };
+                self.wait_for(id, exchange, request, pending);
+                return self.core.send(Event::Admit { caller, request: play });
             }
-            Answer::Admit(visit) => {
-                let asked = Asked::Core(visit.name.clone(), visit.shape);
-                self.wait(id, exchange, request, asked);
-                return self.core.tell(Event::Admit { caller, visit });
+            Decision::ListSessions => {
+                self.wait_for(id, exchange, request, PendingAnswer::SessionList);
+                return self.core.send(Event::List { caller });
             }
-            Answer::List => {
-                self.wait(id, exchange, request, Asked::List);
-                return self.core.tell(Event::List { caller });
+            Decision::BuildPresentation(title, params) => {
+                Task::BuildPresentation { caller, title, params }
             }
-            Answer::Show(title, wanted) => Task::Show { caller, title, wanted },
-            Answer::Open(name) => Task::Open { caller, name },
-            Answer::Make(title, tracks) => Task::Make { caller, title, tracks },
+            Decision::Open(name) => Task::Open { caller, name },
+            Decision::BuildFile(title, tracks) => Task::BuildFile { caller, title, tracks },
         };
-        if self.opener.ask(task) {
-            self.wait(id, exchange, request, Asked::Opener);
+        if self.opener.submit(task) {
+            self.wait_for(id, exchange, request, PendingAnswer::Opener);
         } else {
-            let message = "too many viewers wait for titles to open; try again";
-            self.reply(id, exchange, Reply::busy("busy", message, FULL_RETRY));
+            let message = "too many requests wait for titles to be opened; try again later";
+            self.send_response(id, exchange, Response::unavailable("busy", message, RETRY_AFTER));
         }
     }
 
-    fn wait(&mut self, id: ConnectionId, exchange: Exchange, request: Request, asked: Asked) {
+    fn wait_for(
+        &mut self,
+        id: ConnectionId,
+        exchange: Exchange,
+        request: HttpRequest,
+        pending: PendingAnswer,
+    ) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.doing = Doing::Waiting(exchange, request, asked);
+            connection.state = ConnectionState::Waiting(exchange, request, pending);
         }
     }
 
-    /// Sends a reply as a whole.
-    fn reply(&mut self, id: ConnectionId, mut exchange: Exchange, reply: Reply) {
+    /// Sends a response made in one piece.
+    fn send_response(&mut self, id: ConnectionId, mut exchange: Exchange, response: Response) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        // What was no request leaves no way to find the next one.
-        exchange.keep_alive &= !matches!(reply.head.status(), 400 | 405 | 408 | 414 | 431 | 505);
-        exchange.status = reply.head.status();
+        let status = response.head.status();
+        // After a head that was not understood, the start of the next request is not known.
+        exchange.keep_alive &= !matches!(status, 400 | 405 | 408 | 414 | 431 | 505);
+        exchange.status = status;
         let mut slices: Vec<SendSlice> =
-            vec![reply.head.finish(reply.length, exchange.keep_alive).into()];
+            vec![response.head.finish(response.length, exchange.keep_alive).into()];
         if exchange.method != Method::Head {
-            slices.push(reply.body.into());
+            slices.push(response.body.into());
         }
         exchange.bytes = slices.iter().map(|slice| slice.len() as u64).sum();
         self.shared.http.sent_bytes.fetch_add(exchange.bytes, Ordering::Relaxed);
         let number = connection.next_number;
         connection.next_number += 1;
-        connection.taken.1 = Instant::now();
-        connection.doing = Doing::Replying(exchange, number);
+        connection.progress_at = Instant::now();
+        connection.state = ConnectionState::SendingResponse(exchange, number);
         self.sockets.send(id, slices, number);
     }
 
-    fn send_body(
-        &mut self,
-        id: ConnectionId,
-        mut exchange: Exchange,
-        head: Head,
-        (body, range): (Arc<media::Body>, std::ops::Range<u64>),
-        session: &Session,
-    ) {
+    fn send_body(&mut self, id: ConnectionId, mut exchange: Exchange, media: MediaBody) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        let MediaBody { head, body, range, session } = media;
         exchange.status = head.status();
         let head = head.finish(range.end - range.start, exchange.keep_alive);
         let under_way = Arc::clone(&self.shared.http.under_way);
-        let whose = (session.id, Arc::clone(session.showing.spans()));
+        let spans = Arc::clone(session.presentation.spans());
         let number = connection.next_number;
-        let transfer = Transfer::new(whose, head, body, range, number, under_way);
-        connection.doing = Doing::Sending(exchange, Box::new(transfer));
-        connection.taken.1 = Instant::now();
+        let transfer = Transfer::new(session.id, spans, head, body, range, number, under_way);
+        connection.state = ConnectionState::SendingBody(exchange, Box::new(transfer));
+        connection.progress_at = Instant::now();
         self.pump(id);
     }
 
-    /// Asks for what a transfer needs next and sends what is there.
+    /// Requests the bytes that a transfer needs next, and sends those that it has.
     fn pump(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let Doing::Sending(_, transfer) = &mut connection.doing else { return };
+        let ConnectionState::SendingBody(_, transfer) = &mut connection.state else { return };
         let caller = Caller { worker: self.number, connection: id };
-        while let Some(want) = transfer.next_want(next_request) {
-            self.core.tell(Event::Want { caller, want });
+        while let Some(request) = transfer.next_request(next_request_id) {
+            self.core.send(Event::Request { caller, request });
         }
         let was_idle = !transfer.is_sending();
         let Ok(outgoing) = transfer.outgoing() else {
             return self.abandon(id, "the engine delivered out of order");
         };
+        // The send timeout counts from here: before, the peer had nothing to take.
         if was_idle && !outgoing.is_empty() {
-            connection.taken.1 = Instant::now();
+            connection.progress_at = Instant::now();
         }
         for out in outgoing {
             self.sockets.send(id, out.slices, out.number);
@@ -343,17 +299,78 @@ impl Worker {
         }
     }
 
+    fn handle_message(&mut self, message: WorkerMessage) {
+        match message {
+            WorkerMessage::Accepted { connection, request } => {
+                if let Some(transfer) = self.transfer(connection) {
+                    transfer.accepted(request);
+                    self.pump(connection);
+                }
+            }
+            WorkerMessage::Deliver { connection, request, read, buffer, range } => {
+                if let Some(transfer) = self.transfer(connection) {
+                    transfer.deliver(request, read, buffer, range);
+                    self.pump(connection);
+                }
+            }
+            WorkerMessage::RequestFailed { connection, request, why } => {
+                self.request_failed(connection, request, &why);
+            }
+            WorkerMessage::Opened { connection, result } => self.opened(connection, result),
+            WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
+            WorkerMessage::Listed { connection, list } => self.listed(connection, &list),
+            WorkerMessage::Quit => {}
+        }
+    }
+
+    fn transfer(&mut self, id: ConnectionId) -> Option<&mut Transfer> {
+        match &mut self.connections.get_mut(&id)?.state {
+            ConnectionState::SendingBody(_, transfer) => Some(transfer),
+            _ => None,
+        }
+    }
+
+    /// A request of a transfer is not served: an error response if nothing has been sent yet,
+    /// otherwise the end of the connection, by which HTTP/1.1 marks an incomplete body.
+    fn request_failed(&mut self, id: ConnectionId, request: RequestId, why: &RequestError) {
+        let Some(transfer) = self.transfer(id) else { return };
+        if !transfer.open_requests().contains(&request) {
+            return;
+        }
+        if transfer.begun() {
+            // Bytes that have been delivered are still sent.
+            transfer.stop();
+            if transfer.is_cut_off() {
+                self.abandon(id, CUT_OFF);
+            }
+            self.shared.http.aborted.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // The engine waits for `Sent` or `Cancel` for everything it has delivered.
+        for request in transfer.open_requests() {
+            self.core.send(Event::Cancel { request });
+        }
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if let ConnectionState::SendingBody(exchange, transfer) =
+            std::mem::replace(&mut connection.state, ConnectionState::Reading)
+        {
+            connection.next_number = transfer.next_number();
+            self.send_response(id, exchange, error_response::of(why));
+        }
+    }
+
+    /// The kernel has taken the send with this number.
     fn sent(&mut self, id: ConnectionId, number: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        connection.taken.1 = Instant::now();
-        match &mut connection.doing {
-            Doing::Replying(_, awaited) if *awaited == number => self.finished(id),
-            Doing::Sending(exchange, transfer) => {
+        connection.progress_at = Instant::now();
+        match &mut connection.state {
+            ConnectionState::SendingResponse(_, awaited) if *awaited == number => self.finished(id),
+            ConnectionState::SendingBody(exchange, transfer) => {
                 let (bytes, piece) = transfer.sent(number);
                 exchange.bytes += bytes;
                 self.shared.http.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
                 if let Some((request, read)) = piece {
-                    self.core.tell(Event::Sent { request, read });
+                    self.core.send(Event::Sent { request, read });
                 }
                 if transfer.is_cut_off() {
                     return self.abandon(id, CUT_OFF);
@@ -364,29 +381,29 @@ impl Worker {
         }
     }
 
-    /// The answer is with the kernel: on to the next request, or to the end.
+    /// The response is with the kernel: the connection goes on with its next request, or ends.
     fn finished(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let exchange = match std::mem::replace(&mut connection.doing, Doing::Reading) {
-            Doing::Replying(exchange, _) => exchange,
-            Doing::Sending(exchange, transfer) => {
+        let exchange = match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
+            ConnectionState::SendingResponse(exchange, _) => exchange,
+            ConnectionState::SendingBody(exchange, transfer) => {
                 connection.next_number = transfer.next_number();
                 exchange
             }
-            doing => return connection.doing = doing,
+            state => return connection.state = state,
         };
         let peer = connection.peer;
         let (keep_alive, now) = (exchange.keep_alive, Instant::now());
         if keep_alive {
             let started = !connection.input.is_empty();
-            connection.deadline =
-                now + if started { self.patience.head } else { self.patience.idle };
+            let limit = if started { self.limits.head_timeout } else { self.limits.idle_timeout };
+            connection.deadline = now + limit;
         } else {
-            connection.doing = Doing::Lingering;
+            connection.state = ConnectionState::Lingering;
             connection.deadline = now + LINGER;
             connection.input = Vec::new();
         }
-        self.note(peer, &exchange, None);
+        self.log_exchange(peer, &exchange, None);
         if keep_alive {
             self.read_request(id);
         } else {
@@ -398,14 +415,14 @@ impl Worker {
         self.receive(id);
     }
 
-    /// Ends a connection in the middle of something.
+    /// Ends a connection before its exchange is complete.
     fn abandon(&mut self, id: ConnectionId, why: &str) {
         let Some(connection) = self.connections.get(&id) else { return };
-        if let Doing::Sending(exchange, _)
-        | Doing::Replying(exchange, _)
-        | Doing::Waiting(exchange, ..) = &connection.doing
+        if let ConnectionState::SendingBody(exchange, _)
+        | ConnectionState::SendingResponse(exchange, _)
+        | ConnectionState::Waiting(exchange, ..) = &connection.state
         {
-            self.note(connection.peer, exchange, Some(why));
+            self.log_exchange(connection.peer, exchange, Some(why));
         }
         self.close(id);
     }
@@ -413,15 +430,15 @@ impl Worker {
     fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
         self.shared.http.connections.fetch_sub(1, Ordering::Relaxed);
-        if let Doing::Sending(_, transfer) = connection.doing {
-            // Told to the core when the kernel has let go of the buffers.
-            self.leaving.insert(id, transfer.open_requests());
+        if let ConnectionState::SendingBody(_, transfer) = connection.state {
+            // Cancelled only when the kernel has released the buffers: the engine reuses them.
+            self.closing.insert(id, transfer.open_requests());
         }
         self.sockets.close(id);
     }
 
-    /// Counts and logs a request that has been answered.
-    fn note(&self, peer: SocketAddr, exchange: &Exchange, broken: Option<&str>) {
+    /// Counts and logs an exchange that has ended. `aborted`: why, where it is incomplete.
+    fn log_exchange(&self, peer: SocketAddr, exchange: &Exchange, aborted: Option<&str>) {
         let http = &self.shared.http;
         let class = usize::from(exchange.status / 100).clamp(1, 5) - 1;
         http.responses[class].fetch_add(1, Ordering::Relaxed);
@@ -434,27 +451,27 @@ impl Worker {
                 "bytes": exchange.bytes,
                 "seconds": exchange.started.elapsed().as_secs_f64(),
             });
-            if let Some(why) = broken {
-                line["broken"] = why.into();
+            if let Some(why) = aborted {
+                line["aborted"] = why.into();
             }
             line
         });
     }
 }
 
-/// Requests are numbered across all threads.
-fn next_request() -> RequestId {
+/// A new request number. Requests are numbered across all threads.
+fn next_request_id() -> RequestId {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     RequestId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What the log says of a response that ends early.
-const CUT_OFF: &str = "the rest of the bytes could not be had";
-/// How often patience is looked at; time limits are late by at most this.
-const LOOK: Duration = Duration::from_millis(250);
-/// Bytes of one receive. Request heads are smaller.
-const RECEIVE: usize = 4096;
-/// How long a peer may take to read the last answer: closing with its bytes unread would destroy
-/// it on the way.
+/// The log's reason for a response that ended early.
+const CUT_OFF: &str = "the rest of the bytes could not be read";
+/// How often time limits are checked; a limit is exceeded by at most this.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Bytes of one receive; most request heads are smaller.
+const RECEIVE_BYTES: usize = 4096;
+/// Time for a peer to read the last response: closing a socket that has unread input resets the
+/// connection, and the response would be lost on its way.
 const LINGER: Duration = Duration::from_secs(2);
-const FULL_RETRY: Duration = Duration::from_secs(2);
+const RETRY_AFTER: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! From the types inside to the documented ones, field by field.
+//! Conversions from internal types to the documented ones, field by field.
 
 use super::*;
 use media::{TitleIndex, TitleKind, TrackKind};
@@ -6,7 +6,7 @@ use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 impl StoreInfo {
-    /// A store and what it knows of its device.
+    /// A store and its device's calibration.
     pub fn new(info: &store::StoreInfo, calibration: Option<&disk::Calibration>) -> Self {
         let bytes = |chunks: u64| chunks * info.chunk.0;
         Self {
@@ -49,7 +49,7 @@ impl From<&store::TitleRecord> for Title {
 }
 
 impl TitleDetail {
-    /// A title with what its index says.
+    /// A title and its tracks.
     pub fn new(record: &store::TitleRecord, index: &TitleIndex) -> Self {
         let tracks = record.tracks.iter().zip(&index.tracks).enumerate();
         let track_list = tracks.map(|(number, (place, track))| {
@@ -177,7 +177,7 @@ impl From<&disk::Calibration> for Calibration {
                 mean: cost.mean.as_secs_f64(),
                 slowest: cost.slowest.as_secs_f64(),
             }),
-            arm: calibration.arm.map(|arm| Arm {
+            arm: calibration.actuator.map(|arm| Arm {
                 capacity: arm.capacity.0,
                 revolution: arm.revolution.as_secs_f64(),
                 shortest_seek: (arm.seek.settle_ms + arm.seek.track_ms) / 1e3,
@@ -227,7 +227,7 @@ impl From<&Calibration> for disk::Calibration {
                 mean: seconds(cost.mean),
                 slowest: seconds(cost.slowest),
             }),
-            arm: calibration.arm.map(|arm| disk::Arm {
+            actuator: calibration.arm.map(|arm| disk::Actuator {
                 capacity: ByteCount(arm.capacity),
                 revolution: seconds(arm.revolution),
                 seek: disk::SeekTimes {
@@ -245,13 +245,13 @@ impl From<&Calibration> for disk::Calibration {
     }
 }
 
-/// Two hexadecimal digits for each byte.
+/// Bytes as text: two hexadecimal digits for each byte.
 pub fn to_hex(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte");
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// The bytes of [`to_hex`]; `None` if these are none.
+/// Decodes the text of [`to_hex`]; `None` where it is not such text.
 pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|half| u8::try_from(half).ok());
     let pairs = text.as_bytes().chunks(2);
@@ -259,7 +259,7 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 impl Progress {
-    /// Of work that is not counted in bytes: a part from 0 to 1, in thousandths.
+    /// Progress of work that is not counted in bytes: `part` from 0 to 1, kept in thousandths.
     pub fn of_part(stage: &str, part: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -270,7 +270,7 @@ impl Progress {
         Self { stage: stage.to_owned(), done, total: Some(1000) }
     }
 
-    /// The part that is done of work that is not counted in bytes.
+    /// The completed part, from 0 to 1, of work that is not counted in bytes.
     pub fn part(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "below a thousand")]
         let part = self.done as f64 / self.total.unwrap_or(1000).max(1) as f64;
@@ -278,20 +278,20 @@ impl Progress {
     }
 }
 
-impl From<store::Progress> for Progress {
-    fn from(progress: store::Progress) -> Self {
+impl From<store::JobProgress> for Progress {
+    fn from(progress: store::JobProgress) -> Self {
         Self { stage: progress.stage.to_owned(), done: progress.done, total: progress.total }
     }
 }
 
 fn kind_word(kind: TitleKind) -> &'static str {
     match kind {
-        TitleKind::Media => "media",
+        TitleKind::Media => MEDIA_KIND,
         TitleKind::File => "file",
     }
 }
 
-/// What somebody else wrote as seconds; nonsense is no time at all.
+/// Seconds from another program; an invalid number is zero.
 fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! The documented JSON of everything that reports: what `--json` prints, what the control socket
-//! carries, what `/titles` and `/status` answer.
+//! The documented JSON: what `--json` prints, what the control socket carries, what `/titles`,
+//! `/status` and `/sessions` answer.
 //!
-//! Names here are a promise to other people's programs; they are converted by hand from the types
-//! inside, so that those may change. Sizes are bytes, rates bits per second, times seconds with
-//! fractions unless the name says otherwise, moments Unix seconds.
+//! Other programs rely on these names, so they do not follow the internal types: values are
+//! converted field by field. Sizes are bytes, rates bits per second, times seconds with fractions
+//! unless the name says otherwise, moments Unix seconds.
 
 mod convert;
 mod status;
@@ -17,57 +17,59 @@ use std::path::PathBuf;
 /// An open store (`info STORE`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoreInfo {
-    /// Made at format.
+    /// The store's uuid, made when it was formatted.
     pub uuid: String,
-    /// For people.
+    /// The store's label, for people.
     pub label: String,
     /// `file`, `block` or `memory`.
     pub kind: String,
-    /// Bytes of the device or file that the store takes.
+    /// Bytes of the device or file that the store uses.
     pub size: u64,
-    /// The allocation unit.
+    /// Bytes of a chunk, the allocation unit.
     pub chunk: u64,
-    /// Bytes that titles can have.
+    /// Bytes of the data region.
     pub data_bytes: u64,
-    /// Bytes that nobody has.
+    /// Free bytes of the data region.
     pub free_bytes: u64,
-    /// The longest contiguous run of those.
+    /// Bytes of the longest run of free chunks.
     pub largest_free_bytes: u64,
-    /// Titles in the catalogue.
+    /// Number of titles.
     pub titles: u64,
-    /// A file whose blocks are not all allocated.
+    /// Whether the store is a file whose blocks are not all allocated.
     pub sparse: bool,
-    /// What the store knows of its device's speed.
+    /// The calibration of its device, if there is one.
     pub calibration: Option<Calibration>,
 }
+
+/// [`Title::kind`] of titles that can be played.
+pub const MEDIA_KIND: &str = "media";
 
 /// A title in a list (`ls`, `/titles`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Title {
-    /// Unique in its store.
+    /// The title's name, unique in its store.
     pub name: String,
     /// `media` or `file`.
     pub kind: String,
-    /// Play-out time.
+    /// Play-out time in seconds; zero for files.
     pub duration: f64,
     /// Bytes of all tracks.
     pub bytes: u64,
-    /// Mean of all tracks together; zero for files.
+    /// Mean rate of all tracks together; zero for files.
     pub bit_rate: u64,
-    /// How many tracks.
+    /// Number of tracks.
     pub tracks: usize,
-    /// When it was taken in.
+    /// When it was ingested.
     pub created: u64,
-    /// Titles in which this is the same hold the same: under the same name they are copies.
-    #[serde(default)]
+    /// Digest of the title's content: titles of the same name and content are copies.
     pub content: String,
-    /// In how many stores of a server it is; absent in lists made without one.
+    /// Number of the server's stores that have a copy; only in a server's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,
-    /// Where to play it, relative to the server; absent in lists made without one.
+    /// URL of the HLS playlist, relative to the server; only in a server's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hls: Option<String>,
-    /// See `hls`.
+    /// URL of the MP4 file, relative to the server; only in a server's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mp4: Option<String>,
 }
@@ -75,10 +77,10 @@ pub struct Title {
 /// One title with its tracks (`info STORE TITLE`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TitleDetail {
-    /// As in lists.
+    /// The title as in lists.
     #[serde(flatten)]
     pub title: Title,
-    /// In the order of their numbers.
+    /// The tracks in the order of their numbers.
     pub track_list: Vec<Track>,
     /// Bytes of the encoded index.
     pub index_bytes: u64,
@@ -87,29 +89,29 @@ pub struct TitleDetail {
 /// One track.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Track {
-    /// As in URLs.
+    /// The track's number, as in URLs.
     pub number: usize,
     /// `video`, `audio` or `file`.
     pub kind: String,
-    /// RFC 6381; empty for files.
+    /// The codec string of RFC 6381; empty for files.
     pub codec: String,
-    /// ISO 639-2.
+    /// The language in ISO 639-2.
     pub language: String,
-    /// Pixels; zero for sound.
+    /// Width in pixels; zero for audio.
     pub width: u32,
-    /// See `width`.
+    /// Height in pixels; zero for audio.
     pub height: u32,
-    /// Samples per second; zero for pictures.
+    /// Samples per second; zero for video.
     pub sample_rate: u32,
-    /// Zero for pictures.
+    /// Number of audio channels; zero for video.
     pub channels: u16,
-    /// Frames or packets.
+    /// Number of logical data units: frames or packets.
     pub ldus: u64,
     /// Bytes of data.
     pub bytes: u64,
-    /// Mean; zero for files.
+    /// Mean rate; zero for files.
     pub bit_rate: u64,
-    /// Where the data lies.
+    /// The extents of the data.
     pub extents: Vec<Extent>,
 }
 
@@ -118,33 +120,33 @@ pub struct Track {
 pub struct Extent {
     /// The first chunk, counted from the start of the device.
     pub start: u64,
-    /// How many.
+    /// Number of chunks.
     pub chunks: u64,
 }
 
-/// What became of the files given to `ingest`.
+/// The results of `ingest`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IngestReport {
-    /// One for each file, in their order.
+    /// One result for each file, in their order.
     pub files: Vec<IngestedFile>,
 }
 
-/// What became of one file: `title` or `error`.
+/// The result of ingesting one file: `title` or `error`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IngestedFile {
-    /// As given.
+    /// The file's path as given.
     pub file: PathBuf,
-    /// The title it became.
+    /// The new title.
     pub title: Option<Title>,
-    /// What of the file is not in the title.
+    /// Parts of the file that are not in the title, in words.
     pub left_out: Vec<String>,
-    /// What else a person should know.
+    /// Further notes for people.
     pub notes: Vec<String>,
-    /// Why it was not taken in.
+    /// Why the file was not ingested.
     pub error: Option<Failure>,
 }
 
-/// Why something was not done.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// One stable word.
@@ -153,31 +155,31 @@ pub struct Failure {
     pub message: String,
 }
 
-/// A title given back (`export`).
+/// An exported title (`export`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportReport {
     /// The title's name.
     pub title: String,
-    /// The file made.
+    /// The path of the new file.
     pub out: PathBuf,
-    /// Its bytes.
+    /// Bytes of the new file.
     pub bytes: u64,
-    /// What a person should know.
+    /// Notes for people.
     pub notes: Vec<String>,
 }
 
-/// What a check found (`check`).
+/// The result of `check`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
     /// Whether there is nothing to repair.
     pub clean: bool,
-    /// Damage found now.
+    /// Damage that this check found.
     pub findings: Vec<Finding>,
-    /// Damage put right from a good copy when the store was opened.
+    /// Damage that was repaired from a good copy when the store was opened.
     pub healed: Vec<Finding>,
-    /// Titles looked at.
+    /// Number of titles checked.
     pub titles: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes_read: u64,
 }
 
@@ -186,68 +188,65 @@ pub struct CheckReport {
 pub struct Finding {
     /// `superblock`, `journal`, `checkpoint`, `extents`, `index` or `data`.
     pub kind: String,
-    /// Whose, if a title's.
+    /// The damaged title, if it is a title's damage.
     pub title: Option<String>,
-    /// What, and where.
+    /// The damage and its place, in words.
     pub text: String,
 }
 
-/// What a device guarantees (`calibrate`).
+/// A device's calibration (`calibrate`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// The slot that the guarantees speak of.
+    /// Seconds of the slot in which the guarantees count reads.
     pub slot: f64,
-    /// Smallest read first.
+    /// The guarantees by read size, smallest first.
     pub guarantees: Vec<ReadGuarantee>,
-    /// Reads in the device at once that held the most.
+    /// The queue depth that completed the most reads.
     pub queue_depth: u32,
-    /// Fitted rate of an endless read.
+    /// Fitted rate of an infinitely long read.
     pub r0: u64,
-    /// Fitted cost of a read before its first byte.
+    /// Fitted seconds of a read before its first byte.
     pub t0: f64,
-    /// Sequential rate by place.
+    /// Sequential rate by offset on the device.
     pub zones: Vec<Zone>,
-    /// What writes take from reads beside them; `null` where it was not measured.
-    #[serde(default)]
+    /// Disk time that writes take from concurrent reads; `null` where it was not measured.
     pub writing: Option<WriteCost>,
-    /// The arm and its platters; `null` where none was seen.
-    #[serde(default)]
+    /// The actuator and the platters; `null` where the device shows no seek times.
     pub arm: Option<Arm>,
-    /// How it was measured.
+    /// The method of the measurement, in words.
     pub method: String,
-    /// When.
+    /// When it was measured.
     pub measured_at: u64,
 }
 
-/// A disk's arm as fitted to timed reads, never quicker than it was seen.
+/// A disk's seek and rotation times as fitted to timed reads, never shorter than measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
-    /// Bytes over which it moved.
+    /// Bytes of the part of the disk over which seeks were measured.
     pub capacity: u64,
-    /// Seconds of one turn of the platters.
+    /// Seconds of one revolution.
     pub revolution: f64,
-    /// Seconds of the shortest movement, with everything that a command costs.
+    /// Seconds of the shortest seek, with the whole overhead of a command.
     pub shortest_seek: f64,
-    /// What the root of the crossed part of the stroke is multiplied by, in seconds.
+    /// Factor in seconds of the square root of the part of the stroke that a seek crosses.
     pub seek_root: f64,
-    /// The part of the stroke from which on the time grows evenly.
+    /// The part of the stroke from which the seek time grows linearly.
     pub knee: f64,
-    /// Seconds of the longest movement.
+    /// Seconds of a seek over the whole stroke.
     pub full_seek: f64,
-    /// Seconds that a read that goes on where the one before ended takes at most beside its transfer;
-    /// `null` where it was not measured.
-    #[serde(default)]
+    /// Longest overhead in seconds, beside its transfer, of a read that begins where the previous
+    /// one ended; `null` where it was not measured.
     pub following: Option<f64>,
 }
 
-/// What writes take from the reads that go on beside them.
+/// Disk time that writes take from concurrent reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WriteCost {
     /// Bytes of each write.
     pub write_size: u64,
-    /// Seconds of disk time that one takes from the reads: mean.
+    /// Mean seconds of disk time that one write takes from the reads.
     pub mean: f64,
-    /// In the worst round measured.
+    /// Seconds of disk time that one write takes in the slowest round.
     pub slowest: f64,
 }
 
@@ -256,27 +255,27 @@ pub struct WriteCost {
 pub struct ReadGuarantee {
     /// Bytes of each read.
     pub read_size: u64,
-    /// Reads completed in any slot under the worst placement.
+    /// Reads completed in every slot, wherever they are on the disk.
     pub min_read: u32,
-    /// What the disk usually does.
+    /// Mean number of reads completed in a slot.
     pub mean_read: f64,
-    /// The longest single read seen.
+    /// Seconds of the longest read measured.
     pub longest_read: f64,
 }
 
-/// Sequential rate from a place on.
+/// Sequential rate from an offset on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zone {
-    /// Where it starts.
+    /// The offset in bytes where the zone starts.
     pub offset: u64,
-    /// Rate there.
+    /// The sequential rate in the zone.
     pub bit_rate: u64,
 }
 
-/// How far a long piece of work has come.
+/// Progress of a long request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// What is being done.
+    /// The stage of the work.
     pub stage: String,
     /// Bytes done.
     pub done: u64,

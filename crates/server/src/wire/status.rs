@@ -1,94 +1,95 @@
-//! What a running server says of itself (`/status`, `status`): names as promised as those beside.
+//! JSON of a running server: `/status`, `/sessions`, and `status` on the control socket. The names
+//! are documented and stable.
 
 use serde::{Deserialize, Serialize};
 
-/// A server at one moment (`/status`, `status`).
+/// A server at one moment (`/status`). Counters count since the server's start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct ServerStatus {
     /// The program's version.
     pub version: String,
-    /// Since its start.
+    /// Seconds since the server's start.
     pub uptime: f64,
-    /// Whether it lets nobody in because it is about to stop.
+    /// Whether it admits no new session because it is stopping.
     pub stopping: bool,
-    /// Whether it lets in only whom the loss of any one disk makes late for nothing.
-    #[serde(default)]
+    /// Whether admission guarantees every session also for the loss of any one disk.
     pub survive_loss: bool,
-    /// The admission policy.
+    /// Name of the admission policy.
     pub policy: String,
-    /// The scheduling period.
+    /// The scheduling period in seconds.
     pub slot: f64,
-    /// How sockets are driven.
-    pub network: String,
+    /// Description of the socket method.
+    pub socket_method: String,
     /// Sessions admitted and not ended.
     pub sessions: u64,
-    /// Of those, holding a reservation.
+    /// Sessions that hold a reservation.
     pub active: u64,
-    /// Since the start.
+    /// Sessions admitted.
     pub admitted: u64,
-    /// Of those, let in to a smaller rendition than the best there is, for want of room.
-    #[serde(default)]
-    pub admitted_smaller: u64,
-    /// Since the start, by resource.
-    pub refused: Refused,
-    /// Of those, who would have come in if no disk could be lost.
-    #[serde(default)]
-    pub refused_for_loss: u64,
-    /// Sessions that went on with another copy when their disk was lost.
-    #[serde(default)]
-    pub moved: u64,
-    /// Sessions that ended when it was.
-    #[serde(default)]
-    pub ended_by_loss: u64,
-    /// Pieces late for admitted streams.
-    pub glitches: u64,
-    /// Pieces on time.
-    pub on_time: u64,
-    /// Reads done after the slot that they were due in, up to a slot before a glitch, by a disk that took
-    /// no longer than it was charged.
-    #[serde(default)]
-    pub broken_certificates: u64,
-    /// The same by a disk that took longer.
-    #[serde(default)]
-    pub void_certificates: u64,
-    /// The worst lateness of an ended session.
+    /// Sessions admitted to a smaller rendition than the best.
+    pub admitted_downgraded: u64,
+    /// Admission requests refused, by resource.
+    pub refused: RefusedCounts,
+    /// Refused admission requests that would have been accepted without `--survive-loss`.
+    pub refused_for_failover: u64,
+    /// Sessions that continued with another copy when their disk was lost.
+    pub sessions_failed_over: u64,
+    /// Sessions that ended because their disk was lost.
+    pub sessions_ended_by_disk_loss: u64,
+    /// Pieces in memory by their deadline.
+    pub deadlines_met: u64,
+    /// Pieces of admitted streams that were not in memory by their deadline.
+    pub deadline_misses: u64,
+    /// Reads completed after the slot in which they were due.
+    pub guarantee_violations: Violations,
+    /// The worst lateness of a piece in an ended session, in seconds.
     pub worst_lateness: f64,
     /// Bytes of read buffers in use.
     pub buffers_used: u64,
-    /// Bytes of read buffers there are.
-    pub buffers_total: u64,
-    /// Pieces found in memory when their turn to be read came.
+    /// Bytes of all read buffers.
+    pub buffers_limit: u64,
+    /// Pieces found in memory when their read was due.
     pub cache_hits: u64,
-    /// Open connections.
+    /// Open HTTP connections.
     pub connections: u64,
-    /// Bytes sent to viewers.
+    /// Bytes sent to players.
     pub sent_bytes: u64,
-    /// The disks.
-    pub disks: Vec<DiskStatus>,
-    /// Titles being watched.
-    pub watched: Vec<Watched>,
+    /// The disks, in the order of the stores.
+    pub disks: Vec<DiskReport>,
+    /// Titles with sessions.
+    pub playing: Vec<TitleSessions>,
 }
 
-/// Refusals by resource.
+/// Refused admission requests by the resource that was short.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
-    /// Reads per slot.
+pub struct RefusedCounts {
+    /// Short of disk time, or of reads per slot.
     pub disk: u64,
-    /// Buffers.
+    /// Short of read buffers.
     pub memory: u64,
-    /// Bits per second.
+    /// Short of network rate.
     pub network: u64,
+}
+
+/// Guarantee violations: reads completed after the slot in which they were due, by cause. A viewer
+/// sees a late read only if it is late by up to another slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violations {
+    /// The disk took longer than it was charged, or had to repeat a read.
+    pub disk: u64,
+    /// The disk took no longer than it was charged: a bug of the scheduler.
+    pub scheduler: u64,
 }
 
 /// One disk of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DiskStatus {
-    /// The store on it.
+pub struct DiskReport {
+    /// Path of the store on it.
     pub store: String,
-    /// Its uuid.
+    /// The store's uuid.
     pub uuid: String,
-    /// How its reads are made.
-    pub method: String,
+    /// Description of the read method.
+    pub read_method: String,
     /// Bytes of the largest read.
     pub read_size: u64,
     /// Guaranteed reads per slot now.
@@ -97,113 +98,104 @@ pub struct DiskStatus {
     pub reads: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Reads failed or damaged.
+    /// Reads that failed or were damaged.
     pub failures: u64,
     /// Reads in the device.
     pub in_flight: u32,
     /// Sessions that are read from it.
-    #[serde(default)]
     pub sessions: u64,
-    /// Nothing is read from it: see to it. It is looked at again from time to time.
-    #[serde(default)]
+    /// Whether the disk is lost: nothing is read from it, and it is probed from time to time.
     pub lost: bool,
-    /// By how much longer than it is counted with it lately takes: 0.25 is a quarter. Zero while it
-    /// keeps its word.
-    #[serde(default)]
-    pub behind: f64,
-    /// The fewest reads that it did in a slot in the last minutes; as guaranteed where it never did
-    /// fewer. Only where reads are counted.
-    #[serde(default)]
-    pub slowest_slot: u32,
-    /// The fewest reads in a slot in which it was never without any to make, in the last half hour of such;
-    /// `null` before half a minute of them was seen. Only where reads are counted.
-    #[serde(default)]
-    pub observed: Option<u32>,
-    /// The smallest slack of the admitted schedule ahead, in reads.
-    pub least_slack: u64,
-    /// Seconds that the last decision left to spare where the schedule is tightest; `null` where
-    /// disk time is not counted, or nobody was let in yet.
-    #[serde(default)]
-    pub promised_slack: Option<f64>,
-    /// How well a disk slowed down (`--as-disk`, `--throttle`) keeps the times that it should;
-    /// `null` for a disk as it is.
-    #[serde(default)]
-    pub slowed: Option<Slowed>,
+    /// By which part its reads lately take longer than calibrated: 0.25 is a quarter, 0 as
+    /// calibrated.
+    pub slowdown: f64,
+    /// The fewest reads that it completed in a slot in the last minutes, at most the guarantee.
+    /// Only where admission counts reads.
+    pub slowest_slot_reads: u32,
+    /// The fewest reads that it completed in a slot in which it was never idle, in the last half
+    /// hour of such slots; `null` before half a minute of them. Only where admission counts reads.
+    pub observed_slot_reads: Option<u32>,
+    /// The smallest slack of the schedule ahead, in reads.
+    pub slack_reads: u64,
+    /// Seconds of slack that the last admission left where the schedule is tightest; `null` where
+    /// admission does not count disk time, or before the first admission.
+    pub guaranteed_slack: Option<f64>,
+    /// Accuracy of a slowed disk (`--as-disk`, `--throttle`); `null` for a disk at its own speed.
+    pub emulation: Option<EmulationLateness>,
     /// The last slots, oldest first.
     pub slots: Vec<SlotUse>,
 }
 
-/// How late a slowed disk hands out what it reads, in seconds after the moment that its model says:
-/// what of the server's lateness is not the model's.
+/// By how many seconds a slowed disk completes reads later than its model. This part of a read's
+/// lateness is caused by the emulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Slowed {
-    /// Requests handed out.
+pub struct EmulationLateness {
+    /// Completed reads.
     pub requests: u64,
-    /// Half of them were at most so late.
+    /// The median.
     pub late_median: f64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub late_p99: f64,
-    /// The worst.
-    pub late_longest: f64,
+    /// The maximum.
+    pub late_max: f64,
 }
 
 /// One slot of one disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotUse {
-    /// Which, counted from the server's start.
+    /// The slot's number, counted from the server's start.
     pub slot: u64,
     /// Reads completed in it.
     pub reads: u32,
-    /// Guaranteed then.
+    /// Guaranteed reads per slot at that time.
     pub min_read: u32,
-    /// Sessions holding a reservation then.
+    /// Sessions of the server that held a reservation at that time.
     pub active: u64,
 }
 
 /// The sessions of a server (`/sessions`), the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionList {
-    /// All there are; at most 1,000 are listed.
+    /// Number of all sessions; at most 1,000 are listed.
     pub total: u64,
-    /// Those listed.
-    pub sessions: Vec<SessionStatus>,
+    /// The listed sessions.
+    pub sessions: Vec<SessionReport>,
 }
 
-/// One session of a server. Nothing here lets anybody play in its place.
+/// One session of a server. It does not contain the session's token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SessionStatus {
-    /// Its number, counted from the server's start.
+pub struct SessionReport {
+    /// The session's number, counted from the server's start.
     pub session: u64,
     /// The title's name.
     pub title: String,
-    /// The store that it is read from.
+    /// Path of the store that it is read from.
     pub store: String,
-    /// Seconds since it was admitted.
+    /// Seconds since its admission.
     pub age: f64,
-    /// Bytes read or being read for it that it has not been handed.
+    /// Bytes read or being read for it that have not been delivered.
     pub buffered: u64,
-    /// Bytes handed over.
+    /// Bytes delivered.
     pub delivered: u64,
-    /// Seconds that the decisions to let it and others in left it to spare, at the least; `null` where
-    /// disk time is not counted, or nothing was read yet.
-    pub promised_slack: Option<f64>,
-    /// Seconds by which its reads were done before they were due, at the least; as `promised_slack`.
-    pub least_slack: Option<f64>,
-    /// Reads done after that though the disk took no longer than it was charged.
-    pub broken_certificates: u64,
-    /// The same by a disk that took longer.
-    pub void_certificates: u64,
-    /// Pieces on time.
-    pub on_time: u64,
-    /// Pieces late.
-    pub glitches: u64,
+    /// Seconds of slack that admission left its reads, at the least, over all admissions during the
+    /// session; `null` where admission does not count disk time, or before its first read.
+    pub guaranteed_slack: Option<f64>,
+    /// Seconds by which its reads were complete before they were due, at the least; `null` as for
+    /// `guaranteed_slack`.
+    pub observed_slack: Option<f64>,
+    /// Its reads completed after the slot in which they were due.
+    pub guarantee_violations: Violations,
+    /// Its pieces in memory by their deadline.
+    pub deadlines_met: u64,
+    /// Its pieces not in memory by their deadline.
+    pub deadline_misses: u64,
 }
 
-/// Viewers of one title.
+/// The sessions of one title.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watched {
-    /// Its name.
+pub struct TitleSessions {
+    /// The title's name.
     pub title: String,
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u64,
 }

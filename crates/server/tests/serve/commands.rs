@@ -1,12 +1,12 @@
 //! What the control socket does on a served store.
 
-use crate::stage::{Stage, media};
+use crate::fixture::{TestStore, media};
 use server::control::{Client, ControlError, Reply, Request};
 use store::Store;
 use units::ByteCount;
 
-fn control(stage: &Stage) -> Client {
-    let uuid = Store::peek(&stage.path).unwrap().uuid;
+fn control(fixture: &TestStore) -> Client {
+    let uuid = Store::peek(&fixture.path).unwrap().uuid;
     Client::connect(uuid).unwrap().expect("a control socket")
 }
 
@@ -17,9 +17,9 @@ fn ask(client: &mut Client, request: &Request) -> Reply {
 #[test]
 fn a_title_is_taken_in_renamed_given_back_and_checked_while_others_play() {
     let media = media();
-    let stage = Stage::with(&[&media.film]);
-    let serving = stage.serve_with(|config| config.memory = ByteCount::mib(512));
-    let mut client = control(&stage);
+    let fixture = TestStore::with(&[&media.film]);
+    let serving = fixture.serve_with(|config| config.memory = ByteCount::mib(512));
+    let mut client = control(&fixture);
     let files = vec![media.large.clone(), "/no/such/file.mp4".into()];
     let mut progress = 0;
     let (title, renditions) = (None, false);
@@ -43,7 +43,7 @@ fn a_title_is_taken_in_renamed_given_back_and_checked_while_others_play() {
     let Reply::Title(detail) = ask(&mut client, &detail) else { panic!() };
     assert!(detail.track_list.iter().any(|track| track.codec.starts_with("avc1")), "{detail:?}");
 
-    let out = stage.directory.join("back.mp4");
+    let out = fixture.directory.join("back.mp4");
     let export = Request::Export { title: "film".to_owned(), out: out.clone() };
     let Reply::Export(report) = ask(&mut client, &export) else { panic!() };
     assert_eq!(report.bytes, std::fs::metadata(&out).unwrap().len());
@@ -56,15 +56,15 @@ fn a_title_is_taken_in_renamed_given_back_and_checked_while_others_play() {
 
 #[test]
 fn what_cannot_be_done_is_named_and_the_next_request_is_answered() {
-    let stage = Stage::with(&[]);
-    let _serving = stage.serve();
-    let mut client = control(&stage);
+    let fixture = TestStore::with(&[]);
+    let _serving = fixture.serve();
+    let mut client = control(&fixture);
     let missing = || "nothing".to_owned();
     for request in [
         Request::Rm { title: missing() },
         Request::Info { title: Some(missing()) },
         Request::Rename { old: missing(), new: "x".to_owned() },
-        Request::Export { title: missing(), out: stage.directory.join("x.mp4") },
+        Request::Export { title: missing(), out: fixture.directory.join("x.mp4") },
     ] {
         match client.call(&request, |_| {}) {
             Err(ControlError::Failed(failure)) => assert_eq!(failure.code, "no-title"),
@@ -76,9 +76,9 @@ fn what_cannot_be_done_is_named_and_the_next_request_is_answered() {
 
 #[test]
 fn nobody_answers_for_a_store_that_is_not_served() {
-    let stage = Stage::with(&[]);
-    let uuid = Store::peek(&stage.path).unwrap().uuid;
+    let fixture = TestStore::with(&[]);
+    let uuid = Store::peek(&fixture.path).unwrap().uuid;
     assert!(Client::connect(uuid).unwrap().is_none());
-    drop(stage.serve());
+    drop(fixture.serve());
     assert!(Client::connect(uuid).unwrap().is_none(), "the socket goes with its server");
 }

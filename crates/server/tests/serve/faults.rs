@@ -1,53 +1,53 @@
 //! Disks that fail and stores that change under a server: requests fail by name, the server lives.
 
 use crate::client::Answer;
-use crate::stage::{Serving, Stage, eventually, media};
+use crate::fixture::{TestServer, TestStore, eventually, media};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use store::Store;
 
 /// Fetches a whole title; the status if an answer came, and whether it was whole.
-fn fetch(serving: &Serving, path: &str) -> Answer {
+fn fetch(serving: &TestServer, path: &str) -> Answer {
     serving.client().get_following(path).1
 }
 
 #[test]
 fn a_store_file_that_is_cut_short_fails_requests_by_name_and_nothing_else() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     // Opens the title, so that only the media is missing afterwards.
     assert_eq!(serving.client().ask("HEAD", "/t/film.mp4", &[]).status, 200);
-    OpenOptions::new().write(true).open(&stage.path).unwrap().set_len(4096).unwrap();
+    OpenOptions::new().write(true).open(&fixture.path).unwrap().set_len(4096).unwrap();
     let answer = fetch(&serving, "/t/film.mp4");
-    assert!(answer.status == 500 && answer.error() == "bytes-lost" || !answer.whole, "{answer:?}");
+    assert!(answer.status == 500 && answer.error() == "read-failed" || !answer.whole, "{answer:?}");
     assert_eq!(serving.client().get("/healthz").status, 200);
     eventually("it is counted", || serving.status("/disks/0/failures") > 0);
 }
 
 #[test]
 fn an_unlinked_store_file_is_served_on() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
-    std::fs::remove_file(&stage.path).unwrap();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
+    std::fs::remove_file(&fixture.path).unwrap();
     let answer = fetch(&serving, "/t/film.mp4");
     assert!(answer.status == 200 && answer.whole);
 }
 
 #[test]
 fn damaged_bytes_are_never_served_as_good() {
-    let stage = Stage::with(&[&media().film]);
-    let store = Store::open(&stage.path).unwrap();
+    let fixture = TestStore::with(&[&media().film]);
+    let store = Store::open(&fixture.path).unwrap();
     let title = store.title("film").unwrap();
     let place = store.runs(title.id, 0).unwrap()[0].start + 70_000;
     drop(store);
-    let file = OpenOptions::new().read(true).write(true).open(&stage.path).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&fixture.path).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, place).unwrap();
     file.write_all_at(&[byte[0] ^ 1], place).unwrap();
     file.sync_all().unwrap();
 
-    let log = stage.directory.join("access.log");
-    let serving = stage.serve_with(|config| config.access_log = Some(log.clone()));
+    let log = fixture.directory.join("access.log");
+    let serving = fixture.serve_with(|config| config.access_log = Some(log.clone()));
     let answer = fetch(&serving, "/t/film.mp4");
     assert!(answer.status == 500 || !answer.whole, "{}", answer.status);
     drop(serving);

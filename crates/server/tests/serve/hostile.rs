@@ -1,14 +1,14 @@
 //! What a stranger may send, and what it may not cause.
 
 use crate::client::Client;
-use crate::stage::{Stage, eventually, media};
+use crate::fixture::{TestStore, eventually, media};
 use std::time::Duration;
 use units::ByteCount;
 
 #[test]
 fn malformed_requests_are_named_and_the_next_viewer_is_served() {
-    let stage = Stage::with(&[]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[]);
+    let serving = fixture.serve();
     let long = "x".repeat(20_000);
     let many = "A: b\r\n".repeat(100);
     let table: &[(&str, u16, &str)] = &[
@@ -17,7 +17,7 @@ fn malformed_requests_are_named_and_the_next_viewer_is_served() {
         ("GET nothing HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed-request"),
         ("GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed-url"),
         ("GET /%ff HTTP/1.1\r\nHost: a\r\n\r\n", 400, "malformed-url"),
-        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 400, "body-not-taken"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", 400, "body-not-allowed"),
         ("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\r\n\r\n", 400, "malformed-request"),
         ("POST /titles HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),
         ("DELETE /t/film.mp4 HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),
@@ -39,8 +39,8 @@ fn malformed_requests_are_named_and_the_next_viewer_is_served() {
 
 #[test]
 fn names_that_play_tricks_are_names_of_nothing() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let mut client = serving.client();
     let token = "0".repeat(32);
     for path in [
@@ -73,8 +73,8 @@ fn names_that_play_tricks_are_names_of_nothing() {
 #[test]
 fn a_token_is_of_one_title_and_its_numbers_have_ends() {
     let media = media();
-    let stage = Stage::with(&[&media.film, &media.song]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media.film, &media.song]);
+    let serving = fixture.serve();
     let mut client = serving.client();
     let path = client.get("/t/film.mp4").field("location").unwrap().to_owned();
     let token = path.split_once("?s=").unwrap().1;
@@ -92,12 +92,12 @@ fn a_token_is_of_one_title_and_its_numbers_have_ends() {
 
 #[test]
 fn a_slow_head_is_told_so() {
-    let stage = Stage::with(&[]);
-    let serving = stage.serve_with(|config| config.head_timeout = Duration::from_millis(200));
+    let fixture = TestStore::with(&[]);
+    let serving = fixture.serve_with(|config| config.head_timeout = Duration::from_millis(200));
     let mut client = serving.client();
     client.send(b"GET / HTTP/1.1\r\nHost:");
     let answer = client.answer(true).unwrap();
-    assert_eq!((answer.status, &*answer.error()), (408, "head-too-slow"));
+    assert_eq!((answer.status, &*answer.error()), (408, "request-timeout"));
     assert!(client.answer(true).is_none());
     let mut silent = serving.client();
     assert!(silent.answer(true).is_none(), "who says nothing is let go without a word");
@@ -105,14 +105,14 @@ fn a_slow_head_is_told_so() {
 
 #[test]
 fn one_connection_too_many_is_told_so() {
-    let stage = Stage::with(&[]);
-    let serving = stage.serve_with(|config| config.max_connections = 2);
+    let fixture = TestStore::with(&[]);
+    let serving = fixture.serve_with(|config| config.max_connections = 2);
     let mut inside = [serving.client(), serving.client()];
     for client in &mut inside {
         assert_eq!(client.get("/healthz").status, 200);
     }
     let answer = serving.client().answer(true).expect("told before it asks");
-    assert_eq!((answer.status, &*answer.error()), (503, "connections"));
+    assert_eq!((answer.status, &*answer.error()), (503, "too-many-connections"));
     assert!(answer.field("retry-after").is_some());
     drop(inside);
     eventually("a place is free again", || {
@@ -124,8 +124,8 @@ fn one_connection_too_many_is_told_so() {
 
 #[test]
 fn a_viewer_that_stops_reading_is_cut_off_and_gives_its_memory_back() {
-    let stage = Stage::with(&[&media().large]);
-    let serving = stage.serve_with(|config| {
+    let fixture = TestStore::with(&[&media().large]);
+    let serving = fixture.serve_with(|config| {
         config.send_timeout = Duration::from_secs(1);
         config.memory = ByteCount::mib(512);
     });
@@ -134,7 +134,7 @@ fn a_viewer_that_stops_reading_is_cut_off_and_gives_its_memory_back() {
     stuck.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
     eventually("cut off", || {
         let metrics = serving.client().get("/metrics");
-        metrics.text().contains("tenuto_http_stalled_total 1")
+        metrics.text().contains("tenuto_http_send_timeouts_total 1")
     });
     let answer = stuck.answer(true).unwrap();
     assert!(answer.status == 200 && !answer.whole, "what was sent before still comes");
@@ -143,8 +143,8 @@ fn a_viewer_that_stops_reading_is_cut_off_and_gives_its_memory_back() {
 
 #[test]
 fn a_viewer_that_leaves_in_the_middle_costs_nobody_anything() {
-    let stage = Stage::with(&[&media().large]);
-    let serving = stage.serve_with(|config| config.memory = ByteCount::mib(512));
+    let fixture = TestStore::with(&[&media().large]);
+    let serving = fixture.serve_with(|config| config.memory = ByteCount::mib(512));
     for _ in 0..3 {
         let mut leaver = serving.client();
         let answer = leaver.get("/t/large.mp4");

@@ -1,6 +1,6 @@
 //! Titles that go while they are played, servers that stop, and stores that have an owner.
 
-use crate::stage::{Stage, eventually, media};
+use crate::fixture::{TestStore, eventually, media};
 use serde_json::json;
 use server::control::{Client, Reply, Request};
 use server::{Server, ServerError};
@@ -9,9 +9,9 @@ use store::Store;
 
 #[test]
 fn two_viewers_of_a_removed_title_see_it_to_the_end_and_nobody_else_sees_it() {
-    let stage = Stage::with(&[&media().film]);
-    let uuid = Store::peek(&stage.path).unwrap().uuid;
-    let serving = stage.serve_with(|config| config.ended_after = Duration::from_secs(1));
+    let fixture = TestStore::with(&[&media().film]);
+    let uuid = Store::peek(&fixture.path).unwrap().uuid;
+    let serving = fixture.serve_with(|config| config.session_timeout = Duration::from_secs(1));
     let mut viewers = [serving.client(), serving.client()];
     let paths =
         viewers.each_mut().map(|v| v.get("/t/film.mp4").field("location").unwrap().to_owned());
@@ -43,30 +43,30 @@ fn info() -> Request {
 
 #[test]
 fn titles_are_open_before_anybody_asks_for_them() {
-    let stage = Stage::with(&[&media().film, &media().song]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film, &media().song]);
+    let serving = fixture.serve();
     let open = || serving.client().get("/metrics").text().contains("\ntenuto_titles_open 2\n");
     eventually("both indexes are in memory", open);
 }
 
 #[test]
 fn a_second_server_on_an_owned_store_is_told_so() {
-    let stage = Stage::with(&[]);
-    let first = stage.serve();
-    let error = Server::start(stage.config()).unwrap_err();
+    let fixture = TestStore::with(&[]);
+    let first = fixture.serve();
+    let error = Server::start(fixture.config()).unwrap_err();
     let ServerError::Store { path, reason } = error else { panic!("{error}") };
-    assert_eq!(path, stage.path);
+    assert_eq!(path, fixture.path);
     assert!(reason.contains("in use by another process"), "{reason}");
     assert_eq!(first.client().get("/healthz").status, 200);
     drop(first);
-    drop(stage.serve());
+    drop(fixture.serve());
 }
 
 #[test]
 fn a_taken_address_is_named() {
-    let stage = Stage::with(&[]);
-    let other = Stage::with(&[]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[]);
+    let other = TestStore::with(&[]);
+    let serving = fixture.serve();
     let mut config = other.config();
     config.listen = serving.server.address();
     let error = Server::start(config).unwrap_err();
@@ -75,8 +75,8 @@ fn a_taken_address_is_named() {
 
 #[test]
 fn who_plays_is_listed_without_what_would_let_others_in() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let mut viewer = serving.client();
     let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
     let delivered = viewer.get(&path).body.len() as u64;
@@ -88,16 +88,16 @@ fn who_plays_is_listed_without_what_would_let_others_in() {
     });
     let list = list();
     assert_eq!((&list["total"], &list["sessions"][0]["title"]), (&json!(1), &json!("film")));
-    assert_eq!(list["sessions"][0]["store"], json!(stage.path.display().to_string()));
-    assert_eq!(list["sessions"][0]["glitches"], json!(0));
+    assert_eq!(list["sessions"][0]["store"], json!(fixture.path.display().to_string()));
+    assert_eq!(list["sessions"][0]["deadline_misses"], json!(0));
     let token = path.split_once("?s=").unwrap().1;
     assert!(!list.to_string().contains(token), "{list}");
 }
 
 #[test]
 fn stopping_lets_nobody_in_and_waits_for_those_who_play() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let mut viewer = serving.client();
     let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
     serving.server.stop(Duration::from_secs(60));
@@ -108,13 +108,13 @@ fn stopping_lets_nobody_in_and_waits_for_those_who_play() {
     assert!(answer.status == 200 && answer.whole, "who plays plays on: {answer:?}");
     serving.server.stop(Duration::ZERO);
     serving.server.wait().unwrap();
-    Store::open(&stage.path).expect("the store is nobody's now");
+    Store::open(&fixture.path).expect("the store is nobody's now");
 }
 
 #[test]
 fn a_server_that_nobody_uses_stops_at_once() {
-    let stage = Stage::with(&[]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[]);
+    let serving = fixture.serve();
     assert!(serving.server.is_running());
     serving.server.stop(Duration::from_secs(3600));
     serving.server.wait().unwrap();

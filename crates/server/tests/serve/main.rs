@@ -1,5 +1,5 @@
 //! The server end to end, over loopback: a real store in a file, small titles made with FFmpeg,
-//! real sockets. One file for each promise; what they share is in `stage.rs` and `client.rs`.
+//! real sockets. One file for each promise; what they share is in `fixture.rs` and `client.rs`.
 //!
 //! `cargo test -p server --test serve NAME` runs one again.
 
@@ -12,14 +12,14 @@
 mod client;
 mod commands;
 mod faults;
+mod fixture;
+mod guarantees;
+mod history;
 mod hostile;
 mod lifecycle;
 mod memory;
 mod playing;
-mod promises;
 mod ranges;
 mod refusals;
-mod remembering;
 mod renditions;
-mod stage;
 mod views;

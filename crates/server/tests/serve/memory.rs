@@ -1,6 +1,6 @@
 //! Memory is a promise too: what the books say fits, fits.
 
-use crate::stage::{Stage, directory, eventually, media};
+use crate::fixture::{TestStore, directory, eventually, media};
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
@@ -9,16 +9,16 @@ use units::ByteCount;
 #[test]
 fn pieces_of_all_sizes_find_room_beside_each_other() {
     let media = media();
-    let stage = Stage::with(&[&media.song]);
+    let fixture = TestStore::with(&[&media.song]);
     let copies = directory();
     let films: Vec<PathBuf> = (0..10).map(|i| copies.join(format!("film {i}.mp4"))).collect();
     films.iter().for_each(|film| assert!(std::fs::copy(&media.film, film).is_ok()));
-    stage.add(&films.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
-    let serving = stage.serve_with(|config| {
-        config.as_disk = Some("ssd-sata".to_owned());
+    fixture.add(&films.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
+    let serving = fixture.serve_with(|config| {
+        config.as_disk = disk::DiskModel::preset("ssd-sata");
         config.read_size = Some(ByteCount::mib(4));
         config.memory = ByteCount::mib(32);
-        config.ended_after = config.slot;
+        config.session_timeout = config.slot;
     });
     let paths: Vec<String> = (0..10).map(|i| format!("/t/film%20{i}.mp4")).collect();
     for path in paths.iter().chain(paths.iter().rev()) {
@@ -31,6 +31,6 @@ fn pieces_of_all_sizes_find_room_beside_each_other() {
             });
         }
     }
-    assert_eq!(serving.status("/glitches"), 0);
+    assert_eq!(serving.status("/deadline_misses"), 0);
     let _ = std::fs::remove_dir_all(copies);
 }

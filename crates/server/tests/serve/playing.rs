@@ -1,7 +1,7 @@
 //! What players get is what was taken in.
 
 use crate::client::addresses;
-use crate::stage::{Stage, media};
+use crate::fixture::{TestStore, media};
 use std::path::Path;
 use std::process::Command;
 
@@ -28,8 +28,8 @@ pub(crate) fn frames(input: &str) -> Vec<String> {
 #[test]
 fn ffmpeg_decodes_the_same_frames_from_hls_and_progressive_as_from_the_source() {
     let media = media();
-    let stage = Stage::with(&[&media.film, &media.song]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media.film, &media.song]);
+    let serving = fixture.serve();
     let of_file = |path: &Path| frames(path.to_str().unwrap());
     for (title, source) in [("film", of_file(&media.film)), ("song", of_file(&media.song))] {
         assert!(source.len() > 100, "{}", source.len());
@@ -39,13 +39,13 @@ fn ffmpeg_decodes_the_same_frames_from_hls_and_progressive_as_from_the_source() 
             assert!(played == source, "{form}: frames differ");
         }
     }
-    assert_eq!(serving.status("/glitches"), 0);
+    assert_eq!(serving.status("/deadline_misses"), 0);
 }
 
 #[test]
 fn ffprobe_finds_the_streams() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     for path in ["/t/film/master.m3u8", "/t/film.mp4"] {
         let output = Command::new("ffprobe")
             .args(["-v", "warning", "-of", "csv=p=0", "-show_entries", "stream=codec_name"])
@@ -67,8 +67,8 @@ fn ffprobe_finds_the_streams() {
 
 #[test]
 fn playlists_name_what_is_there_and_segments_are_the_same_each_time() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve_with(|config| config.segment = std::time::Duration::from_secs(2));
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| config.segment = std::time::Duration::from_secs(2));
     let mut client = serving.client();
     let at = "/t/film/master.m3u8";
     let master = client.get(at);
@@ -95,8 +95,8 @@ fn playlists_name_what_is_there_and_segments_are_the_same_each_time() {
 
 #[test]
 fn what_is_on_offer_is_listed_with_where_to_play_it() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let titles = serving.client().get("/titles").json();
     let title = &titles["titles"][0];
     assert_eq!(title["name"], "film");
@@ -109,8 +109,8 @@ fn what_is_on_offer_is_listed_with_where_to_play_it() {
 
 #[test]
 fn the_console_needs_nothing_from_elsewhere() {
-    let stage = Stage::with(&[]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[]);
+    let serving = fixture.serve();
     let mut client = serving.client();
     let (_, page) = client.get_following("/");
     assert_eq!(page.field("content-type"), Some("text/html; charset=utf-8"));

@@ -1,13 +1,13 @@
 //! Any range of a body is that part of the whole.
 
 use crate::client::Client;
-use crate::stage::{Stage, media};
+use crate::fixture::{TestStore, media};
 use std::ops::Range;
 
 #[test]
 fn any_range_of_a_file_is_that_part_of_the_whole() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let mut client = serving.client();
     let (path, whole) = client.get_following("/t/film.mp4");
     assert_eq!(whole.status, 200);
@@ -67,8 +67,8 @@ fn check_fields(client: &mut Client, path: &str, whole: &[u8], etag: &str) {
 
 #[test]
 fn looking_does_not_reserve() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let mut client = serving.client();
     for path in ["/t/film.mp4", "/t/film/master.m3u8"] {
         let head = client.ask("HEAD", path, &[]);
@@ -83,8 +83,8 @@ fn looking_does_not_reserve() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let mut client = serving.client();
     let path = client.get("/t/film.mp4").field("location").unwrap().to_owned();
     let ask = |range: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nRange: {range}\r\n\r\n");

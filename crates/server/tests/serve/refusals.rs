@@ -1,13 +1,13 @@
 //! One viewer too many is refused, and nobody else notices.
 
 use crate::client::addresses;
-use crate::stage::{Stage, eventually, media};
+use crate::fixture::{TestStore, eventually, media};
 use units::BitRate;
 
 #[test]
 fn one_too_many_is_refused_with_the_resource_and_a_time_and_the_others_play_on() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve_with(|config| config.throttle = Some(SLOW));
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| config.throttle = Some(SLOW));
     let mut client = serving.client();
     let (mut admitted, mut refused) = (Vec::new(), None);
     for _ in 0..30 {
@@ -48,8 +48,8 @@ fn one_too_many_is_refused_with_the_resource_and_a_time_and_the_others_play_on()
 
 #[test]
 fn without_admission_everybody_comes_in() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve_with(|config| {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| {
         config.throttle = Some(SLOW);
         config.policy = scheduler::PolicyKind::None;
     });
@@ -61,10 +61,10 @@ fn without_admission_everybody_comes_in() {
 
 #[test]
 fn a_session_that_asks_for_nothing_ends_and_its_token_says_so() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve_with(|config| {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| {
         config.reservation_hold = std::time::Duration::from_millis(300);
-        config.ended_after = std::time::Duration::from_millis(300);
+        config.session_timeout = std::time::Duration::from_millis(300);
     });
     let mut client = serving.client();
     let path = client.get("/t/film.mp4").field("location").unwrap().to_owned();

@@ -1,15 +1,16 @@
-//! Where the best rendition does not fit, the next one is offered; where none does, nobody comes in.
+//! Where the best rendition does not fit, the next one is offered; where none does, nobody comes
+//! in.
 
 use crate::client::addresses;
-use crate::stage::{Stage, directory, eventually, ffmpeg};
+use crate::fixture::{TestStore, directory, eventually, ffmpeg};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use store::{FreePace, IngestOptions, Store};
+use store::{IngestOptions, Store, Unthrottled};
 use units::BitRate;
 
 /// A title in two sizes, of about 6 and 0.4 Mb/s, with the first one's sound.
-fn film() -> Stage {
-    let stage = Stage::with(&[]);
+fn film() -> TestStore {
+    let fixture = TestStore::with(&[]);
     let clips = directory();
     let sizes = [("large", "640x360", "6M"), ("small", "160x90", "400k")];
     let files: Vec<PathBuf> = sizes
@@ -27,24 +28,24 @@ fn film() -> Stage {
             file
         })
         .collect();
-    let store = Store::open(&stage.path).unwrap();
+    let store = Store::open(&fixture.path).unwrap();
     let options = IngestOptions {
         name: Some("film".to_owned()),
         renditions: true,
         ..IngestOptions::default()
     };
     let never = AtomicBool::new(false);
-    for outcome in store::ingest(&store, &files, &options, &FreePace, &mut |_| {}, &never) {
+    for outcome in store::ingest(&store, &files, &options, &Unthrottled, &mut |_| {}, &never) {
         outcome.result.unwrap();
     }
-    stage
+    fixture
 }
 
 #[test]
 fn who_does_not_get_the_best_gets_the_next_and_is_shown_no_more() {
-    let stage = film();
+    let fixture = film();
     // Short of network, which is as large on any machine; a disk is as fast as it is just then.
-    let serving = stage.serve_with(|config| config.network = Some(BitRate(40_000_000)));
+    let serving = fixture.serve_with(|config| config.network = Some(BitRate(40_000_000)));
     let mut client = serving.client();
     // Of each viewer, how many variants it was offered; 0: refused.
     let offered: Vec<usize> = (0..150)
@@ -62,16 +63,16 @@ fn who_does_not_get_the_best_gets_the_next_and_is_shown_no_more() {
     assert!(offered.contains(&2) && offered.contains(&1) && offered.contains(&0), "{offered:?}");
     assert_eq!(offered[0], 2, "the first gets all there is");
     let smaller = offered.iter().filter(|count| **count == 1).count() as u64;
-    eventually("it is counted", || serving.status("/admitted_smaller") == smaller);
+    eventually("it is counted", || serving.status("/admitted_downgraded") == smaller);
     let metrics = client.get("/metrics");
-    let line = format!("tenuto_admitted_smaller_total {smaller}");
+    let line = format!("tenuto_admitted_downgraded_total {smaller}");
     assert!(metrics.text().lines().any(|l| l == line), "{line}");
 }
 
 #[test]
 fn a_player_may_change_between_renditions_at_any_segment() {
-    let stage = film();
-    let serving = stage.serve();
+    let fixture = film();
+    let serving = fixture.serve();
     let mut client = serving.client();
     let master = client.get("/t/film/master.m3u8").text().to_owned();
     let lists: Vec<String> = addresses(&master, "/t/film/master.m3u8");

@@ -1,8 +1,8 @@
 //! Parts of titles, other speeds, changes while playing, and waiting for a place.
 
 use crate::client::addresses;
+use crate::fixture::{TestStore, eventually, media};
 use crate::playing::frames;
-use crate::stage::{Stage, eventually, media};
 use std::time::{Duration, Instant};
 use units::BitRate;
 
@@ -11,8 +11,8 @@ const GROUP: usize = 25;
 
 #[test]
 fn what_is_asked_for_is_played_and_nothing_is_late() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let source = frames(media().film.to_str().unwrap());
     let source: Vec<&String> = source.iter().filter(|frame| frame.starts_with("0 ")).collect();
     let table: &[(&str, &[usize])] = &[
@@ -46,13 +46,13 @@ fn what_is_asked_for_is_played_and_nothing_is_late() {
         assert_eq!((answer.status, &*answer.error()), (400, "whole-file-only"), "{query}");
         client = serving.client();
     }
-    assert_eq!(serving.status("/glitches"), 0);
+    assert_eq!(serving.status("/deadline_misses"), 0);
 }
 
 #[test]
 fn what_cannot_be_shown_is_refused_with_what_can() {
-    let stage = Stage::with(&[&media().film, &media().song]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film, &media().song]);
+    let serving = fixture.serve();
     let table: &[(&str, &str)] = &[
         ("film/master.m3u8?start=6.1", "s long; start and stop"),
         ("film/master.m3u8?start=1e8", "s long; start and stop"),
@@ -85,8 +85,8 @@ fn what_cannot_be_shown_is_refused_with_what_can() {
 
 #[test]
 fn a_manifest_asked_for_with_a_session_replaces_it_only_if_it_is_granted() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve();
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
     let mut client = serving.client();
     let token_of = |text: &str| {
         let line = text.lines().find(|line| line.contains("?s=")).unwrap().to_owned();
@@ -118,8 +118,8 @@ fn a_manifest_asked_for_with_a_session_replaces_it_only_if_it_is_granted() {
 
 #[test]
 fn who_waits_is_answered_when_its_place_has_come() {
-    let stage = Stage::with(&[&media().film]);
-    let serving = stage.serve_with(|config| {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| {
         config.throttle = Some(BitRate(40_000_000));
         config.reservation_hold = Duration::from_secs(2);
     });
@@ -153,5 +153,5 @@ fn who_waits_is_answered_when_its_place_has_come() {
         assert_eq!(client.get(&list).status, 200);
     }
     eventually("those who never asked for media are gone", || serving.status("/sessions") == 0);
-    assert_eq!(serving.status("/glitches"), 0);
+    assert_eq!(serving.status("/deadline_misses"), 0);
 }

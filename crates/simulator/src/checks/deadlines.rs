@@ -1,20 +1,23 @@
-//! Deadlines: an own account, from outside, of what was promised to each session and what was
-//! kept, piece by piece, from its admission to its end.
+//! Deadlines: an account from outside of what is owed to each session and what was kept, piece by
+//! piece, from its admission to its end.
 //!
 //! ```text
-//!   promise   origin o = the moment of the grant, from = where in the title:
-//!               at the door, where it said it would start;
-//!               for a jump, the end of the segment (or fetch) that holds its next byte
+//!   grant     origin o = the moment of the grant, from = where in the title:
+//!               after an admission, the time at which the player asked to start;
+//!               after a seek, the end of the segment that holds the next byte
 //!   due       o + startup                             what is needed first
-//!             o + max(startup, due − from − slot)     the rest
+//!             o + max(startup, due - from - slot)     the rest
 //!   kept      in memory at that moment, or already handed to that session
-//!   ends      with a later grant, or when it is given back; see `promises` for when either is right
+//!   ends      with a later grant or a release; `schedule` says when either is right
 //! ```
 //!
-//! It is told what the server's shell is told: what was asked for, what was handed over, and the
-//! answers. What an answer promises it works out from the title.
+//! It is told what the driver of an engine is told: what was asked for, what was handed over, and
+//! the answers. The deadlines that follow from an answer it computes from the title. It goes by the
+//! server's contract alone: start-up and slot as configured, the segments of the player, the length
+//! of a read, and at most [`SEND_WINDOW`] reads of each track in the sockets of a session.
 
-use super::promises::{Ask, Row};
+use super::schedule::{Contract, GrantStart, TrackSchedule};
+use super::seeks::{Ask, Contiguity, Segments};
 use super::{Memory, Piece};
 use server::engine::{Layout, Part, RequestId, SessionId, SessionSummary, TrackNumber};
 use std::collections::BTreeMap;
@@ -25,10 +28,10 @@ use units::Moment;
 /// Where an account's next due time is looked at: names the promise, so that an outdated
 /// appointment is told from a good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Appointment {
+pub(crate) struct DeadlineCheck {
     pub(crate) session: SessionId,
     row: usize,
-    promise: u32,
+    grant: u32,
 }
 
 /// A piece that was not there.
@@ -39,9 +42,9 @@ pub(crate) struct Miss {
     pub(crate) deadline: Moment,
 }
 
-/// Where a track goes on after a jump.
+/// Where a track goes on after a seek.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SeekTarget {
     pub(crate) track: TrackNumber,
     pub(crate) byte: u64,
     /// When the segment of that byte starts and ends in the title.
@@ -52,7 +55,8 @@ pub(crate) struct Place {
 #[derive(Debug)]
 struct Account {
     layout: Arc<Layout>,
-    rows: Vec<Row>,
+    segments: Arc<Segments>,
+    rows: Vec<TrackSchedule>,
     missed: u64,
     /// Bytes of buffers that its sockets hold ...
     unsent: u64,
@@ -62,9 +66,7 @@ struct Account {
 
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    slot: Duration,
-    startup: Duration,
-    idle_after: Duration,
+    contract: Contract,
     accounts: BTreeMap<SessionId, Account>,
     /// Requests that may still get something.
     open: BTreeMap<RequestId, (SessionId, Vec<Ask>)>,
@@ -73,65 +75,72 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    pub(crate) fn new(slot: Duration, startup: Duration, idle_after: Duration) -> Self {
+    pub(crate) fn new(contract: Contract) -> Self {
         let (accounts, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { slot, startup, idle_after, accounts, open, on_time: 0, missed: 0 }
+        Self { contract, accounts, open, on_time: 0, missed: 0 }
     }
 
-    /// A session was let in; says when to look.
+    /// A session was let in to play these tracks of a title from a time on. Says when to look.
     pub(crate) fn admitted(
         &mut self,
         now: Moment,
         session: SessionId,
-        layout: &Arc<Layout>,
+        (layout, segments): (&Arc<Layout>, &Arc<Segments>),
         (tracks, from): (&[TrackNumber], Duration),
-    ) -> Vec<(Moment, Appointment)> {
+    ) -> Vec<(Moment, DeadlineCheck)> {
         let row = |track: &TrackNumber| {
-            Row::admitted(now, layout, *track, millis(from), (self.slot, self.startup))
+            let byte = segments.byte_at(*track, from);
+            let start = GrantStart { track: *track, byte, from_ms: millis(from) };
+            TrackSchedule::admitted(now, layout, segments, &start, &self.contract)
         };
-        let rows = tracks.iter().map(row).collect();
-        let (missed, unsent, had_room) = (0, 0, Moment::ZERO);
-        let layout = Arc::clone(layout);
-        self.accounts.insert(session, Account { layout, rows, missed, unsent, had_room });
-        let rows = 0..tracks.len();
-        rows.filter_map(|row| self.appointment(session, row)).collect()
+        let account = Account {
+            rows: tracks.iter().map(row).collect(),
+            layout: Arc::clone(layout),
+            segments: Arc::clone(segments),
+            missed: 0,
+            unsent: 0,
+            had_room: Moment::ZERO,
+        };
+        self.accounts.insert(session, account);
+        (0..tracks.len()).filter_map(|row| self.check(session, row)).collect()
     }
 
-    /// A session asks for something. Says with which tracks it does not go on where it was.
+    /// A session asks for something. Says of each track whether it goes on where it was.
     pub(crate) fn wants(
         &mut self,
         now: Moment,
         session: SessionId,
         (request, parts): (RequestId, &[Part]),
-    ) -> Vec<TrackNumber> {
+    ) -> Vec<(TrackNumber, Contiguity)> {
         let asks = Ask::all(parts);
         let Some(account) = self.accounts.get_mut(&session) else { return Vec::new() };
-        let mut jumps = Vec::new();
+        let mut judged = Vec::new();
         for ask in &asks {
             let row = account.rows.iter_mut().find(|row| row.track == ask.track);
-            match row {
-                Some(row) => {
-                    row.sign = now;
-                    if !row.goes_on(&account.layout, ask.bytes.start) {
-                        jumps.push(ask.track);
-                        row.jumping = Some(request);
-                    }
+            let contiguity = row.map_or(Contiguity::Seeks, |row| {
+                row.last_activity = now;
+                let layout = &account.layout.tracks[usize::from(ask.track)];
+                let contiguity = row.seeks.judge(&account.segments, layout, ask);
+                if contiguity != Contiguity::Continues {
+                    row.seeking = Some(request);
                 }
-                None => jumps.push(ask.track),
-            }
+                contiguity
+            });
+            judged.push((ask.track, contiguity));
         }
         self.open.insert(request, (session, asks));
-        jumps
+        judged
     }
 
-    /// What was asked for was not refused at once.
-    pub(crate) fn taken_on(&mut self, request: RequestId) {
+    /// A request was not refused at once; what it asks for of these tracks was granted anew.
+    pub(crate) fn taken_on(&mut self, request: RequestId, granted: &[TrackNumber]) {
         let Some((session, asks)) = self.open.get(&request) else { return };
         let Some(account) = self.accounts.get_mut(session) else { return };
-        for ask in asks {
-            let row = account.rows.iter_mut().find(|row| row.track == ask.track);
-            if let Some(row) = row.filter(|row| row.jumping != Some(request)) {
-                row.asks(&account.layout, &ask.bytes);
+        for ask in asks.iter().filter(|ask| !granted.contains(&ask.track)) {
+            if let Some(row) = account.rows.iter_mut().find(|row| row.track == ask.track) {
+                // The server takes it to go on, so it does.
+                row.seeking = row.seeking.filter(|seeking| *seeking != request);
+                row.seeks.note_request(&account.segments, ask);
             }
         }
     }
@@ -141,14 +150,14 @@ impl Deadlines {
         let Some((session, asks)) = self.open.remove(&request) else { return };
         let Some(account) = self.accounts.get_mut(&session) else { return };
         for row in &mut account.rows {
-            if row.jumping == Some(request) {
-                row.jumping = None;
+            if row.seeking == Some(request) {
+                row.seeking = None;
             }
             let track = row.track;
             let left = asks.iter().filter(|ask| ask.track == track && !ask.bytes.is_empty());
             for ask in left {
-                row.sign = if hung_up { now } else { row.sign };
-                row.stopped_at(&ask.bytes);
+                row.last_activity = if hung_up { now } else { row.last_activity };
+                row.seeks.stopped(&account.segments, ask);
             }
         }
     }
@@ -170,14 +179,14 @@ impl Deadlines {
         let Some(account) = self.accounts.get_mut(&session) else { return };
         let pieces =
             || account.rows.iter().map(|row| &account.layout.tracks[usize::from(row.track)].piece);
-        let window = pieces().map(|piece| u64::from(*piece) * WINDOW).sum::<u64>();
+        let window = pieces().map(|piece| u64::from(*piece) * SEND_WINDOW).sum::<u64>();
         let largest = pieces().copied().max().unwrap_or(0);
         if account.unsent + u64::from(largest) > window {
             account.had_room = now;
         }
         account.unsent -= u64::from(len);
         if let Some((_, row)) = self.row(session, track) {
-            row.sign = now;
+            row.last_activity = now;
         }
     }
 
@@ -198,48 +207,48 @@ impl Deadlines {
         let Some(account) = self.accounts.get(session) else { return false };
         let row = account.rows.iter().find(|row| row.track == track);
         let (Some(row), Some(byte)) = (row, self.owed(request, track)) else { return false };
-        row.jumping != Some(request) && row.is_owed(&account.layout, now, byte)
+        row.seeking != Some(request) && row.is_owed(&account.layout, now, byte)
     }
 
     /// Whether a request does not jump and is owed all that it waits for: it must not be refused.
     pub(crate) fn is_all_owed(&self, now: Moment, request: RequestId) -> bool {
         let Some((session, asks)) = self.open.get(&request) else { return false };
         let Some(account) = self.accounts.get(session) else { return false };
-        let jumps = account.rows.iter().any(|row| row.jumping == Some(request));
+        let jumps = account.rows.iter().any(|row| row.seeking == Some(request));
         let mut left = asks.iter().filter(|ask| !ask.bytes.is_empty());
         !jumps && left.all(|ask| self.is_owed(now, request, ask.track))
     }
 
     /// A request was let in anew at `place`, `wait` from now. Says when to look, and whether
     /// that replaced a promise that still held.
-    pub(crate) fn anew(
+    pub(crate) fn readmitted(
         &mut self,
         now: Moment,
         request: RequestId,
-        (place, wait): (Place, Duration),
-    ) -> (Option<(Moment, Appointment)>, bool) {
-        let right = !self.is_owed(now, request, place.track);
+        (target, wait): (SeekTarget, Duration),
+    ) -> (Option<(Moment, DeadlineCheck)>, bool) {
+        let right = !self.is_owed(now, request, target.track);
         let Some((session, asks)) = self.open.get(&request) else { return (None, right) };
         let session = *session;
         let Some(account) = self.accounts.get_mut(&session) else { return (None, right) };
-        let Some(number) = account.rows.iter().position(|row| row.track == place.track) else {
+        let Some(number) = account.rows.iter().position(|row| row.track == target.track) else {
             return (None, right);
         };
         let row = &mut account.rows[number];
-        row.renew(now, wait, &account.layout, &place);
+        row.renew(now, wait, &account.layout, &account.segments, &target);
         let younger =
             self.open.range((std::ops::Bound::Excluded(request), std::ops::Bound::Unbounded));
         let younger = younger.filter(|(_, (of, _))| *of == session).flat_map(|(_, (_, asks))| asks);
         for ask in asks.iter().chain(younger) {
-            if ask.track == place.track && !ask.bytes.is_empty() {
-                row.asks(&account.layout, &ask.bytes);
+            if ask.track == target.track && !ask.bytes.is_empty() {
+                row.seeks.note_request(&account.segments, ask);
             }
         }
-        (self.appointment(session, number), right)
+        (self.check(session, number), right)
     }
 
     /// The rest of a track is promised `slots` later. Says whether that was right.
-    pub(crate) fn later(
+    pub(crate) fn delayed(
         &mut self,
         now: Moment,
         session: SessionId,
@@ -247,19 +256,14 @@ impl Deadlines {
     ) -> bool {
         let owed = self.least_owed(session, track);
         let Some((layout, row)) = self.row(session, track) else { return false };
-        row.later(now, layout, owed, slots)
+        row.delayed(now, layout, owed, slots)
     }
 
     /// Nothing of a track is promised any more. Says whether that was right.
-    pub(crate) fn given_back(
-        &mut self,
-        now: Moment,
-        session: SessionId,
-        track: TrackNumber,
-    ) -> bool {
-        let idle_after = self.idle_after;
+    pub(crate) fn released(&mut self, now: Moment, session: SessionId, track: TrackNumber) -> bool {
+        let idle_after = self.contract.idle_after;
         let Some((layout, row)) = self.row(session, track) else { return false };
-        row.given_back(now, layout, idle_after)
+        row.released(now, layout, idle_after)
     }
 
     /// A request got bytes of a piece, up to `end` of the track, that it could have taken from
@@ -283,20 +287,20 @@ impl Deadlines {
     pub(crate) fn look(
         &mut self,
         now: Moment,
-        appointment: Appointment,
+        check: DeadlineCheck,
         memory: &Memory,
         misses: &mut Vec<Miss>,
-    ) -> Option<(Moment, Appointment)> {
-        let session = appointment.session;
+    ) -> Option<(Moment, DeadlineCheck)> {
+        let session = check.session;
         let account = self.accounts.get_mut(&session)?;
         let layout = &account.layout;
-        let row = &mut account.rows[appointment.row];
-        if row.promise != appointment.promise || !row.promised {
+        let row = &mut account.rows[check.row];
+        if row.grant != check.grant || !row.promised {
             return None;
         }
         while let Some(deadline) = row.next_deadline(layout) {
             if deadline > now {
-                return Some((deadline, appointment));
+                return Some((deadline, check));
             }
             let piece = Piece { title: layout.title, track: row.track, piece: row.next };
             if row.looked_at_next() || memory.holds(piece) {
@@ -319,8 +323,8 @@ impl Deadlines {
     ) -> Option<(u64, u64)> {
         let account = self.accounts.remove(&session)?;
         self.open.retain(|_, (of, _)| *of != session);
-        let fewer = summary.glitches < account.missed;
-        fewer.then_some((account.missed, summary.glitches))
+        let fewer = summary.deadline_misses < account.missed;
+        fewer.then_some((account.missed, summary.deadline_misses))
     }
 
     /// The first byte of a track that an open request of the session waits for.
@@ -330,22 +334,26 @@ impl Deadlines {
         owed.map(|ask| ask.bytes.start).min()
     }
 
-    fn row(&mut self, session: SessionId, track: TrackNumber) -> Option<(&Layout, &mut Row)> {
+    fn row(
+        &mut self,
+        session: SessionId,
+        track: TrackNumber,
+    ) -> Option<(&Layout, &mut TrackSchedule)> {
         let Account { layout, rows, .. } = self.accounts.get_mut(&session)?;
         let row = rows.iter_mut().find(|row| row.track == track)?;
         Some((layout, row))
     }
 
-    fn appointment(&self, session: SessionId, row: usize) -> Option<(Moment, Appointment)> {
+    fn check(&self, session: SessionId, row: usize) -> Option<(Moment, DeadlineCheck)> {
         let account = &self.accounts[&session];
-        let promise = account.rows[row].promise;
+        let grant = account.rows[row].grant;
         let deadline = account.rows[row].next_deadline(&account.layout)?;
-        Some((deadline, Appointment { session, row, promise }))
+        Some((deadline, DeadlineCheck { session, row, grant }))
     }
 }
 
-/// Pieces of each track that a session's sockets may hold.
-const WINDOW: u64 = 2;
+/// Reads of each track that a session's sockets may hold.
+const SEND_WINDOW: u64 = 2;
 
 pub(super) fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)

@@ -1,7 +1,7 @@
 //! Deliveries: a request is handed exactly the bytes that were asked for, in order, each from a
 //! buffer that holds it, and is complete when all of them were handed over.
 
-use super::{Findings, Piece};
+use super::{Piece, ViolationLog};
 use server::engine::{Part, RequestId, TitleKey};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,10 +31,11 @@ impl Deliveries {
         request: RequestId,
         (piece, size, len): (Piece, u32, u32),
         bytes: &Range<u32>,
-        findings: &mut Findings,
+        violations: &mut ViolationLog,
     ) {
         let Some(expected) = self.open.get_mut(&request) else {
-            return findings.add("only open requests are delivered to", || format!("{request:?}"));
+            return violations
+                .add("only open requests are delivered to", || format!("{request:?}"));
         };
         let start = u64::from(piece.piece) * u64::from(size);
         let given = start + u64::from(bytes.start)..start + u64::from(bytes.end);
@@ -50,7 +51,7 @@ impl Deliveries {
                 && bytes.end <= len
         });
         if !right {
-            return findings.add("exactly what was asked is delivered, in order", || {
+            return violations.add("exactly what was asked is delivered, in order", || {
                 format!(
                     "{request:?} got {given:?} of {piece:?}, is owed (track, from, to) {next:?}"
                 )
@@ -63,10 +64,11 @@ impl Deliveries {
     }
 
     /// The engine says that it is done.
-    pub(crate) fn complete(&mut self, request: RequestId, findings: &mut Findings) {
+    pub(crate) fn complete(&mut self, request: RequestId, violations: &mut ViolationLog) {
         let open = self.open.remove(&request);
         let whole = open.is_some_and(|expected| expected.part == expected.parts.len());
-        findings.require(whole, "what is complete was delivered whole", || format!("{request:?}"));
+        violations
+            .require(whole, "what is complete was delivered whole", || format!("{request:?}"));
     }
 
     /// The next byte that is owed to a request.

@@ -1,8 +1,8 @@
 //! Liveness: everything asked for ends, every session ends, every permit comes, and a title that
 //! is to go goes, once, when nobody uses it any more.
 
-use super::Findings;
-use server::engine::{RequestId, SessionId, Ticket, TitleKey};
+use super::ViolationLog;
+use server::engine::{PermitId, RequestId, SessionId, TitleKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct Liveness {
     /// Sessions that have not ended, and their titles.
     sessions: BTreeMap<SessionId, TitleKey>,
     last_session: Option<SessionId>,
-    tickets: BTreeSet<Ticket>,
+    tickets: BTreeSet<PermitId>,
     /// Withdrawn titles that were still in use.
     leaving: BTreeSet<TitleKey>,
     gone: BTreeSet<TitleKey>,
@@ -22,18 +22,18 @@ impl Liveness {
         &mut self,
         session: SessionId,
         title: TitleKey,
-        findings: &mut Findings,
+        violations: &mut ViolationLog,
     ) {
-        findings.require(self.last_session < Some(session), "a session's id is new", || {
+        violations.require(self.last_session < Some(session), "a session's id is new", || {
             format!("{session:?}")
         });
         self.last_session = Some(session);
         self.sessions.insert(session, title);
     }
 
-    pub(crate) fn ended(&mut self, session: SessionId, findings: &mut Findings) {
+    pub(crate) fn ended(&mut self, session: SessionId, violations: &mut ViolationLog) {
         let known = self.sessions.remove(&session).is_some();
-        findings.require(known, "a session ends once", || format!("{session:?}"));
+        violations.require(known, "a session ends once", || format!("{session:?}"));
     }
 
     pub(crate) fn wanted(&mut self, request: RequestId) {
@@ -45,24 +45,29 @@ impl Liveness {
         self.requests.remove(&request);
     }
 
-    pub(crate) fn asked(&mut self, ticket: Ticket, findings: &mut Findings) {
+    pub(crate) fn asked(&mut self, ticket: PermitId, violations: &mut ViolationLog) {
         let new = self.tickets.insert(ticket);
-        findings.require(new, "a ticket is new", || format!("{ticket:?}"));
+        violations.require(new, "a ticket is new", || format!("{ticket:?}"));
     }
 
-    pub(crate) fn granted(&mut self, ticket: Ticket, findings: &mut Findings) {
+    pub(crate) fn granted(&mut self, ticket: PermitId, violations: &mut ViolationLog) {
         let asked = self.tickets.remove(&ticket);
-        findings.require(asked, "a permit is for one who asked", || format!("{ticket:?}"));
+        violations.require(asked, "a permit is for one who asked", || format!("{ticket:?}"));
     }
 
     /// Whoever asked does not want it any more.
-    pub(crate) fn given_up(&mut self, ticket: Ticket) {
+    pub(crate) fn given_up(&mut self, ticket: PermitId) {
         self.tickets.remove(&ticket);
     }
 
-    pub(crate) fn withdrawn(&mut self, title: TitleKey, in_use: bool, findings: &mut Findings) {
+    pub(crate) fn withdrawn(
+        &mut self,
+        title: TitleKey,
+        in_use: bool,
+        violations: &mut ViolationLog,
+    ) {
         let used = self.sessions.values().any(|of| *of == title);
-        findings
+        violations
             .require(!used || in_use, "a title that is played is in use", || format!("{title:?}"));
         if in_use {
             self.leaving.insert(title);
@@ -75,18 +80,20 @@ impl Liveness {
         &mut self,
         title: TitleKey,
         being_read: usize,
-        findings: &mut Findings,
+        violations: &mut ViolationLog,
     ) {
         let used = self.sessions.values().any(|of| *of == title);
         let leaving = self.leaving.remove(&title);
-        findings.require(leaving && !used && being_read == 0, "a title goes once, unused", || {
-            format!("{title:?}: withdrawn {leaving}, in use {used}, being read {being_read}")
-        });
+        violations.require(
+            leaving && !used && being_read == 0,
+            "a title goes once, unused",
+            || format!("{title:?}: withdrawn {leaving}, in use {used}, being read {being_read}"),
+        );
         self.gone.insert(title);
     }
 
-    pub(crate) fn reads(&self, title: TitleKey, findings: &mut Findings) {
-        findings.require(!self.gone.contains(&title), "a title that is gone is not read", || {
+    pub(crate) fn reads(&self, title: TitleKey, violations: &mut ViolationLog) {
+        violations.require(!self.gone.contains(&title), "a title that is gone is not read", || {
             format!("{title:?}")
         });
     }
@@ -99,8 +106,8 @@ impl Liveness {
     }
 
     /// The world has had all the time it needs.
-    pub(crate) fn time_is_up(&self, findings: &mut Findings) {
-        findings.add("everything comes to an end", || {
+    pub(crate) fn time_is_up(&self, violations: &mut ViolationLog) {
+        violations.add("everything comes to an end", || {
             format!(
                 "open: requests {:?}, sessions {:?}, tickets {:?}, titles {:?}",
                 first(&self.requests),

@@ -1,7 +1,7 @@
 //! Memory and reads: every read is of the right place, is answered once and let go once; all
 //! buffers together never exceed the budget; none is let go while a socket still reads from it.
 
-use super::Findings;
+use super::ViolationLog;
 use server::engine::{Layout, ReadId, ReadOutcome, TitleKey, TrackNumber};
 use std::collections::BTreeMap;
 use units::align_up;
@@ -48,21 +48,23 @@ impl Memory {
         &mut self,
         (read, piece, offset, len): (ReadId, Piece, u64, u32),
         layout: &Layout,
-        findings: &mut Findings,
+        violations: &mut ViolationLog,
     ) {
         let new = !self.buffers.contains_key(&read);
-        findings.require(new, "a read's id is new", || format!("{read:?}"));
+        violations.require(new, "a read's id is new", || format!("{read:?}"));
         let expected = place(layout, piece);
-        findings.require(expected == Some((offset, len)), "a read is of its piece's place", || {
-            format!("{piece:?} at {offset}, {len} bytes; it is at {expected:?}")
-        });
+        violations.require(
+            expected == Some((offset, len)),
+            "a read is of its piece's place",
+            || format!("{piece:?} at {offset}, {len} bytes; it is at {expected:?}"),
+        );
         self.buffers.insert(read, Buffer { piece, len, ready: false, failed: false, pins: 0 });
         self.used += u64::from(len);
         self.peak = self.peak.max(self.used);
         self.in_flight += 1;
         (self.reads, self.bytes) = (self.reads + 1, self.bytes + u64::from(len));
         let (used, budget) = (self.used, self.budget);
-        findings.require(used <= budget, "buffers stay within the budget", || {
+        violations.require(used <= budget, "buffers stay within the budget", || {
             format!("{used} of {budget} bytes")
         });
     }
@@ -80,10 +82,14 @@ impl Memory {
     }
 
     /// A delivery takes a pin; says whose bytes they are.
-    pub(crate) fn pin(&mut self, read: ReadId, findings: &mut Findings) -> Option<(Piece, u32)> {
+    pub(crate) fn pin(
+        &mut self,
+        read: ReadId,
+        violations: &mut ViolationLog,
+    ) -> Option<(Piece, u32)> {
         let buffer = self.buffers.get_mut(&read).filter(|buffer| buffer.ready);
         let Some(buffer) = buffer else {
-            findings.add("what is delivered is in memory", || format!("{read:?}"));
+            violations.add("what is delivered is in memory", || format!("{read:?}"));
             return None;
         };
         buffer.pins += 1;
@@ -101,13 +107,13 @@ impl Memory {
         self.buffers.get(&read).map(|buffer| (buffer.piece.track, buffer.len))
     }
 
-    pub(crate) fn forget(&mut self, read: ReadId, findings: &mut Findings) {
+    pub(crate) fn forget(&mut self, read: ReadId, violations: &mut ViolationLog) {
         let Some(buffer) = self.buffers.remove(&read) else {
-            findings.add("only what is there is forgotten", || format!("{read:?}"));
+            violations.add("only what is there is forgotten", || format!("{read:?}"));
             return;
         };
         let over = buffer.ready || buffer.failed;
-        findings.require(over && buffer.pins == 0, "no buffer in use is forgotten", || {
+        violations.require(over && buffer.pins == 0, "no buffer in use is forgotten", || {
             format!("{read:?}: {buffer:?}")
         });
         self.used -= u64::from(buffer.len);

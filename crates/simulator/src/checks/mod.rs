@@ -5,12 +5,15 @@ mod deadlines;
 mod deliveries;
 mod liveness;
 mod memory;
-mod promises;
+mod schedule;
+mod seeks;
 
-pub(crate) use deadlines::{Appointment, Deadlines, Place};
+pub(crate) use deadlines::{DeadlineCheck, Deadlines, SeekTarget};
 pub(crate) use deliveries::Deliveries;
 pub(crate) use liveness::Liveness;
 pub(crate) use memory::{Memory, Piece};
+pub(crate) use schedule::Contract;
+pub(crate) use seeks::{Contiguity, Segments};
 
 use units::Moment;
 
@@ -33,15 +36,15 @@ impl std::fmt::Display for Violation {
 
 /// The violations of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct ViolationLog {
     pub(crate) now: Moment,
     pub(crate) list: Vec<Violation>,
 }
 
-impl Findings {
-    /// Notes a violation; after [`MOST_FINDINGS`] there is nothing new to learn.
+impl ViolationLog {
+    /// Notes a violation; after [`MAX_VIOLATIONS`] there is nothing new to learn.
     pub(crate) fn add(&mut self, rule: &'static str, seen: impl FnOnce() -> String) {
-        if self.list.len() < MOST_FINDINGS {
+        if self.list.len() < MAX_VIOLATIONS {
             self.list.push(Violation { at: self.now, rule, seen: seen() });
         }
     }
@@ -59,4 +62,4 @@ impl Findings {
     }
 }
 
-const MOST_FINDINGS: usize = 20;
+const MAX_VIOLATIONS: usize = 20;

@@ -10,9 +10,10 @@ use server::engine::{
 };
 use std::ops::Range;
 use std::time::Duration;
+use units::nanos;
 
 impl World<'_> {
-    pub(super) fn carry_out(&mut self, action: Action) {
+    pub(super) fn execute(&mut self, action: Action) {
         // Said before the request was cancelled: the engine knows by now.
         let about = match &action {
             Action::Deliver { request, .. }
@@ -33,34 +34,34 @@ impl World<'_> {
             Action::Deliver { request, read, bytes } => self.deliver(request, read, &bytes),
             Action::Complete { request } => {
                 self.note("complete: request", [request.0, 0, 0, 0]);
-                self.deliveries.complete(request, &mut self.findings);
+                self.deliveries.complete(request, &mut self.violations);
                 self.settled(request);
             }
             Action::Forget { read } => {
                 self.note("forget: read", [read.0, 0, 0, 0]);
-                self.memory.forget(read, &mut self.findings);
+                self.memory.forget(read, &mut self.violations);
             }
             Action::Refused { request, refusal } => {
                 let resource = refusal.resource as u64;
-                let wait = u64::try_from(refusal.retry_after.as_nanos()).unwrap_or(u64::MAX);
+                let wait = nanos(refusal.retry_after);
                 self.note("refused: request, resource, for", [request.0, resource, wait, 0]);
-                self.move_refused(request, refusal.retry_after);
+                self.request_refused(request, refusal.retry_after);
             }
             Action::Declined { request, .. } => {
                 self.note("declined: request", [request.0, 0, 0, 0]);
-                self.move_refused(request, Duration::ZERO);
+                self.request_refused(request, Duration::ZERO);
             }
             Action::Failed { request, outcome } => self.failed(request, outcome),
             Action::Rescheduled { session, change } => self.rescheduled(session, &change),
             Action::Ended { session, summary } => self.ended(session, &summary),
-            Action::Granted { ticket } => self.granted(ticket),
+            Action::Granted { permit } => self.granted(permit),
             Action::DiskLost { disk, moved, ended } => {
                 self.note("lost: disk, moved, ended", [disk.0.into(), moved, ended, 0]);
                 self.at(self.now + FIRST_PROBE, Event::Probe(usize::from(disk.0), FIRST_PROBE));
             }
             Action::DiskBack { disk } => {
                 self.note("back: disk", [disk.0.into(), 0, 0, 0]);
-                self.outcome.back += 1;
+                self.outcome.disks_restored += 1;
             }
             Action::TitleIdle { title } => self.title_idle(title),
         }
@@ -72,7 +73,7 @@ impl World<'_> {
             return;
         }
         let number = DiskNumber(u16::try_from(disk).expect("few disks"));
-        if !self.disks[disk].answers(self.now) || !self.engine.restore_disk(self.now, number) {
+        if !self.disks[disk].is_readable(self.now) || !self.engine.restore_disk(self.now, number) {
             let pause = (pause * 2).min(LAST_PROBE);
             self.at(self.now + pause, Event::Probe(disk, pause));
         }
@@ -95,10 +96,10 @@ impl World<'_> {
         let title = &self.titles[usize::try_from(piece.title.0).expect("few titles")];
         let here = title.layout_on(disk);
         let layout = here.unwrap_or(&title.layout);
-        self.memory.read((read, piece, offset, len), layout, &mut self.findings);
-        self.findings
+        self.memory.read((read, piece, offset, len), layout, &mut self.violations);
+        self.violations
             .require(here.is_some(), "a read is of its piece's place", || format!("{piece:?}"));
-        self.liveness.reads(piece.title, &mut self.findings);
+        self.liveness.reads(piece.title, &mut self.violations);
         self.disks[disk].offer(Work::Read(read), offset, len);
         self.feed(disk);
     }
@@ -128,13 +129,13 @@ impl World<'_> {
     fn deliver(&mut self, request: RequestId, read: ReadId, bytes: &Range<u32>) {
         let numbers = [request.0, read.0, bytes.start.into(), bytes.end.into()];
         self.note_progress("deliver: request, read, bytes", numbers);
-        let Some((piece, len)) = self.memory.pin(read, &mut self.findings) else { return };
+        let Some((piece, len)) = self.memory.pin(read, &mut self.violations) else { return };
         let layout = &self.titles[usize::try_from(piece.title.0).expect("few titles")].layout;
         let track = &layout.tracks[usize::from(piece.track)];
         let size = track.piece;
         let end = u64::from(piece.piece) * u64::from(size) + u64::from(bytes.end);
         let whole = bytes.end == size || end == track.bytes;
-        self.deliveries.deliver(request, (piece, size, len), bytes, &mut self.findings);
+        self.deliveries.deliver(request, (piece, size, len), bytes, &mut self.violations);
         let Some(open) = self.requests.get_mut(&request) else {
             self.memory.unpin(read);
             return;
@@ -150,9 +151,9 @@ impl World<'_> {
         let late = open.promised.map_or(Duration::ZERO, |at| self.now.since(at.max(could_take)));
         if !late.is_zero() {
             self.outcome.late_deliveries += 1;
-            let promised = self.scenario.promises();
+            let promised = self.scenario.guarantees_deadlines();
             let session = open.session;
-            self.findings.require(!promised, "what is promised is handed over in time", || {
+            self.violations.require(!promised, "what is promised is handed over in time", || {
                 format!("{request:?} of {session:?}: {piece:?} is {late:?} late")
             });
         }
@@ -163,9 +164,10 @@ impl World<'_> {
         self.note("failed: request", [request.0, super::Done::from(outcome) as u64, 0, 0]);
         self.outcome.failed += 1;
         let tried = self.deliveries.owed(request).is_none_or(|piece| self.tried_twice(piece));
-        self.findings.require(tried, "only what was tried twice fails", || format!("{request:?}"));
+        self.violations
+            .require(tried, "only what was tried twice fails", || format!("{request:?}"));
         self.deliveries.over(request);
-        self.could_not_be_had(request);
+        self.request_failed(request);
     }
 
     fn tried_twice(&self, (title, track, offset): (TitleKey, u16, u64)) -> bool {
@@ -176,24 +178,37 @@ impl World<'_> {
     }
 
     fn ended(&mut self, session: SessionId, summary: &SessionSummary) {
-        self.note_progress("ended: session", [session.0, summary.on_time, summary.glitches, 0]);
-        self.liveness.ended(session, &mut self.findings);
-        let lost = summary.lost && self.scenario.promises();
-        self.findings.require(!lost, "no session ends with its disk", || format!("{session:?}"));
+        self.note_progress(
+            "ended: session",
+            [session.0, summary.on_time, summary.deadline_misses, 0],
+        );
+        self.liveness.ended(session, &mut self.violations);
+        let lost = summary.lost && self.scenario.guarantees_deadlines();
+        self.violations.require(!lost, "no session ends with its disk", || format!("{session:?}"));
         let differ = self.deadlines.ended(session, summary);
         let kept = |times| times == 0;
         let told = || {
-            let SessionSummary { promised_slack, least_slack, broken, void, .. } = summary;
-            format!("{promised_slack:?} promised, {least_slack:?} seen, {broken} + {void} late")
+            let SessionSummary {
+                guaranteed_slack,
+                least_slack,
+                violations_by_scheduler: broken,
+                violations_by_disk: void,
+                ..
+            } = summary;
+            format!("{guaranteed_slack:?} promised, {least_slack:?} seen, {broken} + {void} late")
         };
         let by_its_disk = "a disk that keeps its model breaks no certificate";
         // One that is a little slower for long need not be seen to take too long for any one sweep.
         let slows = self.scenario.disks.iter().any(|disk| !disk.slows_for.is_zero());
-        self.findings.require(kept(summary.broken) || slows, by_its_disk, told);
-        let all = kept(summary.void) || !self.keeps_its_model(session);
-        self.findings.require(all, "every certificate is kept where disks keep their models", told);
-        if let (Some(_), Some(least)) = (summary.promised_slack, summary.least_slack) {
-            self.outcome.certified += 1;
+        self.violations.require(kept(summary.violations_by_scheduler) || slows, by_its_disk, told);
+        let all = kept(summary.violations_by_disk) || !self.keeps_its_model(session);
+        self.violations.require(
+            all,
+            "every certificate is kept where disks keep their models",
+            told,
+        );
+        if let (Some(_), Some(least)) = (summary.guaranteed_slack, summary.least_slack) {
+            self.outcome.with_guarantee += 1;
             self.outcome.least_slack =
                 Some(self.outcome.least_slack.map_or(least, |before| before.min(least)));
         }
@@ -204,42 +219,42 @@ impl World<'_> {
                 .disks
                 .iter()
                 .all(|d| d.failing == 0.0 && d.damaged == 0.0 && d.dies_at.is_zero());
-        let late = summary.broken + summary.void;
-        let told = summary.glitches == 0 || summary.promised_slack.is_none() || late > 0;
+        let late = summary.violations_by_scheduler + summary.violations_by_disk;
+        let told = summary.deadline_misses == 0 || summary.guaranteed_slack.is_none() || late > 0;
         // Who was moved has none any more.
         let moves = self.scenario.disks.iter().any(|disk| !disk.stalls_for.is_zero());
-        self.findings.require(
+        self.violations.require(
             told || !sound || moves,
             "a certificate that is not kept is broken",
             || format!("{session:?}: {summary:?}"),
         );
-        self.outcome.broken += summary.broken;
-        self.outcome.void += summary.void;
+        self.outcome.violations_by_scheduler += summary.violations_by_scheduler;
+        self.outcome.violations_by_disk += summary.violations_by_disk;
         if let Some((seen, counted)) = differ.filter(|_| sound) {
-            self.findings.add("the engine counts its glitches right", || {
+            self.violations.add("the engine counts its glitches right", || {
                 format!("{session:?}: {seen} seen, {counted} counted")
             });
         }
-        self.session_lost(session);
+        self.drop_session(session);
     }
 
-    /// Whether every disk that the session's title lies on does what is promised of it to the end; then
-    /// nothing that befalls another is an excuse.
+    /// Whether every disk with a copy of the session's title keeps its guarantee to the end. Then
+    /// the fault of another disk excuses no violation.
     fn keeps_its_model(&self, session: SessionId) -> bool {
-        if self.scenario.promises() {
+        if self.scenario.guarantees_deadlines() {
             return true;
         }
         let Some(viewer) = self.sessions.get(&session) else { return false };
-        let title = &self.titles[self.viewers[*viewer].temper.title];
+        let title = &self.titles[self.viewers[*viewer].profile.title];
         let on = |disk: &usize| title.layout_on(*disk).is_some();
         let mut disks = (0..self.scenario.disks.len()).filter(on);
-        disks.all(|disk| self.scenario.keeps_its_promise(disk))
+        disks.all(|disk| self.scenario.keeps_guarantee(disk))
     }
 
     fn title_idle(&mut self, title: TitleKey) {
         self.note("title idle: title", [title.0, 0, 0, 0]);
         let being_read = self.memory.being_read(title);
-        self.liveness.title_idle(title, being_read, &mut self.findings);
+        self.liveness.title_idle(title, being_read, &mut self.violations);
     }
 }
 

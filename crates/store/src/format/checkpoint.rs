@@ -11,26 +11,33 @@
 //! a checkpoint that no superblock names does not exist. Two slots are written alternately, and
 //! the journal keeps all entries since the older one, so that either is enough.
 
-use super::bytes::{Decoder, Encoder, Malformed};
+use super::bytes::Malformed;
 use super::record::Record;
 use super::superblock::CheckpointRef;
 use media::checksum;
+use units::{Decoder, Encoder};
 use uuid::Uuid;
 
 /// Bytes before the records.
-pub(crate) const HEADER: u64 = 32;
+pub(crate) const HEADER: u64 = RECORDS as u64;
+
+// Where the fields lie, each behind the one before it; the figures are those drawn above.
+const UUID: usize = MAGIC.len();
+const SEQUENCE: usize = UUID + size_of::<Uuid>();
+const RECORDS: usize = SEQUENCE + size_of::<u64>();
+const _: () = assert!(UUID == 8 && SEQUENCE == 24 && RECORDS == 32);
 
 /// A checkpoint's bytes, from encoded records.
 pub(crate) fn encode(uuid: Uuid, sequence: u64, records: &[u8]) -> Vec<u8> {
     let mut out = Encoder::default();
     out.bytes(MAGIC);
-    out.bytes(uuid.as_bytes());
-    out.u64(sequence);
-    out.bytes(records);
+    out.at(UUID).bytes(uuid.as_bytes());
+    out.at(SEQUENCE).u64(sequence);
+    out.at(RECORDS).bytes(records);
     out.finish()
 }
 
-/// The records of a checkpoint that `place` speaks of. `bytes` may be longer (padded).
+/// The records of the checkpoint that `place` names. `bytes` may be longer (padded).
 pub(crate) fn decode(
     bytes: &[u8],
     place: &CheckpointRef,
@@ -48,7 +55,7 @@ pub(crate) fn decode(
     if header.array()? != *uuid.as_bytes() || header.u64()? != place.next.sequence {
         return Err("it belongs elsewhere".into());
     }
-    Record::decode_all(&bytes[32..])
+    Record::decode_all(&bytes[RECORDS..])
 }
 
 const MAGIC: &[u8] = b"TCHECKPT";

@@ -17,30 +17,29 @@
 //!    52      records
 //! ```
 //!
-//! Each entry is written twice, in one write: so a torn last entry, which nobody was promised, can
-//! be told from a rotten one, which somebody was. If one copy is good the entry counts. An entry
-//! does not cross the ring's end: what does not fit starts at the ring's start. Uuid, place,
-//! sequence and chain together make sure that nothing older, misdirected or foreign is replayed.
+//! Each entry is written twice, in one write: a torn last entry, which was never acknowledged, can
+//! be told from a rotten one, which was. If one copy is good the entry counts. An entry does not
+//! cross the ring's end: what does not fit starts at the ring's start. Uuid, place, sequence and
+//! chain together make sure that nothing older, misdirected or foreign is replayed.
 
 use super::BLOCK;
-use super::bytes::{Decoder, Encoder};
 use super::record::MAX_RECORD;
 use media::checksum;
-use units::align_up;
+use units::{Decoder, Encoder, align_up};
 use uuid::Uuid;
 
-/// Where the next entry goes, and what it must say.
+/// Where the next entry goes, and the sequence and chain that it must carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
-    /// Bytes since format, with what was skipped at the ring's ends.
+pub(crate) struct JournalPosition {
+    /// Place of the next entry: bytes since format, with those skipped at the ring's ends.
     pub(crate) place: u64,
-    /// Of the next entry.
+    /// Sequence number of the next entry.
     pub(crate) sequence: u64,
-    /// Chain before the next entry.
+    /// Chain checksum before the next entry.
     pub(crate) chain: u32,
 }
 
-impl Position {
+impl JournalPosition {
     /// Where an entry of `bytes` starts: here, or at the ring's start if it would cross the end.
     pub(crate) fn start_for(&self, bytes: u64, ring: u64) -> u64 {
         let left = ring - self.place % ring;
@@ -59,13 +58,13 @@ impl Position {
 
 /// An entry ready to be written.
 #[derive(Debug)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedEntry {
     /// Both copies.
     pub(crate) bytes: Vec<u8>,
     /// Where they start, in bytes since format.
     pub(crate) start: u64,
     /// The position behind it.
-    pub(crate) after: Position,
+    pub(crate) after: JournalPosition,
 }
 
 /// Bytes that an entry with `records` bytes of records takes in the ring.
@@ -74,7 +73,12 @@ pub(crate) fn footprint(records: usize) -> u64 {
 }
 
 /// The entry at `position` with these records.
-pub(crate) fn encode(position: &Position, ring: u64, uuid: Uuid, records: &[u8]) -> Encoded {
+pub(crate) fn encode(
+    position: &JournalPosition,
+    ring: u64,
+    uuid: Uuid,
+    records: &[u8],
+) -> EncodedEntry {
     let bytes = footprint(records.len());
     let start = position.start_for(bytes, ring);
     let mut both = Vec::new();
@@ -82,31 +86,37 @@ pub(crate) fn encode(position: &Position, ring: u64, uuid: Uuid, records: &[u8])
         let place = start + u64::from(copy) * bytes / 2;
         both.extend(encode_copy(position, place, copy, uuid, records));
     }
-    Encoded { bytes: both, start, after: position.after(start, bytes, records) }
+    EncodedEntry { bytes: both, start, after: position.after(start, bytes, records) }
 }
 
-fn encode_copy(position: &Position, place: u64, copy: u16, uuid: Uuid, records: &[u8]) -> Vec<u8> {
+fn encode_copy(
+    position: &JournalPosition,
+    place: u64,
+    copy: u16,
+    uuid: Uuid,
+    records: &[u8],
+) -> Vec<u8> {
     let mut out = Encoder::default();
     out.bytes(MAGIC);
-    out.u32(0);
-    out.u64(position.sequence);
-    out.bytes(uuid.as_bytes());
-    out.u64(place);
-    out.u32(position.chain);
-    out.u16(copy);
+    out.at(CHECKSUM).u32(0);
+    out.at(SEQUENCE).u64(position.sequence);
+    out.at(UUID).bytes(uuid.as_bytes());
+    out.at(PLACE).u64(place);
+    out.at(CHAIN).u32(position.chain);
+    out.at(COPY).u16(copy);
     out.u16(0);
-    out.u32(u32::try_from(records.len()).expect("records are bounded"));
-    out.bytes(records);
+    out.at(LENGTH).u32(u32::try_from(records.len()).expect("records are bounded"));
+    out.at(HEADER).bytes(records);
     let mut bytes = out.finish();
     bytes.resize(bytes.len().next_multiple_of(4096), 0);
     let sum = checksum(&bytes);
-    bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+    bytes[CHECKSUM..SEQUENCE].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
 /// One valid copy of an entry, as found.
 #[derive(Debug)]
-struct Found<'a> {
+struct EntryCopy<'a> {
     sequence: u64,
     place: u64,
     chain: u32,
@@ -117,7 +127,7 @@ struct Found<'a> {
 }
 
 /// The copy that starts at `at` of the ring, if there is a valid one of this store.
-fn read_copy(ring: &[u8], at: usize, uuid: Uuid) -> Option<Found<'_>> {
+fn read_copy(ring: &[u8], at: usize, uuid: Uuid) -> Option<EntryCopy<'_>> {
     let rest = &ring[at..];
     let mut header = Decoder::new(rest);
     if header.bytes(4).ok()? != MAGIC {
@@ -134,27 +144,31 @@ fn read_copy(ring: &[u8], at: usize, uuid: Uuid) -> Option<Found<'_>> {
     }
     let bytes = (HEADER + length).next_multiple_of(4096);
     let mut whole = rest.get(..bytes)?.to_vec();
-    whole[4..8].fill(0);
+    whole[CHECKSUM..SEQUENCE].fill(0);
     if checksum(&whole) != sum {
         return None;
     }
     let records = &rest[HEADER..HEADER + length];
-    Some(Found { sequence, place, chain, copy, records, bytes: bytes as u64 })
+    Some(EntryCopy { sequence, place, chain, copy, records, bytes: bytes as u64 })
 }
 
 /// An entry read back.
 #[derive(Debug)]
-pub(crate) struct Replayed<'a> {
+pub(crate) struct ReplayedEntry<'a> {
     /// Its records, encoded.
     pub(crate) records: &'a [u8],
     /// Whether both copies are good.
     pub(crate) whole: bool,
     /// The position behind it.
-    pub(crate) after: Position,
+    pub(crate) after: JournalPosition,
 }
 
 /// The entry at `position` of `ring`, or at the ring's start if there is none here.
-pub(crate) fn read<'a>(ring: &'a [u8], position: &Position, uuid: Uuid) -> Option<Replayed<'a>> {
+pub(crate) fn read<'a>(
+    ring: &'a [u8],
+    position: &JournalPosition,
+    uuid: Uuid,
+) -> Option<ReplayedEntry<'a>> {
     let length = ring.len() as u64;
     read_at(ring, position.place, position, uuid).or_else(|| {
         let next_lap = position.place + length - position.place % length;
@@ -167,9 +181,9 @@ pub(crate) fn read<'a>(ring: &'a [u8], position: &Position, uuid: Uuid) -> Optio
 fn read_at<'a>(
     ring: &'a [u8],
     start: u64,
-    position: &Position,
+    position: &JournalPosition,
     uuid: Uuid,
-) -> Option<Replayed<'a>> {
+) -> Option<ReplayedEntry<'a>> {
     let at = usize::try_from(start % ring.len() as u64).expect("the ring is in memory");
     // The second copy's place depends on the entry's length, which only a good copy tells.
     let places =
@@ -184,11 +198,11 @@ fn read_at<'a>(
     let found = good.next()?;
     let whole = found.copy == 0 && good.next().is_some();
     let after = position.after(start, 2 * found.bytes, found.records);
-    Some(Replayed { records: found.records, whole, after })
+    Some(ReplayedEntry { records: found.records, whole, after })
 }
 
-/// The newest entry at or after `sequence` anywhere in the ring: with nothing to replay at the
-/// head, one that exists says that entries before it are lost.
+/// The newest entry at or after `sequence` anywhere in the ring. If it exists although there is
+/// nothing to replay at the head, entries before it are lost.
 pub(crate) fn newest_beyond(ring: &[u8], sequence: u64, uuid: Uuid) -> Option<u64> {
     (0..ring.len())
         .step_by(4096)
@@ -208,8 +222,18 @@ fn link(chain: u32, sequence: u64, records: &[u8]) -> u32 {
 
 const MAGIC: &[u8] = b"TJRN";
 
+// Where the fields of a copy lie, each behind the one before it; the figures are those drawn above.
+const CHECKSUM: usize = MAGIC.len();
+const SEQUENCE: usize = CHECKSUM + size_of::<u32>();
+const UUID: usize = SEQUENCE + size_of::<u64>();
+const PLACE: usize = UUID + size_of::<Uuid>();
+const CHAIN: usize = PLACE + size_of::<u64>();
+const COPY: usize = CHAIN + size_of::<u32>();
+const LENGTH: usize = COPY + 2 * size_of::<u16>();
 /// Bytes before the records.
-const HEADER: usize = 52;
+const HEADER: usize = LENGTH + size_of::<u32>();
+const _: () = assert!(CHECKSUM == 4 && SEQUENCE == 8 && UUID == 16 && PLACE == 32);
+const _: () = assert!(CHAIN == 40 && COPY == 44 && LENGTH == 48 && HEADER == 52);
 
 /// Bytes of records in one entry: one record of the longest kind.
 pub(crate) const MAX_ENTRY: usize = MAX_RECORD;

@@ -12,17 +12,25 @@
 //!  16384     the encoded index
 //! ```
 //!
-//! The catalogue is the truth: a label is written with the title and its name is not followed when
-//! the title is renamed. When a title's chunks are freed its label is overwritten.
+//! The catalogue is the truth. A label is written with the title and keeps the title's first name.
+//! When a title's chunks are freed its label is overwritten.
 
-use super::bytes::{Decoder, Encoder};
-use super::record::{decode_title, encode_title};
+use super::record::{MAX_RECORD, decode_title, encode_title};
 use crate::TitleRecord;
 use media::checksum;
+use units::{Decoder, Encoder};
 use uuid::Uuid;
 
 /// Bytes of a label; the encoded index starts behind it.
 pub(crate) const SIZE: usize = 16 * 1024;
+
+// Where the fields lie, each behind the one before it; the figures are those drawn above.
+const CHECKSUM: usize = MAGIC.len();
+const LENGTH: usize = CHECKSUM + size_of::<u32>();
+const UUID: usize = LENGTH + size_of::<u32>();
+const RECORD: usize = UUID + size_of::<Uuid>();
+const _: () = assert!(CHECKSUM == 8 && LENGTH == 12 && UUID == 16 && RECORD == 32);
+const _: () = assert!(SIZE == 16_384 && RECORD + MAX_RECORD <= SIZE);
 
 /// The label of a title.
 pub(crate) fn encode(title: &TitleRecord, uuid: Uuid) -> Vec<u8> {
@@ -31,15 +39,15 @@ pub(crate) fn encode(title: &TitleRecord, uuid: Uuid) -> Vec<u8> {
     let record = record.finish();
     let mut out = Encoder::default();
     out.bytes(MAGIC);
-    out.u32(0);
-    out.u32(u32::try_from(record.len()).expect("a record is bounded"));
-    out.bytes(uuid.as_bytes());
-    out.bytes(&record);
+    out.at(CHECKSUM).u32(0);
+    out.at(LENGTH).u32(u32::try_from(record.len()).expect("a record is bounded"));
+    out.at(UUID).bytes(uuid.as_bytes());
+    out.at(RECORD).bytes(&record);
     let mut bytes = out.finish();
     assert!(bytes.len() <= SIZE, "a record is shorter than a label");
     bytes.resize(SIZE, 0);
     let sum = checksum(&bytes);
-    bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+    bytes[CHECKSUM..LENGTH].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
@@ -51,7 +59,7 @@ pub(crate) fn decode(bytes: &[u8], uuid: Uuid) -> Option<TitleRecord> {
         return None;
     }
     let (sum, length) = (header.u32().ok()?, header.u32().ok()?);
-    whole[8..12].fill(0);
+    whole[CHECKSUM..LENGTH].fill(0);
     if header.array().ok()? != *uuid.as_bytes() || checksum(&whole) != sum {
         return None;
     }

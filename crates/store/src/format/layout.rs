@@ -13,14 +13,14 @@
 //! data, in two runs around the middle.
 
 use super::BLOCK;
-use super::bytes::{Decoder, Encoder, Malformed};
+use super::bytes::Malformed;
 use crate::StoreError;
 use std::ops::Range;
-use units::{ByteCount, ChunkIndex, Extent, align_down, align_up};
+use units::{ByteCount, ChunkIndex, Decoder, Encoder, Extent, align_down, align_up};
 
 /// The places of everything on a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct StoreLayout {
     /// Bytes of the device that the store takes, a multiple of 64 KiB.
     pub(crate) size: u64,
     /// Bytes of a chunk.
@@ -33,7 +33,10 @@ pub(crate) struct Layout {
     pub(crate) scratch: Range<u64>,
 }
 
-impl Layout {
+impl StoreLayout {
+    /// Encoded bytes: size, chunk, then offset and length of the four regions.
+    pub(crate) const ENCODED: usize = 2 * 8 + 4 * 16;
+
     /// Plans a store on a device of `size` bytes.
     pub(crate) fn plan(size: u64, chunk: u64) -> Result<Self, StoreError> {
         if !chunk.is_power_of_two() || !(MIN_CHUNK..=MAX_CHUNK).contains(&chunk) {
@@ -46,7 +49,7 @@ impl Layout {
             needed: ByteCount(Self::smallest(chunk)),
         };
         if size > MAX_SIZE {
-            return Err(StoreError::TooMuch { what: "more than 1 EiB".to_owned() });
+            return Err(StoreError::TooMuch { what: "a store of more than 1 EiB".to_owned() });
         }
         if size < Self::smallest(chunk) {
             return Err(too_small());
@@ -215,7 +218,7 @@ mod tests {
 
     #[test]
     fn regions_of_stores_small_and_large() {
-        let show = |size: u64, chunk: u64| match Layout::plan(size, chunk) {
+        let show = |size: u64, chunk: u64| match StoreLayout::plan(size, chunk) {
             Ok(layout) => {
                 let runs: Vec<_> = layout.data().iter().map(|e| (e.start.0, e.end().0)).collect();
                 format!(
@@ -253,10 +256,11 @@ mod tests {
     fn the_size_said_to_be_needed_suffices_for_every_chunk() {
         for shift in 16..=26 {
             let chunk = 1u64 << shift;
-            let StoreError::TooSmall { needed, .. } = Layout::plan(4096, chunk).unwrap_err() else {
+            let StoreError::TooSmall { needed, .. } = StoreLayout::plan(4096, chunk).unwrap_err()
+            else {
                 panic!("too small for {chunk}");
             };
-            Layout::plan(needed.0, chunk).unwrap();
+            StoreLayout::plan(needed.0, chunk).unwrap();
         }
     }
 }

@@ -23,15 +23,16 @@
 //! ```
 //!
 //! An update writes copies 0 and 1, flushes, writes 2 and 3, flushes: at any moment at least two
-//! copies of either the old or the new one are whole. The newest with two valid copies wins, so
-//! one misdirected or stale sector cannot pass for the truth. The version stands before the
-//! checksum so that every version can tell any other.
+//! copies of either the old or the new one are whole. The newest with two valid copies wins, so a
+//! single misdirected or stale sector is never chosen. The version stands before the checksum, so
+//! that a program of any version can name it.
 
-use super::bytes::{Decoder, Encoder, Malformed};
-use super::journal::Position;
-use super::layout::Layout;
+use super::bytes::Malformed;
+use super::journal::JournalPosition;
+use super::layout::StoreLayout;
 use super::{BLOCK, VERSION};
 use media::checksum;
+use units::{Decoder, Encoder};
 use uuid::Uuid;
 
 /// A superblock's contents.
@@ -40,7 +41,7 @@ pub(crate) struct Superblock {
     pub(crate) sequence: u64,
     pub(crate) parent: u32,
     pub(crate) uuid: Uuid,
-    pub(crate) layout: Layout,
+    pub(crate) layout: StoreLayout,
     /// Newest first. Always in different slots.
     pub(crate) checkpoints: [CheckpointRef; 2],
     pub(crate) label: String,
@@ -52,18 +53,18 @@ pub(crate) struct CheckpointRef {
     pub(crate) slot: usize,
     pub(crate) checksum: u32,
     pub(crate) bytes: u64,
-    /// Of the first journal entry that it does not contain.
-    pub(crate) next: Position,
+    /// Position of the first journal entry that the checkpoint does not contain.
+    pub(crate) next: JournalPosition,
 }
 
-/// What a block that should be a superblock is.
+/// The content of a block where a superblock copy should be.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Copy {
+pub(crate) enum SuperblockCopy {
     /// A superblock.
     Valid(Box<Superblock>),
     /// A superblock of another version.
     OtherVersion(u32),
-    /// One that was, or pretends to be.
+    /// A block with a superblock's magic that does not decode.
     Broken(Malformed),
     /// No superblock.
     Nothing,
@@ -73,54 +74,56 @@ impl Superblock {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();
         out.bytes(MAGIC);
-        out.u32(VERSION);
+        out.at(FORMAT_VERSION).u32(VERSION);
+        out.at(CHECKSUM).u32(0);
+        out.at(SEQUENCE).u64(self.sequence);
+        out.at(PARENT).u32(self.parent);
         out.u32(0);
-        out.u64(self.sequence);
-        out.u32(self.parent);
-        out.u32(0);
-        out.bytes(self.uuid.as_bytes());
-        self.layout.encode(&mut out);
-        for checkpoint in &self.checkpoints {
-            checkpoint.encode(&mut out);
+        out.at(UUID).bytes(self.uuid.as_bytes());
+        self.layout.encode(out.at(LAYOUT));
+        for (checkpoint, offset) in self.checkpoints.iter().zip(CHECKPOINTS) {
+            checkpoint.encode(out.at(offset));
         }
-        out.text(&self.label);
+        out.at(LABEL).text16(&self.label);
         let mut bytes = out.finish();
         bytes.resize(SIZE, 0);
         let sum = checksum(&bytes);
-        bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+        bytes[CHECKSUM..SEQUENCE].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
     /// The checksum that its encoding carries: its name in the hash chain.
     pub(crate) fn checksum(&self) -> u32 {
         let bytes = self.encode();
-        u32::from_le_bytes(bytes[CHECKSUM_AT..CHECKSUM_AT + 4].try_into().expect("four bytes"))
+        u32::from_le_bytes(bytes[CHECKSUM..SEQUENCE].try_into().expect("four bytes"))
     }
 
     /// What one copy's block holds.
-    pub(crate) fn decode(block: &[u8]) -> Copy {
+    pub(crate) fn decode(block: &[u8]) -> SuperblockCopy {
         if block.len() != SIZE || !block.starts_with(MAGIC) {
-            return Copy::Nothing;
+            return SuperblockCopy::Nothing;
         }
-        let version = u32::from_le_bytes(block[8..12].try_into().expect("four bytes"));
+        let version =
+            u32::from_le_bytes(block[FORMAT_VERSION..CHECKSUM].try_into().expect("four bytes"));
         if version != VERSION {
-            return Copy::OtherVersion(version);
+            return SuperblockCopy::OtherVersion(version);
         }
-        Self::decode_body(block).map_or_else(Copy::Broken, |it| Copy::Valid(Box::new(it)))
+        Self::decode_body(block)
+            .map_or_else(SuperblockCopy::Broken, |it| SuperblockCopy::Valid(Box::new(it)))
     }
 
     fn decode_body(block: &[u8]) -> Result<Self, Malformed> {
         let mut zeroed = block.to_vec();
-        zeroed[CHECKSUM_AT..CHECKSUM_AT + 4].fill(0);
-        if checksum(&zeroed).to_le_bytes() != block[CHECKSUM_AT..CHECKSUM_AT + 4] {
+        zeroed[CHECKSUM..SEQUENCE].fill(0);
+        if checksum(&zeroed).to_le_bytes() != block[CHECKSUM..SEQUENCE] {
             return Err("its checksum does not match".into());
         }
-        let mut bytes = Decoder::new(&block[CHECKSUM_AT + 4..]);
+        let mut bytes = Decoder::new(&block[SEQUENCE..]);
         let sequence = bytes.u64()?;
         let parent = bytes.u32()?;
         bytes.u32()?;
         let uuid = Uuid::from_bytes(bytes.array()?);
-        let layout = Layout::decode(&mut bytes)?;
+        let layout = StoreLayout::decode(&mut bytes)?;
         if sequence > MAX_PLACE {
             return Err("a sequence that cannot be".into());
         }
@@ -129,12 +132,15 @@ impl Superblock {
         if newest.slot == before.slot {
             return Err("both checkpoints in one slot".into());
         }
-        let label = bytes.text(MAX_LABEL)?.to_owned();
+        let label = bytes.text16(MAX_LABEL)?.to_owned();
         Ok(Self { sequence, parent, uuid, layout, checkpoints: [newest, before], label })
     }
 }
 
 impl CheckpointRef {
+    /// Encoded bytes: slot, checksum, length, then place, sequence, chain and a zero.
+    const ENCODED: usize = 4 + 4 + 8 + 8 + 8 + 4 + 4;
+
     fn encode(&self, out: &mut Encoder) {
         out.u32(u32::from(self.slot != 0));
         out.u32(self.checksum);
@@ -145,10 +151,11 @@ impl CheckpointRef {
         out.u32(0);
     }
 
-    fn decode(bytes: &mut Decoder<'_>, layout: &Layout) -> Result<Self, Malformed> {
+    fn decode(bytes: &mut Decoder<'_>, layout: &StoreLayout) -> Result<Self, Malformed> {
         let slot = usize::from(bytes.u32()? != 0);
         let (checksum, length) = (bytes.u32()?, bytes.u64()?);
-        let next = Position { place: bytes.u64()?, sequence: bytes.u64()?, chain: bytes.u32()? };
+        let next =
+            JournalPosition { place: bytes.u64()?, sequence: bytes.u64()?, chain: bytes.u32()? };
         bytes.u32()?;
         let room = &layout.checkpoints[slot];
         if length > room.end - room.start {
@@ -175,9 +182,22 @@ const MAGIC: &[u8] = b"TENUTO\r\n";
 #[expect(clippy::cast_possible_truncation, reason = "4,096")]
 pub(crate) const SIZE: usize = BLOCK as usize;
 
-const CHECKSUM_AT: usize = 12;
+// Where the fields lie, each behind the one before it; the figures are those drawn above.
+const FORMAT_VERSION: usize = MAGIC.len();
+const CHECKSUM: usize = FORMAT_VERSION + size_of::<u32>();
+const SEQUENCE: usize = CHECKSUM + size_of::<u32>();
+const PARENT: usize = SEQUENCE + size_of::<u64>();
+const UUID: usize = PARENT + 2 * size_of::<u32>();
+const LAYOUT: usize = UUID + size_of::<Uuid>();
+const CHECKPOINTS: [usize; 2] =
+    [LAYOUT + StoreLayout::ENCODED, LAYOUT + StoreLayout::ENCODED + CheckpointRef::ENCODED];
+const LABEL: usize = CHECKPOINTS[1] + CheckpointRef::ENCODED;
+const _: () = assert!(FORMAT_VERSION == 8 && CHECKSUM == 12 && SEQUENCE == 16 && PARENT == 24);
+const _: () = assert!(UUID == 32 && LAYOUT == 48 && StoreLayout::ENCODED == 80);
+const _: () = assert!(CHECKPOINTS[0] == 128 && CHECKPOINTS[1] == 168 && LABEL == 208);
+const _: () = assert!(CheckpointRef::ENCODED == 40 && LABEL + 2 + MAX_LABEL <= SIZE);
 
-/// No store lives to write so much: leaves room for arithmetic.
+/// More than any store writes in its life: leaves room for arithmetic.
 const MAX_PLACE: u64 = 1 << 62;
 
 /// What file systems keep of a label is 12 to 255 bytes; a person's name for a disk fits in 64.

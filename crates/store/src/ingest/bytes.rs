@@ -1,6 +1,6 @@
 //! A file as it is: one track of opaque bytes.
 
-use super::{IngestReport, Job};
+use super::{IngestJob, IngestReport};
 use crate::{StoreError, TitleWriter};
 use media::{LduIndex, TrackDescription, TrackKind};
 use std::fs::File;
@@ -9,7 +9,7 @@ use units::{ByteCount, Timescale};
 
 pub(super) fn ingest(
     mut writer: TitleWriter<'_>,
-    job: &mut Job<'_>,
+    job: &mut IngestJob<'_>,
 ) -> Result<IngestReport, StoreError> {
     let failed = |source| StoreError::File { action: "read", path: job.file.to_owned(), source };
     let mut file = File::open(job.file).map_err(failed)?;

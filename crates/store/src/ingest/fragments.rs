@@ -4,20 +4,21 @@ use crate::{StoreError, TitleWriter};
 use media::{BadStream, FragmentError, FragmentReader, FragmentSink, LduIndex, TrackDescription};
 use units::ByteCount;
 
-/// A title being filled from a fragmented stream.
-pub(super) struct Filling<'a> {
+/// Reads a fragmented stream into a title: parses it, and passes payload to a [`TitleSink`].
+pub(super) struct StreamIngest<'a> {
     reader: FragmentReader,
-    sink: Sink<'a>,
+    sink: TitleSink<'a>,
 }
 
-struct Sink<'a> {
+/// Takes what the parser finds: declares the tracks and writes their payload.
+struct TitleSink<'a> {
     writer: TitleWriter<'a>,
     expected: Vec<ByteCount>,
 }
 
-impl<'a> Filling<'a> {
+impl<'a> StreamIngest<'a> {
     pub(super) fn new(writer: TitleWriter<'a>, expected: Vec<ByteCount>) -> Self {
-        Self { reader: FragmentReader::new(), sink: Sink { writer, expected } }
+        Self { reader: FragmentReader::new(), sink: TitleSink { writer, expected } }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), FragmentError<StoreError>> {
@@ -38,7 +39,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-impl FragmentSink for Sink<'_> {
+impl FragmentSink for TitleSink<'_> {
     type Error = StoreError;
 
     fn tracks(&mut self, tracks: &[TrackDescription]) -> Result<(), StoreError> {

@@ -18,7 +18,7 @@ mod process;
 mod remux;
 mod renditions;
 
-use crate::{Pace, Progress, Store, StoreError, TitleRecord};
+use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,13 +68,13 @@ pub fn ingest(
     store: &Store,
     files: &[PathBuf],
     options: &IngestOptions,
-    pace: &dyn Pace,
-    progress: &mut dyn FnMut(Progress),
+    io: &dyn BackgroundIo,
+    progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Vec<FileOutcome> {
     let mut one = |file: &PathBuf, others: &[PathBuf]| FileOutcome {
         file: file.clone(),
-        result: ingest_with(store, (file, others), options, pace, progress, cancel),
+        result: ingest_with(store, (file, others), options, io, progress, cancel),
     };
     match files.split_first() {
         Some((first, others)) if options.renditions => vec![one(first, others)],
@@ -87,19 +87,19 @@ pub fn ingest_file(
     store: &Store,
     file: &Path,
     options: &IngestOptions,
-    pace: &dyn Pace,
-    progress: &mut dyn FnMut(Progress),
+    io: &dyn BackgroundIo,
+    progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<IngestReport, StoreError> {
-    ingest_with(store, (file, &[]), options, pace, progress, cancel)
+    ingest_with(store, (file, &[]), options, io, progress, cancel)
 }
 
 fn ingest_with(
     store: &Store,
     (file, others): (&Path, &[PathBuf]),
     options: &IngestOptions,
-    pace: &dyn Pace,
-    progress: &mut dyn FnMut(Progress),
+    io: &dyn BackgroundIo,
+    progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<IngestReport, StoreError> {
     let size = size_of_file(file)?;
@@ -115,8 +115,8 @@ fn ingest_with(
             return Err(refused(file, reason));
         }
     };
-    let writer = store.begin(name, options.kind)?.paced(pace);
-    let mut job = Job { file, others, size: size + more, options, progress, cancel };
+    let writer = store.begin(name, options.kind)?.with_io(io);
+    let mut job = IngestJob { file, others, size: size + more, options, progress, cancel };
     match options.kind {
         TitleKind::File => bytes::ingest(writer, &mut job),
         TitleKind::Media => remux::ingest(writer, &mut job),
@@ -136,22 +136,22 @@ fn size_of_file(file: &Path) -> Result<u64, StoreError> {
     Ok(about.len())
 }
 
-/// One file being taken in.
-struct Job<'a> {
+/// The ingest of one title: its files, options, and how progress is reported and cancelled.
+struct IngestJob<'a> {
     file: &'a Path,
-    /// With these as its other renditions.
+    /// The title's other renditions.
     others: &'a [PathBuf],
-    /// Of all of them.
+    /// Bytes of all files together.
     size: u64,
     options: &'a IngestOptions,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(JobProgress),
     cancel: &'a AtomicBool,
 }
 
-impl Job<'_> {
+impl IngestJob<'_> {
     /// Tells how far it has come; an error if it has been called off.
     fn tell(&mut self, stage: &'static str, done: u64) -> Result<(), StoreError> {
-        (self.progress)(Progress { stage, done, total: Some(self.size) });
+        (self.progress)(JobProgress { stage, done, total: Some(self.size) });
         if self.cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! Deciding is apart from probing, so that it can be tested without a file.
 
-use super::Job;
+use super::IngestJob;
 use super::process::{Process, last_words, tail};
 use crate::StoreError;
 use serde::Deserialize;
@@ -15,25 +15,25 @@ use units::ByteCount;
 
 /// What `ffprobe` says, as far as it matters here.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Probe {
+pub(super) struct ProbeOutput {
     #[serde(default)]
-    streams: Vec<Stream>,
+    streams: Vec<ProbedStream>,
     #[serde(default)]
-    format: Format,
-    /// The first few.
+    format: ProbedFormat,
+    /// The first few packets.
     #[serde(default)]
-    packets: Vec<Packet>,
+    packets: Vec<ProbedPacket>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Format {
+struct ProbedFormat {
     #[serde(default)]
     format_name: String,
     duration: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Stream {
+struct ProbedStream {
     index: u32,
     #[serde(default)]
     codec_type: String,
@@ -42,20 +42,20 @@ struct Stream {
     codec_tag_string: String,
     bit_rate: Option<String>,
     duration: Option<String>,
-    /// Of pictures: how many are decoded before the one to be shown.
+    /// Frames of a video stream that are decoded before one can be shown.
     #[serde(default)]
     has_b_frames: u32,
-    /// Of pictures: how a decoded one lies in memory.
+    /// Pixel format of a video stream.
     #[serde(default)]
     pix_fmt: String,
     #[serde(default)]
-    disposition: Disposition,
+    disposition: StreamDisposition,
     #[serde(default)]
-    tags: Tags,
+    tags: StreamTags,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Disposition {
+struct StreamDisposition {
     #[serde(default)]
     attached_pic: u8,
     #[serde(default)]
@@ -63,13 +63,13 @@ struct Disposition {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Tags {
+struct StreamTags {
     #[serde(alias = "LANGUAGE")]
     language: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Packet {
+struct ProbedPacket {
     #[serde(default)]
     stream_index: u32,
     pts: Option<i64>,
@@ -86,9 +86,9 @@ struct SideData {
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct RemuxPlan {
     /// In the order of the title's tracks.
-    pub(super) streams: Vec<Taken>,
+    pub(super) streams: Vec<SelectedStream>,
     /// `mp4`, or `mov` where a codec needs it.
     pub(super) container: &'static str,
     pub(super) left_out: Vec<String>,
@@ -96,14 +96,14 @@ pub(super) struct Plan {
 
 /// A stream to be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
-    /// Of which file: 0 is the title's own, then its other renditions.
+pub(super) struct SelectedStream {
+    /// Index of its file: 0 is the title's own, then its other renditions.
     pub(super) file: usize,
-    /// FFmpeg's number of it in that.
+    /// FFmpeg's stream index in that file.
     pub(super) index: u32,
     pub(super) video: bool,
     pub(super) codec: String,
-    /// What its data is expected to take; zero if there is no telling.
+    /// Estimated bytes of its data; zero if unknown.
     pub(super) expected: ByteCount,
 }
 
@@ -117,7 +117,7 @@ pub(super) fn input(file: &Path) -> Vec<OsString> {
 }
 
 /// Asks `ffprobe`.
-pub(super) fn probe(job: &mut Job<'_>, file: &Path) -> Result<Probe, StoreError> {
+pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput, StoreError> {
     job.tell("probing", 0)?;
     let mut words: Vec<OsString> = ASK.iter().map(OsString::from).collect();
     words.extend(input(file));
@@ -164,7 +164,7 @@ fn unreadable(complaints: &str) -> String {
     format!("FFmpeg cannot read it ({said}); if its bytes are wanted, take it in with --as file")
 }
 
-impl Plan {
+impl RemuxPlan {
     /// Takes the pictures of another rendition in, too; `name` is its file's.
     pub(super) fn add_rendition(
         &mut self,
@@ -172,12 +172,12 @@ impl Plan {
         file: usize,
         name: &str,
     ) -> Result<(), String> {
-        let (videos, sound): (Vec<Taken>, Vec<Taken>) =
+        let (videos, sound): (Vec<SelectedStream>, Vec<SelectedStream>) =
             other.streams.into_iter().partition(|stream| stream.video);
-        let [video] = <[Taken; 1]>::try_from(videos)
+        let [video] = <[SelectedStream; 1]>::try_from(videos)
             .map_err(|videos| format!("{name} has {} video tracks, not one", videos.len()))?;
         let pictures = self.streams.iter().filter(|stream| stream.video).count();
-        self.streams.insert(pictures, Taken { file, ..video });
+        self.streams.insert(pictures, SelectedStream { file, ..video });
         let left = sound.iter().map(|taken| format!("{} stream {}", taken.codec, taken.index));
         self.left_out.extend(left.chain(other.left_out).map(|what| format!("{what} of {name}")));
         self.container = container(&self.streams)?;
@@ -185,9 +185,9 @@ impl Plan {
     }
 }
 
-impl Probe {
+impl ProbeOutput {
     /// Decides; `Err` is the reason for which the file is refused.
-    pub(super) fn plan(&self, size: u64) -> Result<Plan, String> {
+    pub(super) fn plan(&self, size: u64) -> Result<RemuxPlan, String> {
         let mut streams = Vec::new();
         let mut left_out = Vec::new();
         for stream in &self.streams {
@@ -213,20 +213,20 @@ impl Probe {
         // Pictures first, whatever the file's order: players expect it, and so do people.
         streams.sort_by_key(|stream| (stream.codec_type != "video", stream.index));
         let expected = self.expected(&streams, size);
-        let taken = |(stream, expected): (&&Stream, ByteCount)| Taken {
+        let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {
             file: 0,
             index: stream.index,
             video: stream.codec_type == "video",
             codec: stream.codec().to_owned(),
             expected,
         };
-        let streams: Vec<Taken> = streams.iter().zip(expected).map(taken).collect();
+        let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
         let container = container(&streams)?;
-        Ok(Plan { streams, container, left_out })
+        Ok(RemuxPlan { streams, container, left_out })
     }
 
-    fn refuse_stream(&self, stream: &Stream) -> Result<(), String> {
-        let encrypted = |packet: &Packet| {
+    fn refuse_stream(&self, stream: &ProbedStream) -> Result<(), String> {
+        let encrypted = |packet: &ProbedPacket| {
             packet.side_data_list.iter().any(|side| side.side_data_type.starts_with("Encryption"))
         };
         let tag = stream.codec_tag_string.as_str();
@@ -257,14 +257,14 @@ impl Probe {
     }
 
     /// Whether a stream's packets say neither when to decode nor when to show them.
-    fn has_no_times(&self, stream: &Stream) -> bool {
+    fn has_no_times(&self, stream: &ProbedStream) -> bool {
         let mut packets =
             self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
         packets.peek().is_some() && packets.all(|it| it.pts.is_none() && it.dts.is_none())
     }
 
     /// Sound by its bit rate, which is steady; pictures share what is left of the file.
-    fn expected(&self, streams: &[&Stream], size: u64) -> Vec<ByteCount> {
+    fn expected(&self, streams: &[&ProbedStream], size: u64) -> Vec<ByteCount> {
         let by_rate: Vec<Option<u64>> = streams
             .iter()
             .map(|stream| {
@@ -294,8 +294,8 @@ impl Probe {
             .collect()
     }
 
-    /// How many seconds the file says it lasts, if its header is where FFmpeg knows it from and FFmpeg
-    /// does not say by itself that it has ended too soon.
+    /// How many seconds the file says it lasts, if its header is where FFmpeg knows it from and
+    /// FFmpeg does not say by itself that it has ended too soon.
     pub(super) fn promised(&self) -> Option<f64> {
         let telling = matches!(self.format.format_name.as_str(), "flac" | "mxf");
         self.format.duration.as_ref().filter(|_| telling)?.parse().ok()
@@ -304,12 +304,13 @@ impl Probe {
     /// Whether several pictures may lie in one packet, as encoders of the AVI days packed them to
     /// hide that they reorder.
     pub(super) fn may_pack_pictures(&self) -> bool {
-        let reordered = |stream: &Stream| stream.codec() == "mpeg4" && stream.has_b_frames > 0;
+        let reordered =
+            |stream: &ProbedStream| stream.codec() == "mpeg4" && stream.has_b_frames > 0;
         self.format.format_name == "avi" && self.streams.iter().any(reordered)
     }
 }
 
-impl Stream {
+impl ProbedStream {
     fn codec(&self) -> &str {
         self.codec_name.as_deref().unwrap_or("unknown")
     }
@@ -336,7 +337,7 @@ impl Stream {
 }
 
 /// MP4 if it can hold all of them, else QuickTime if it can.
-fn container(streams: &[Taken]) -> Result<&'static str, String> {
+fn container(streams: &[SelectedStream]) -> Result<&'static str, String> {
     if let Some(lost) = streams.iter().find(|s| LOST_IN_MOV.contains(&s.codec.as_str())) {
         return Err(format!(
             "no player finds its {} again in QuickTime, and MP4 holds none; convert it first, or take \
@@ -434,7 +435,7 @@ mod tests {
     use super::*;
 
     fn decide(json: &str) -> String {
-        let probe: Probe = serde_json::from_str(json).unwrap();
+        let probe: ProbeOutput = serde_json::from_str(json).unwrap();
         match probe.plan(1_000_000) {
             Err(reason) => format!("refused: {reason}"),
             Ok(plan) => {

@@ -1,9 +1,9 @@
 //! Media through FFmpeg: probe, remux on a pipe, read, write, seal.
 
-use super::fragments::Filling;
-use super::probe::{Plan, Probe, Taken, input, probe};
+use super::fragments::StreamIngest;
+use super::probe::{ProbeOutput, RemuxPlan, SelectedStream, input, probe};
 use super::process::{Process, last_words, tail};
-use super::{IngestReport, Job, renditions};
+use super::{IngestJob, IngestReport, renditions};
 use crate::{StoreError, TitleWriter};
 use media::{FragmentError, LduIndex, TrackDescription};
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 pub(super) fn ingest(
     writer: TitleWriter<'_>,
-    job: &mut Job<'_>,
+    job: &mut IngestJob<'_>,
 ) -> Result<IngestReport, StoreError> {
     if job.size == 0 {
         return Err(job.refused("it is empty"));
@@ -24,18 +24,19 @@ pub(super) fn ingest(
     let found = probe(job, file)?;
     let mut plan = found.plan(job.size).map_err(|reason| job.refused(reason))?;
     add_renditions(job, &found, &mut plan)?;
-    let filling = Filling::new(writer, plan.streams.iter().map(|stream| stream.expected).collect());
-    let mut chain = Chain::start(job, &found, &plan)?;
-    let (filled, complaints, status) = run(&mut chain, filling, job);
+    let ingest =
+        StreamIngest::new(writer, plan.streams.iter().map(|stream| stream.expected).collect());
+    let mut pipeline = FfmpegPipeline::start(job, &found, &plan)?;
+    let (filled, complaints, status) = run(&mut pipeline, ingest, job);
     job.tell("sealing", job.size)?;
     let said = last_words(&complaints);
-    let filling = match (filled, status) {
+    let ingest = match (filled, status) {
         (Err(FragmentError::Sink(error)), _) => return Err(error),
         (filled, Some(status)) if !status.success() => {
             let reason = refusal(&said, filled.err());
             return Err(job.refused(reason));
         }
-        (Ok(filling), Some(_)) => filling,
+        (Ok(ingest), Some(_)) => ingest,
         (Err(error), _) => return Err(job.refused(refusal(&said, Some(error)))),
         (_, None) => return Err(job.refused(refusal(&said, None))),
     };
@@ -49,7 +50,7 @@ pub(super) fn ingest(
     } else if !said.is_empty() {
         notes.push(format!("FFmpeg says: {said}"));
     }
-    let (writer, tracks) = filling.finish().map_err(|error| match error {
+    let (writer, tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
             job.refused(refusal(&said, Some(FragmentError::Stream(error))))
@@ -75,7 +76,11 @@ pub(super) fn ingest(
 }
 
 /// Takes the pictures of the title's other files into the plan.
-fn add_renditions(job: &mut Job<'_>, found: &Probe, plan: &mut Plan) -> Result<(), StoreError> {
+fn add_renditions(
+    job: &mut IngestJob<'_>,
+    found: &ProbeOutput,
+    plan: &mut RemuxPlan,
+) -> Result<(), StoreError> {
     let others = job.others;
     if !others.is_empty() && !plan.streams.iter().any(|stream| stream.video) {
         return Err(job.refused("it has no pictures; the first file is the title's own"));
@@ -97,12 +102,12 @@ fn add_renditions(job: &mut Job<'_>, found: &Probe, plan: &mut Plan) -> Result<(
 /// Lets FFmpeg run to its end, or until something fails, and says how it ended: what was filled,
 /// its complaints, its exit status (`None` when it had to be killed).
 fn run<'a>(
-    chain: &mut Chain,
-    mut filling: Filling<'a>,
-    job: &mut Job<'_>,
-) -> (Result<Filling<'a>, FragmentError<StoreError>>, String, Option<ExitStatus>) {
-    let (stdout, stderr) = chain.remuxer.pipes();
-    let unpacker_stderr = chain.unpacker.as_mut().and_then(Process::stderr);
+    pipeline: &mut FfmpegPipeline,
+    mut ingest: StreamIngest<'a>,
+    job: &mut IngestJob<'_>,
+) -> (Result<StreamIngest<'a>, FragmentError<StoreError>>, String, Option<ExitStatus>) {
+    let (stdout, stderr) = pipeline.remuxer.pipes();
+    let unpacker_stderr = pipeline.unpacker.as_mut().and_then(Process::stderr);
     // Reading the pipe and writing the device overlap; the channels bound what is under way.
     let (full, pieces) = sync_channel(PIECES);
     let (empty, spare) = sync_channel(PIECES + 2);
@@ -110,19 +115,19 @@ fn run<'a>(
         scope.spawn(move || pump(stdout, &full, &spare));
         let complaints = scope.spawn(move || tail(stderr));
         let earlier = scope.spawn(move || unpacker_stderr.map(tail).unwrap_or_default());
-        let drained = drain(&pieces, &empty, &mut filling, job);
+        let drained = drain(&pieces, &empty, &mut ingest, job);
         let ended = match drained {
-            Ok(true) => chain.wait().ok(),
+            Ok(true) => pipeline.wait().ok(),
             _ => {
-                chain.kill();
+                pipeline.kill();
                 // Whatever is still in the pipe must not keep the pump from its end.
                 drop(pieces);
-                let _ = chain.wait();
+                let _ = pipeline.wait();
                 None
             }
         };
         let complaints = [earlier, complaints].map(|it| it.join().expect("it does not panic"));
-        (drained.map(|_| filling), complaints.join("\n").trim().to_owned(), ended)
+        (drained.map(|_| ingest), complaints.join("\n").trim().to_owned(), ended)
     })
 }
 
@@ -130,14 +135,14 @@ fn run<'a>(
 fn drain(
     pieces: &Receiver<Vec<u8>>,
     empty: &SyncSender<Vec<u8>>,
-    filling: &mut Filling<'_>,
-    job: &mut Job<'_>,
+    ingest: &mut StreamIngest<'_>,
+    job: &mut IngestJob<'_>,
 ) -> Result<bool, FragmentError<StoreError>> {
     let (mut done, mut last) = (0u64, Instant::now());
     loop {
         match pieces.recv_timeout(GLANCE) {
             Ok(piece) => {
-                filling.push(&piece)?;
+                ingest.push(&piece)?;
                 done += piece.len() as u64;
                 last = Instant::now();
                 // Nobody takes it back when the pump has ended.
@@ -165,24 +170,28 @@ fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Ve
     }
 }
 
-/// FFmpeg as it is run: once, or twice where pictures lie packed. Their times can be worked out only
-/// after they have been taken apart, and FFmpeg works out times only where it reads.
+/// FFmpeg as it is run: once, or twice where pictures lie packed. Their times can be worked out
+/// only after they have been taken apart, and FFmpeg works out times only where it reads.
 ///
 /// ```text
 /// file ──▶ remuxer ──fragments──▶
 /// file ──▶ unpacker ──AVI, a picture a packet──▶ remuxer ──fragments──▶
 /// ```
-struct Chain {
+struct FfmpegPipeline {
     unpacker: Option<Process>,
     remuxer: Process,
 }
 
-impl Chain {
-    fn start(job: &Job<'_>, found: &Probe, plan: &Plan) -> Result<Self, StoreError> {
+impl FfmpegPipeline {
+    fn start(
+        job: &IngestJob<'_>,
+        found: &ProbeOutput,
+        plan: &RemuxPlan,
+    ) -> Result<Self, StoreError> {
         if !found.may_pack_pictures() {
             let files = std::iter::once(job.file).chain(job.others.iter().map(PathBuf::as_path));
             let inputs = files.map(input).collect();
-            let place = |stream: &Taken| format!("{}:{}", stream.file, stream.index);
+            let place = |stream: &SelectedStream| format!("{}:{}", stream.file, stream.index);
             let arguments = arguments(inputs, plan, place);
             return Ok(Self { unpacker: None, remuxer: Process::start("ffmpeg", &arguments)? });
         }
@@ -190,7 +199,7 @@ impl Chain {
         let packets = unpacker.stdout().into();
         let from_pipe = PIPED_AVI.iter().map(OsString::from).collect();
         let mut place = 0..;
-        let mut place = |_: &Taken| format!("0:{}", place.next().expect("without end"));
+        let mut place = |_: &SelectedStream| format!("0:{}", place.next().expect("without end"));
         let arguments = arguments(vec![from_pipe], plan, &mut place);
         let remuxer = Process::start_reading(packets, "ffmpeg", &arguments)?;
         Ok(Self { unpacker: Some(unpacker), remuxer })
@@ -201,7 +210,7 @@ impl Chain {
         self.remuxer.kill();
     }
 
-    /// Waits for the end of both; the first bad end is the chain's.
+    /// Waits for the end of both; the first bad end is the pipeline's.
     fn wait(&mut self) -> io::Result<ExitStatus> {
         let last = self.remuxer.wait()?;
         match &mut self.unpacker {
@@ -211,7 +220,7 @@ impl Chain {
     }
 }
 
-fn unpacking(job: &Job<'_>, plan: &Plan) -> Vec<OsString> {
+fn unpacking(job: &IngestJob<'_>, plan: &RemuxPlan) -> Vec<OsString> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     words.extend(input(job.file));
     let mut videos = 0..;
@@ -228,8 +237,8 @@ fn unpacking(job: &Job<'_>, plan: &Plan) -> Vec<OsString> {
 
 fn arguments(
     inputs: Vec<Vec<OsString>>,
-    plan: &Plan,
-    mut place: impl FnMut(&Taken) -> String,
+    plan: &RemuxPlan,
+    mut place: impl FnMut(&SelectedStream) -> String,
 ) -> Vec<OsString> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
     for input in inputs {

@@ -25,7 +25,7 @@ use units::ByteCount;
 
 /// What reached the device, in order.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum DeviceEvent {
     Write(u64, Vec<u8>),
     Flush,
     /// Set by the test: everything up to here has been acknowledged as step so-and-so.
@@ -33,9 +33,9 @@ pub enum Event {
 }
 
 #[derive(Debug)]
-struct State {
+struct DeviceState {
     bytes: Vec<u8>,
-    events: Vec<Event>,
+    events: Vec<DeviceEvent>,
     /// Writes and flushes still allowed before all of them fail.
     allowance: Option<u64>,
 }
@@ -43,7 +43,7 @@ struct State {
 /// A device in memory that records.
 #[derive(Debug)]
 pub struct PowerCutDevice {
-    state: Mutex<State>,
+    state: Mutex<DeviceState>,
 }
 
 impl PowerCutDevice {
@@ -52,7 +52,7 @@ impl PowerCutDevice {
     }
 
     pub fn from_image(bytes: Vec<u8>) -> Arc<Self> {
-        let state = State { bytes, events: Vec::new(), allowance: None };
+        let state = DeviceState { bytes, events: Vec::new(), allowance: None };
         Arc::new(Self { state: Mutex::new(state) })
     }
 
@@ -67,7 +67,7 @@ impl PowerCutDevice {
     }
 
     pub fn acknowledge(&self, step: usize) {
-        self.state.lock().unwrap().events.push(Event::Acknowledged(step));
+        self.state.lock().unwrap().events.push(DeviceEvent::Acknowledged(step));
     }
 
     /// After `operations` more writes and flushes, every one fails.
@@ -76,11 +76,11 @@ impl PowerCutDevice {
     }
 
     /// What happened since the last call.
-    pub fn take_events(&self) -> Vec<Event> {
+    pub fn take_events(&self) -> Vec<DeviceEvent> {
         std::mem::take(&mut self.state.lock().unwrap().events)
     }
 
-    fn admit(state: &mut State, action: &'static str) -> Result<(), DeviceError> {
+    fn admit(state: &mut DeviceState, action: &'static str) -> Result<(), DeviceError> {
         match &mut state.allowance {
             None => Ok(()),
             Some(0) => Err(DeviceError::Io {
@@ -99,13 +99,13 @@ impl PowerCutDevice {
 }
 
 /// What is left of `image` (durable before `events`) when power goes after `events`.
-pub fn cut(image: &[u8], events: &[Event], random: &mut fastrand::Rng) -> Vec<u8> {
-    let flushed = events.iter().rposition(|e| matches!(e, Event::Flush)).map_or(0, |i| i + 1);
+pub fn cut(image: &[u8], events: &[DeviceEvent], random: &mut fastrand::Rng) -> Vec<u8> {
+    let flushed = events.iter().rposition(|e| matches!(e, DeviceEvent::Flush)).map_or(0, |i| i + 1);
     let mut bytes = image.to_vec();
     // Some cuts lose nearly all, some nearly nothing, some half.
     let survival = [0.05, 0.5, 0.95][random.usize(..3)];
     for (i, event) in events.iter().enumerate() {
-        let Event::Write(offset, data) = event else { continue };
+        let DeviceEvent::Write(offset, data) = event else { continue };
         let torn = i >= flushed && random.f64() < 0.5;
         if i >= flushed && !torn && random.f64() >= survival {
             continue;
@@ -148,14 +148,14 @@ impl BlockDevice for PowerCutDevice {
         Self::admit(&mut state, "writing")?;
         let at = usize::try_from(offset).unwrap();
         state.bytes[at..at + from.len()].copy_from_slice(from);
-        state.events.push(Event::Write(offset, from.to_vec()));
+        state.events.push(DeviceEvent::Write(offset, from.to_vec()));
         Ok(())
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
         let mut state = self.state.lock().unwrap();
         Self::admit(&mut state, "flushing")?;
-        state.events.push(Event::Flush);
+        state.events.push(DeviceEvent::Flush);
         Ok(())
     }
 

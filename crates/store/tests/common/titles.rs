@@ -3,7 +3,7 @@
 use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{CheckOptions, FormatOptions, FreePace, Store, StoreError, TitleRecord};
+use store::{CheckOptions, FormatOptions, Store, StoreError, TitleRecord, Unthrottled};
 use units::{ByteCount, Timescale};
 
 /// What a store should hold: name → its tracks' bytes.
@@ -65,7 +65,7 @@ pub fn abandon(store: &Store, name: &str, bytes: &[u8]) -> Result<(), StoreError
 
 /// A title's tracks, read and verified.
 pub fn get(store: &Store, title: &TitleRecord) -> Result<Vec<Vec<u8>>, StoreError> {
-    let mut reader = store.reader(title.id, &FreePace)?;
+    let mut reader = store.reader(title.id, &Unthrottled)?;
     let mut tracks = Vec::new();
     for (number, track) in title.tracks.iter().enumerate() {
         let mut bytes = vec![0; usize::try_from(track.bytes).unwrap()];

@@ -1,35 +1,37 @@
-//! `calibrate`: of a store, through whoever owns it; of a bare device or file, opened here alone.
+//! `calibrate`: of a store, through its server if it has one; of a bare device or file, opened here
+//! exclusively.
 
-use super::stores::strange;
+use super::stores::mismatched;
 use crate::access::{ask, measure};
-use crate::cli::Args;
+use crate::args::disks::CalibrateArgs;
 use crate::failure::Failure;
 use crate::out::{self, Bar, Table, facts};
-use device::{BlockDevice, Description, DeviceError, FileDevice, OpenOptions, describe};
+use device::{
+    BlockDevice, CalibrateProgress, Description, DeviceError, FileDevice, OpenOptions, describe,
+};
 use server::control::{Reply, Request};
 use server::wire;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use store::{Store, StoreError};
 use units::{BitRate, ByteCount, align_down, show_duration};
 
-pub(crate) fn calibrate(args: &Args<'_>) -> Result<(), Failure> {
-    let path = args.path("DEVICE");
-    let (time, destroy): (Duration, bool) = (args.get("time"), args.has("destroy"));
-    let model: Option<PathBuf> = args.maybe("model");
-    if let Some(file) = model.as_deref().filter(|file| file.exists()) {
+pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
+    let (path, time, destroy) = (args.device.as_path(), args.time, args.overwrite.destroy);
+    let model = args.write_model.as_deref();
+    if let Some(file) = model.filter(|file| file.exists()) {
         let sentence = format!("{} would be overwritten", file.display());
         return Err(
             Failure::new(sentence).hint("name another file for the model, or remove that one")
         );
     }
-    let about = describe(&path)?;
+    let about = describe(path)?;
     if let Some(user) = about.uses.first() {
         let failure = Failure::new(format!("{} is {user}", path.display()));
         return Err(failure.hint("others would be measured, too; release it first"));
     }
-    let calibration = match Store::peek(&path) {
+    let calibration = match Store::peek(path) {
         Ok(_) if destroy => {
             return Err(Failure::new(format!(
                 "{} is a store, and is not destroyed",
@@ -37,19 +39,15 @@ pub(crate) fn calibrate(args: &Args<'_>) -> Result<(), Failure> {
             ))
             .hint("leave --destroy out: format has reserved a place in it to write to"));
         }
-        Ok(_) => of_store(&path, time)?,
-        Err(StoreError::NotAStore { .. }) => of_bare(&path, &about, time, destroy)?,
+        Ok(_) => of_store(path, time)?,
+        Err(StoreError::NotAStore { .. }) => of_bare(path, &about, time, destroy)?,
         Err(error) => return Err(error.into()),
     };
-    if args.has("json") {
-        out::print_json(&calibration);
-    } else {
-        out::print(&page(&calibration));
-    }
-    model.map_or(Ok(()), |file| write_model(&file, &calibration, about.size))
+    args.report.show(&calibration, || page(&calibration));
+    model.map_or(Ok(()), |file| write_model(file, &calibration, about.size))
 }
 
-/// Named as its file.
+/// Writes the model that fits a calibration; its name is that of the file.
 fn write_model(
     file: &Path,
     calibration: &wire::Calibration,
@@ -70,11 +68,11 @@ fn write_model(
 
 fn of_store(path: &Path, time: Duration) -> Result<wire::Calibration, Failure> {
     let request = Request::Calibrate { seconds: time.as_secs_f64() };
-    let Reply::Calibration(calibration) = ask(path, &request)? else { strange() };
+    let Reply::Calibration(calibration) = ask(path, &request)? else { mismatched() };
     Ok(*calibration)
 }
 
-/// Reads only, unless told to destroy: then a part in the middle is written to.
+/// Measures a device or file that is no store. `destroy`: a part in the middle is written to.
 fn of_bare(
     path: &Path,
     about: &Description,
@@ -95,7 +93,9 @@ fn of_bare(
         );
     }
     let scratch = destroy.then(|| middle(device.geometry().size));
-    let measured = measure(&device, scratch, time, &Bar::new());
+    let bar = Bar::new();
+    let show = &mut |p: CalibrateProgress| bar.percent(p.stage, p.done);
+    let measured = measure(&device, scratch, time, show);
     let calibration = measured.map_err(|error| match error {
         DeviceError::Unusable { reason, .. } => {
             DeviceError::Unusable { path: path.to_owned(), reason }
@@ -105,7 +105,7 @@ fn of_bare(
     Ok(wire::Calibration::from(&calibration))
 }
 
-/// What `--destroy` gives away: as much as `format` would reserve, where it would.
+/// The range that `--destroy` overwrites: as much as `format` would reserve, where it would.
 fn middle(size: ByteCount) -> Range<u64> {
     let start = align_down(size.0 / 2, ByteCount::MIB.0);
     let length = align_down(size.0 / SCRATCH_PART, ByteCount::MIB.0).min(MOST_SCRATCH);
@@ -168,6 +168,6 @@ fn page(calibration: &wire::Calibration) -> String {
     format!("{facts}\nreads completed in every slot of {slot}:\n{}", table.show())
 }
 
-/// Enough for a few seconds of a concurrent writer; of a small device not all.
+/// Bytes that are overwritten at most: enough for a few seconds of a concurrent writer.
 const MOST_SCRATCH: u64 = 64 << 20;
 const SCRATCH_PART: u64 = 16;

@@ -1,10 +1,10 @@
-//! `check`: damage in each store and, of several, whether the copies that they should hold are alike.
+//! `check`: damage in each store and, of several stores, differences between copies.
 
-use super::stores::{in_each, strange};
+use super::rebuild::rebuild;
+use super::stores::mismatched;
 use crate::access::ask;
-use crate::cli::Args;
+use crate::args::stores::CheckArgs;
 use crate::failure::{Code, Failure};
-use crate::out;
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
@@ -13,30 +13,40 @@ use std::path::{Path, PathBuf};
 use store::Store;
 use units::ByteCount;
 
-pub(crate) fn check(args: &Args<'_>) -> Result<(), Failure> {
-    if !args.all::<PathBuf>("also").is_empty() {
+pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let replicas = args.stores.are_several();
+    match (args.rebuild, args.overwrite.destroy) {
+        (true, _) if args.scrub || replicas => {
+            return Err(Failure::usage("--rebuild is about one store's catalogue alone")
+                .hint("rebuild it, then check it with --scrub or against others"));
+        }
+        (true, _) => return rebuild(args),
+        (false, true) => {
+            return Err(
+                Failure::usage("a check overwrites nothing").hint("--destroy goes with --rebuild")
+            );
+        }
+        (false, false) => {}
+    }
+    if replicas {
         return check_several(args);
     }
-    let report = look(args, &args.path("STORE"))?;
-    if args.has("json") {
-        out::print_json(&report);
-    } else {
-        out::print(&page(&report));
-    }
+    let report = look(args, &args.stores.store)?;
+    args.report.show(&report, || page(&report));
     if report.clean { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
 }
 
-fn look(args: &Args<'_>, store: &Path) -> Result<wire::CheckReport, Failure> {
-    let request = Request::Check { scrub: args.has("scrub") };
-    let Reply::Check(report) = ask(store, &request)? else { strange() };
+fn look(args: &CheckArgs, store: &Path) -> Result<wire::CheckReport, Failure> {
+    let request = Request::Check { scrub: args.scrub };
+    let Reply::Check(report) = ask(store, &request)? else { mismatched() };
     Ok(report)
 }
 
-/// What was found in several stores.
+/// The findings in several stores.
 #[derive(Serialize)]
 struct Report {
     clean: bool,
-    /// Titles that are alike in all of them.
+    /// Titles that are alike in all stores.
     alike: usize,
     unlike: Vec<Unlike>,
     stores: Vec<Checked>,
@@ -49,17 +59,17 @@ struct Checked {
     report: wire::CheckReport,
 }
 
-/// A title that is not the same in all of them.
+/// A title whose copies differ, or are missing in a store.
 #[derive(Serialize)]
 struct Unlike {
     title: String,
-    /// In words.
+    /// The difference in words.
     how: String,
     missing_in: Vec<PathBuf>,
     copies: Vec<Held>,
 }
 
-/// A copy, and what it holds; what is alike in [`wire::Title::content`] is the same.
+/// A copy of a title. Copies with equal [`wire::Title::content`] hold the same.
 #[derive(Serialize)]
 struct Held {
     store: PathBuf,
@@ -68,18 +78,18 @@ struct Held {
     bytes: u64,
 }
 
-fn check_several(args: &Args<'_>) -> Result<(), Failure> {
+fn check_several(args: &CheckArgs) -> Result<(), Failure> {
     let mut uuids = Vec::new();
     let mut stores: Vec<Checked> = Vec::new();
     let mut titles: BTreeMap<String, Vec<Held>> = BTreeMap::new();
-    let failed = in_each(args, |store| {
+    let failed = args.stores.each(|store| {
         let uuid = Store::peek(store)?.uuid;
         if uuids.contains(&uuid) {
             return Err(Failure::usage("this is the same store as one before it"));
         }
         uuids.push(uuid);
         let report = look(args, store)?;
-        let Reply::Titles(here) = ask(store, &Request::Ls)? else { strange() };
+        let Reply::Titles(here) = ask(store, &Request::Ls)? else { mismatched() };
         for wire::Title { name, content, tracks, bytes, .. } in here {
             let held = Held { store: store.to_owned(), content, tracks, bytes };
             titles.entry(name).or_default().push(held);
@@ -97,11 +107,7 @@ fn check_several(args: &Args<'_>) -> Result<(), Failure> {
         .collect::<Result<Vec<_>, Failure>>()?;
     let clean = stores.iter().all(|checked| checked.report.clean);
     let report = Report { clean, alike: alike.len(), unlike, stores };
-    if args.has("json") {
-        out::print_json(&report);
-    } else {
-        out::print(&page_of_several(&report));
-    }
+    args.report.show(&report, || page_of_several(&report));
     failed?;
     match (report.clean, report.unlike.is_empty()) {
         (true, true) => Ok(()),
@@ -131,11 +137,11 @@ fn unlike_of(stores: &[PathBuf], title: String, copies: Vec<Held>) -> Result<Unl
 
 fn detail(copy: &Held, title: &str) -> Result<wire::TitleDetail, Failure> {
     let request = Request::Info { title: Some(title.to_owned()) };
-    let Reply::Title(detail) = ask(&copy.store, &request)? else { strange() };
+    let Reply::Title(detail) = ask(&copy.store, &request)? else { mismatched() };
     Ok(detail)
 }
 
-/// What is not alike in two titles, the first thing of it.
+/// The first difference between two titles, in words.
 fn difference(one: &wire::TitleDetail, other: &wire::TitleDetail) -> String {
     let (a, b) = (&one.track_list, &other.track_list);
     if a.len() != b.len() {

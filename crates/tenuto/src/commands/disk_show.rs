@@ -1,8 +1,8 @@
-//! `disk show`: what the kernel says of a device, and which ways of reading it allows.
+//! `disk show`: the kernel's facts about a device, and the ways of reading that it allows.
 
-use crate::cli::Args;
+use crate::args::disks::ShowArgs;
 use crate::failure::Failure;
-use crate::out::{self, Table, facts};
+use crate::out::{Table, facts};
 use device::{
     BlockDevice, Description, DeviceError, DeviceKind, DiskFacts, FileDevice, Geometry, Method,
     OpenOptions, QueueLimits, describe,
@@ -11,22 +11,17 @@ use serde_json::{Value, json};
 use std::path::Path;
 use units::ByteCount;
 
-pub(crate) fn show(args: &Args<'_>) -> Result<(), Failure> {
-    let path = args.path("DEVICE");
-    let about = describe(&path)?;
-    let readable = Readable::of(&path);
-    if args.has("json") {
-        out::print_json(&as_json(&path, &about, &readable));
-    } else {
-        out::print(&as_page(&about, &readable));
-    }
+pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
+    let about = describe(&args.device)?;
+    let readable = Readable::of(&args.device);
+    args.report.show(&as_json(&args.device, &about, &readable), || as_page(&about, &readable));
     Ok(())
 }
 
 /// Each way of reading, and why it does not work here if it does not.
 type Methods = Vec<(Method, std::io::Result<()>)>;
 
-/// What takes the right to read it.
+/// The facts that need permission to read the device.
 struct Readable {
     opened: Result<(Geometry, Methods), DeviceError>,
 }
@@ -60,7 +55,7 @@ fn as_page(about: &Description, readable: &Readable) -> String {
             let mut table = Table::new(&["method", "works", "what"]);
             for (method, works) in methods {
                 let works = works.as_ref().map_or_else(ToString::to_string, |()| "yes".to_owned());
-                table.row(vec![method.to_string(), works, method.about().to_owned()]);
+                table.row(vec![method.to_string(), works, method.description().to_owned()]);
             }
             format!("{}\n{}", facts(&lines), table.show())
         }

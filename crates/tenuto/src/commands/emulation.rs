@@ -1,7 +1,6 @@
-//! Disks that are not there: `disk emulate`, `disk stats`.
+//! Emulated disks: `disk emulate`, `disk stats`.
 
-use super::models;
-use crate::cli::Args;
+use crate::args::disks::{Delay, EmulateArgs, StatsArgs};
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
 use crate::stopping;
@@ -9,26 +8,25 @@ use device::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use units::{ByteCount, show_duration};
+use units::{ByteCount, float, show_duration};
 
-pub(crate) fn emulate(args: &Args<'_>) -> Result<(), Failure> {
-    let model = models::named(&args.text("MODEL"))?;
-    let Some(backing) = args.maybe::<PathBuf>("backing") else {
+pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
+    let Some(backing) = args.backing.clone() else {
         return Err(Failure::usage("--backing is missing")
             .hint("name a file for the disk's bytes, for example --backing disk.img --size 8GiB"));
     };
     let options = EmulateOptions {
-        size: args.maybe("size"),
-        at: args.maybe("at"),
-        attach: args.has("attach"),
-        fast: args.has("fast"),
-        depth: args.count("queue"),
-        speed: args.count("speed"),
+        size: args.size,
+        at: args.at.clone(),
+        attach: args.attach,
+        fast: args.no_delay,
+        depth: args.queue,
+        speed: args.time_scale,
         ..EmulateOptions::new(backing)
     };
     // Before the start: a signal during it takes everything down right after.
     let stop = stopping::by_signals(None)?;
-    let mut disk = EmulatedDisk::start(&model, &options)?;
+    let mut disk = EmulatedDisk::start(&args.model, &options)?;
     disk.obey(&stop);
     tell(args, &disk, options.fast);
     while !stop.is_asked() {
@@ -37,9 +35,9 @@ pub(crate) fn emulate(args: &Args<'_>) -> Result<(), Failure> {
     take_down(&mut disk, &stop)
 }
 
-fn tell(args: &Args<'_>, disk: &EmulatedDisk, fast: bool) {
+fn tell(args: &EmulateArgs, disk: &EmulatedDisk, fast: bool) {
     let priority = disk.realtime();
-    if args.has("json") {
+    if args.report.json {
         out::print_json(&json!({
             "model": disk.model().name(),
             "size": disk.model().capacity().0,
@@ -71,7 +69,7 @@ fn tell(args: &Args<'_>, disk: &EmulatedDisk, fast: bool) {
     ));
 }
 
-/// Waits for whoever still uses it, but not if it was pulled out.
+/// Waits for the users of the disk, unless a second signal has removed it.
 fn take_down(disk: &mut EmulatedDisk, stop: &DiskStop) -> Result<(), Failure> {
     let mut said = String::new();
     while let Err(busy) = disk.stop() {
@@ -81,7 +79,7 @@ fn take_down(disk: &mut EmulatedDisk, stop: &DiskStop) -> Result<(), Failure> {
         }
         if busy != said {
             out::note(&format!(
-                "stopping as soon as I can: {busy}; a second signal pulls the disk out at once"
+                "stopping as soon as possible: {busy}; a second signal pulls the disk out at once"
             ));
             said = busy;
         }
@@ -94,30 +92,28 @@ fn take_down(disk: &mut EmulatedDisk, stop: &DiskStop) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nobody notices a tenth of a second when stopping, and ten looks a second cost nothing.
+/// Time between two looks at the stop flag.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-pub(crate) fn stats(args: &Args<'_>) -> Result<(), Failure> {
-    let control = control_of(&args.path("DISK"));
+pub(crate) fn stats(args: &StatsArgs) -> Result<(), Failure> {
+    let control = control_of(&args.disk);
     let command = |words: &str| {
         std::fs::write(&control, words).map_err(|error| unreachable_at(&control, &error))
     };
-    if let Some(word) = args.maybe::<String>("fast") {
-        command(&format!("fast {word}\n"))?;
+    match args.delay {
+        None => {}
+        Some(Delay::On) => command("fast off\n")?,
+        Some(Delay::Off) => command("fast on\n")?,
     }
     let text =
         std::fs::read_to_string(&control).map_err(|error| unreachable_at(&control, &error))?;
     let strange = |what| Failure::new(format!("{}: {what}", control.display()));
     let statistics = text.parse::<DiskStatistics>().map_err(strange)?;
-    if args.has("reset") {
+    if args.reset {
         command("reset\n")?;
     }
-    let about = About::of(&text);
-    if args.has("json") {
-        out::print_json(&in_json(&about, &statistics));
-    } else {
-        out::print(&page(&about, &statistics));
-    }
+    let setup = DiskSetup::of(&text);
+    args.report.show(&in_json(&setup, &statistics), || page(&setup, &statistics));
     Ok(())
 }
 
@@ -132,18 +128,18 @@ fn unreachable_at(control: &Path, error: &std::io::Error) -> Failure {
     )
 }
 
-/// What the control file says beside the statistics.
-struct About<'a> {
+/// The fields of the control file beside the statistics.
+struct DiskSetup<'a> {
     model: &'a str,
     size: ByteCount,
     queue: u32,
     speed: u32,
     priority: &'a str,
-    way: Duration,
+    round_trip: Duration,
     fast: bool,
 }
 
-impl<'a> About<'a> {
+impl<'a> DiskSetup<'a> {
     fn of(text: &'a str) -> Self {
         let said = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -155,22 +151,22 @@ impl<'a> About<'a> {
             queue: said("queue").parse().unwrap_or_default(),
             speed: said("speed").parse().unwrap_or(1),
             priority: said("priority"),
-            way: Duration::from_nanos(said("way").parse().unwrap_or_default()),
+            round_trip: Duration::from_nanos(said("round_trip").parse().unwrap_or_default()),
             fast: said("fast") == "on",
         }
     }
 }
 
-fn in_json(about: &About<'_>, s: &DiskStatistics) -> Value {
+fn in_json(setup: &DiskSetup<'_>, s: &DiskStatistics) -> Value {
     let secs = |time: Duration| time.as_secs_f64();
     json!({
-        "model": about.model,
-        "size": about.size.0,
-        "queue": about.queue,
-        "speed": about.speed,
-        "priority": about.priority,
-        "way": secs(about.way),
-        "fast": about.fast,
+        "model": setup.model,
+        "size": setup.size.0,
+        "queue": setup.queue,
+        "speed": setup.speed,
+        "priority": setup.priority,
+        "round_trip": secs(setup.round_trip),
+        "fast": setup.fast,
         "reads": s.reads,
         "writes": s.writes,
         "read_bytes": s.read_bytes.0,
@@ -183,7 +179,7 @@ fn in_json(about: &About<'_>, s: &DiskStatistics) -> Value {
         "flush": secs(s.flush),
         "busy": secs(s.busy),
         "elapsed": secs(s.elapsed),
-        "made_up": secs(s.made_up),
+        "compensated": secs(s.compensated),
         "fast_requests": s.fast_requests,
         "failed": s.failed,
         "late": {
@@ -195,21 +191,21 @@ fn in_json(about: &About<'_>, s: &DiskStatistics) -> Value {
     })
 }
 
-fn page(about: &About<'_>, s: &DiskStatistics) -> String {
+fn page(setup: &DiskSetup<'_>, s: &DiskStatistics) -> String {
     let requests = s.reads + s.writes;
     let share = |time: Duration, of: Duration| {
         let part = if of.is_zero() { 0.0 } else { time.as_secs_f64() / of.as_secs_f64() };
         format!("{:.1} %", part * 100.0)
     };
-    let mode = match (about.fast, about.speed) {
+    let mode = match (setup.fast, setup.speed) {
         (true, _) => "fast: nothing is timed".to_owned(),
         (false, 1) => "the model's time".to_owned(),
         (false, speed) => format!("{speed} times as fast as the model, in whose time this is"),
     };
     let mut lines = vec![
-        ("disk", format!("{}, {}, queue of {}", about.model, about.size, about.queue)),
+        ("disk", format!("{}, {}, queue of {}", setup.model, setup.size, setup.queue)),
         ("mode", mode),
-        ("priority", about.priority.to_owned()),
+        ("priority", setup.priority.to_owned()),
         ("read", format!("{} in {} requests", s.read_bytes, s.reads)),
         ("written", format!("{} in {} requests", s.written_bytes, s.writes)),
         ("busy", format!("{} of {}", share(s.busy, s.elapsed), show_duration(s.elapsed))),
@@ -223,8 +219,8 @@ fn page(about: &About<'_>, s: &DiskStatistics) -> String {
     let late = [s.late_p50, s.late_p90, s.late_p99, s.late_max].map(show_duration);
     let [p50, p90, p99, max] = late;
     lines.push(("late", format!("p50 {p50}, p90 {p90}, p99 {p99}, longest {max}")));
-    let [way, made_up] = [about.way, s.made_up].map(show_duration);
-    lines.push(("made up", format!("{made_up} in all; the way there and back takes {way}")));
+    let [round_trip, compensated] = [setup.round_trip, s.compensated].map(show_duration);
+    lines.push(("compensated", format!("{compensated} in all; the round trip takes {round_trip}")));
     let mut table = Table::new(&["part", ">in all", ">a request", ">of busy"]);
     for (part, time) in [
         ("overhead", s.overhead),
@@ -238,11 +234,6 @@ fn page(about: &About<'_>, s: &DiskStatistics) -> String {
         table.row(vec![part.to_owned(), show_duration(time), each, share(time, s.busy)]);
     }
     format!("{}\n{}", facts(&lines), table.show())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count of requests, for a mean")]
-fn float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]
@@ -263,7 +254,7 @@ mod tests {
             transfer: ms(3050),
             busy: ms(4000),
             elapsed: ms(10_000),
-            made_up: ms(25),
+            compensated: ms(25),
             late_p50: Duration::from_micros(44),
             late_p90: Duration::from_micros(76),
             late_p99: Duration::from_micros(140),
@@ -271,18 +262,18 @@ mod tests {
             ..DiskStatistics::default()
         };
         let text = format!(
-            "model st39183w\nsize 1073741824\nqueue 32\nspeed 1\npriority realtime\nway 210000\nfast off\n{s}"
+            "model st39183w\nsize 1073741824\nqueue 32\nspeed 1\npriority realtime\nround_trip 210000\nfast off\n{s}"
         );
         assert_eq!(text.parse(), Ok(s));
         expect![[r#"
-            disk      st39183w, 1 GiB, queue of 32
-            mode      the model's time
-            priority  realtime
-            read      50 MiB in 100 requests
-            written   0 B in 0 requests
-            busy      40.0 % of 10s
-            late      p50 44us, p90 76us, p99 140us, longest 2ms
-            made up   25ms in all; the way there and back takes 210us
+            disk         st39183w, 1 GiB, queue of 32
+            mode         the model's time
+            priority     realtime
+            read         50 MiB in 100 requests
+            written      0 B in 0 requests
+            busy         40.0 % of 10s
+            late         p50 44us, p90 76us, p99 140us, longest 2ms
+            compensated  25ms in all; the round trip takes 210us
 
             part      in all  a request  of busy
             overhead    30ms      300us    0.8 %
@@ -291,6 +282,6 @@ mod tests {
             transfer   3.05s       30ms   76.2 %
             flush        0us        0us    0.0 %
         "#]]
-        .assert_eq(&page(&About::of(&text), &s));
+        .assert_eq(&page(&DiskSetup::of(&text), &s));
     }
 }

@@ -1,51 +1,24 @@
 //! `disk models`: the disks that come along, one of them in full, or one from a user's file.
 
-use crate::cli::Args;
+use crate::args::disks::ModelsArgs;
+use crate::args::shared::ReportArgs;
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
-use disk::{DiskModel, Flash, Mechanics, Parameters, Spinning};
+use disk::{DiskModel, Flash, Mechanics, Spinning};
 use serde_json::{Value, json};
-use std::path::Path;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// The model that a person named: one that comes along, or a parameter file.
-pub(crate) fn named(name: &str) -> Result<DiskModel, Failure> {
-    if let Some(model) = DiskModel::preset(name) {
-        return Ok(model);
+pub(crate) fn models(args: &ModelsArgs) -> Result<(), Failure> {
+    if args.toml {
+        return print_file(args.name.as_deref());
     }
-    let path = Path::new(name);
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let sentence = match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                format!("there is no disk model '{name}', and no file of that name")
-            }
-            _ => format!("cannot read {name}: {error}"),
-        };
-        Failure::new(sentence).hint("`tenuto disk models` lists the models that come along")
-    })?;
-    let parsed = Parameters::parse(&text).and_then(DiskModel::new);
-    parsed.map_err(|error| {
-        Failure::new(format!("{name}: {error}"))
-            .hint("`tenuto disk models hdd-20tb --toml` prints one that is complete")
-    })
-}
-
-pub(crate) fn models(args: &Args<'_>) -> Result<(), Failure> {
-    let name: Option<String> = args.maybe("NAME");
-    if args.has("toml") {
-        return print_file(name.as_deref());
-    }
-    let Some(name) = name else {
-        list(args.has("json"));
+    let Some(name) = &args.name else {
+        list(&args.report);
         return Ok(());
     };
-    let model = named(&name)?;
-    if args.has("json") {
-        out::print_json(&in_full_json(&model));
-    } else {
-        out::print(&in_full(&model));
-    }
+    let model = device::disk_model(name)?;
+    args.report.show(&in_full_json(&model), || in_full(&model));
     Ok(())
 }
 
@@ -62,19 +35,20 @@ fn print_file(name: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(as_json: bool) {
+fn list(report: &ReportArgs) {
     let models = DiskModel::presets();
-    if as_json {
-        out::print_json(&json!({ "models": models.iter().map(json_of).collect::<Vec<_>>() }));
-        return;
-    }
+    let object = json!({ "models": models.iter().map(json_of).collect::<Vec<_>>() });
+    report.show(&object, || table(&models));
+}
+
+fn table(models: &[DiskModel]) -> String {
     let mut table =
         Table::new(&["model", ">size", ">outer", ">mean", ">inner", ">seek", ">turn", "what"]);
     for model in models {
         table.row(vec![
             model.name().to_owned(),
             model.capacity().to_string(),
-            outer(&model).to_string(),
+            outer(model).to_string(),
             model.mean_rate().to_string(),
             model.slowest_rate().to_string(),
             millis_or_dash(model.mean_seek_time()),
@@ -82,7 +56,7 @@ fn list(as_json: bool) {
             model.title().to_owned(),
         ]);
     }
-    out::print(&table.show());
+    table.show()
 }
 
 fn outer(model: &DiskModel) -> BitRate {
@@ -169,7 +143,7 @@ fn in_full(model: &DiskModel) -> String {
     }
     text += "\nwhere the numbers come from\n";
     for source in &model.parameters().sources {
-        let folded = crate::cli::wrapped(source, crate::cli::WIDTH - 2).replace('\n', "\n  ");
+        let folded = units::show::wrapped(source, crate::cli::WIDTH - 2).replace('\n', "\n  ");
         text += &format!("  {folded}\n");
     }
     text
@@ -232,7 +206,7 @@ fn guarantees(model: &DiskModel) -> String {
     format!("\nreads completed in every slot of 500ms, wherever they lie\n{}", table.show())
 }
 
-/// Reads that a slot has room for on average.
+/// Mean number of reads that fit in a slot.
 fn usual(model: &DiskModel, read: ByteCount) -> f64 {
     let record = disk::Calibration::from_model(model, SLOT, &[read]);
     record.guarantees.first().map_or(0.0, |g| g.mean_read)
@@ -267,9 +241,9 @@ fn mb_s(rate: f64) -> BitRate {
     BitRate::of(ByteCount(1_000_000), Duration::from_secs_f64(1.0 / rate))
 }
 
-/// The server's slot unless configured otherwise.
+/// The default slot of a server.
 const SLOT: Duration = Duration::from_millis(500);
-/// From a sound track's to the largest that the server makes.
+/// Read sizes from that of a sound track to the largest of a server.
 const READS: [ByteCount; 6] = [
     ByteCount::kib(64),
     ByteCount::kib(256),

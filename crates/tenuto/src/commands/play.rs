@@ -1,28 +1,25 @@
-//! `play`: viewers as told, and what they saw.
+//! `play`: viewers, and what they saw.
 
-use super::renditions;
-use super::trust::{identity, trust};
 use crate::access::on_interrupt;
-use crate::cli::Args;
+use crate::args::viewing::PlayArgs;
 use crate::failure::{Code, Failure};
+use crate::limits;
 use crate::out::{self, Bar, facts};
-use crate::{limits, show};
 use meter::viewer::{
-    self, Choice, Form, Outcome, PlayError, PlayOptions, PlayReport, Sample, Totals, View,
+    self, PlayError, PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample,
 };
-use player::{Behaviour, PlayerOptions, Switching};
+use player::{AbrRule, Behaviour, PlayerOptions};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, show};
 
-pub(crate) fn play(args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn play(args: &PlayArgs) -> Result<(), Failure> {
     let options = options(args)?;
     let stop = on_interrupt()?;
     limits::raise_open_files();
     let bar = Bar::new();
     let report = viewer::play(&options, &stop, &mut |sample| bar.say(&state(sample)))?;
     drop(bar);
-    if args.has("json") {
+    if args.report.json {
         out::print_json(&report);
     } else {
         tell(&report);
@@ -39,50 +36,42 @@ pub(crate) fn play(args: &Args<'_>) -> Result<(), Failure> {
     }
 }
 
-fn options(args: &Args<'_>) -> Result<PlayOptions, Failure> {
+fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
     let defaults = PlayOptions::default();
-    let save: Option<PathBuf> = args.maybe("save");
-    if let Some(path) = save.iter().flat_map(|path| saved_as(path)).find(|path| path.exists())
-        && !args.has("destroy")
-    {
-        let sentence = format!("{} would be overwritten", path.display());
-        return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
+    for path in args.save.iter().flat_map(|path| saved_as(path)) {
+        args.overwrite.check(&path)?;
     }
-    if save.is_some() && args.text("switching") != Switching::Never.word() {
+    if args.save.is_some() && args.switching.switching != AbrRule::Never {
         return Err(Failure::usage("--save cannot put several renditions into one file")
             .hint("leave out --switching, or --save"));
     }
     Ok(PlayOptions {
-        urls: args.all("URL"),
-        viewers: args.count("viewers"),
-        arrivals: args.get("arrivals"),
-        choice: word::<Choice>(args, "choice"),
-        form: word::<Form>(args, "form"),
-        seed: args.count("seed"),
-        duration: args.maybe("duration"),
-        behaviour: behaviour(args.maybe("behaviour"))?,
+        urls: args.urls.clone(),
+        viewers: args.viewers,
+        arrivals: args.arrivals,
+        choice: args.choice,
+        form: args.form,
+        seed: args.seed,
+        duration: args.duration,
+        behaviour: behaviour(args.behaviour.as_deref())?,
         view: View {
-            from: args.maybe("from"),
-            to: args.maybe("to"),
-            speed: args.maybe("speed"),
-            skip: args.maybe::<u64>("skip").map(|skip| u32::try_from(skip).unwrap_or(u32::MAX)),
-            wait: args.maybe("wait"),
+            from: args.from,
+            to: args.to,
+            speed: args.speed,
+            skip: args.skip,
+            wait: args.wait,
         },
-        player: PlayerOptions {
-            start: args.get("start"),
-            buffer: args.get("buffer"),
-            ..defaults.player
-        },
-        switching: renditions::switching(args),
-        save,
-        retry: args.has("retry"),
-        trust: trust(args)?,
-        identity: identity(args)?,
+        player: PlayerOptions { start: args.start_buffer, buffer: args.buffer, ..defaults.player },
+        switching: args.switching.switching,
+        save: args.save.clone(),
+        retry: args.retry,
+        trust: args.tls.trust()?,
+        identity: args.tls.identity()?,
         ..defaults
     })
 }
 
-/// What `--save` may write: the file itself, or for HLS one per track.
+/// The files that `--save` may write: the file itself, or for HLS one per track.
 fn saved_as(path: &Path) -> [PathBuf; 3] {
     let track = |kind: &str| match path.extension().and_then(|extension| extension.to_str()) {
         Some(extension) => path.with_extension(format!("{kind}.{extension}")),
@@ -91,20 +80,14 @@ fn saved_as(path: &Path) -> [PathBuf; 3] {
     [path.to_owned(), track("video"), track("audio")]
 }
 
-/// A word that the table offers is one that the meter knows.
-fn word<T: FromStr>(args: &Args<'_>, name: &str) -> T {
-    let word = args.text(name);
-    T::from_str(&word).unwrap_or_else(|_| panic!("the table offers --{name} {word}"))
-}
-
-fn behaviour(file: Option<PathBuf>) -> Result<Behaviour, Failure> {
+fn behaviour(file: Option<&Path>) -> Result<Behaviour, Failure> {
     let Some(file) = file else { return Ok(Behaviour::default()) };
-    let text = std::fs::read_to_string(&file)
+    let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
     text.parse().map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
 }
 
-fn state(sample: &Sample) -> String {
+fn state(sample: &ViewerSample) -> String {
     format!(
         "{} playing, {} waiting, {} stalled, {} refused, {} gone",
         sample.playing, sample.waiting, sample.stalled, sample.refused, sample.gone
@@ -119,14 +102,14 @@ fn tell(report: &PlayReport) {
     for path in &report.saved {
         out::note(&format!("saved {}", path.display()));
     }
-    let failed = report.viewers.iter().filter(|viewer| viewer.outcome == Outcome::Failed);
+    let failed = report.viewers.iter().filter(|viewer| viewer.outcome == ViewerOutcome::Failed);
     for viewer in failed.take(ERRORS_SHOWN) {
         let why = viewer.error.as_deref().unwrap_or("no reason given");
         out::complain(&Failure::of(&format!("viewer {}: {why}", viewer.viewer)));
     }
 }
 
-/// More of the same help nobody; `--json` has them all.
+/// Errors that the page shows; `--json` has them all.
 const ERRORS_SHOWN: usize = 5;
 
 fn page(report: &PlayReport) -> String {
@@ -153,7 +136,7 @@ fn page(report: &PlayReport) -> String {
         let [p50, p99, max] = [drift.p50, drift.p99, drift.max].map(show::millis);
         lines.push(("drift", format!("half within {p50}, 99 % within {p99}, all within {max}")));
     }
-    lines.extend(renditions::lines(report));
+    lines.extend(meter::report::renditions(report));
     let rate = BitRate(rounded(totals.bits_per_s));
     lines.push(("received", format!("{} at {rate}", ByteCount(totals.bytes))));
     facts(&lines)
@@ -206,14 +189,18 @@ impl From<PlayError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::RootCommand;
     use crate::cli;
+    use std::ffi::OsString;
 
-    /// The table says in words what the meter's and the player's defaults say in values.
+    /// Defaults are declared as text; the meter and the player have them as values.
     #[test]
-    fn the_defaults_in_the_table_are_the_meters() {
-        let matches = cli::command().get_matches_from(["tenuto", "play", "http://a/"]);
-        let (_, inner) = matches.subcommand().unwrap();
-        let given = options(&Args(inner)).unwrap();
+    fn the_declared_defaults_are_the_meters() {
+        let line = ["tenuto", "play", "http://a/"].map(OsString::from);
+        let RootCommand::Play(args) = cli::parse(line).unwrap().command else {
+            panic!("the arguments of play")
+        };
+        let given = options(&args).unwrap();
         let wanted = PlayOptions { urls: given.urls.clone(), ..PlayOptions::default() };
         assert_eq!(format!("{given:?}"), format!("{wanted:?}"));
     }

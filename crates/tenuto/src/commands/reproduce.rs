@@ -1,35 +1,34 @@
-//! `reproduce`: published results again, on simulated disks or on an emulated one.
+//! `reproduce`: published results, on simulated disks or on an emulated one.
 
-use crate::cli::Args;
+use crate::args::shared::{OverwriteArgs, ReportArgs};
+use crate::args::simulation::ReproduceArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
 use crate::stopping;
-use meter::emulated::{self, EmulatedError, EmulatedOptions, Made, System};
+use meter::emulated::{self, EmulatedError, EmulatedOptions, EmulatedResult};
 use serde::Serialize;
 use serde_json::json;
-use simulator::reproduce::{self, Report};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use studies::reproduce::{self, Report};
 
-pub(crate) fn reproduce(args: &Args<'_>) -> Result<(), Failure> {
-    let Some(name) = args.maybe::<String>("NAME") else { return list(args) };
-    let chosen = reproduce::named(&name).expect("the table offers what there is");
-    let out: Option<PathBuf> = args.maybe("out");
-    if let Some(dir) = &out {
-        prepare(dir, chosen.name, args.has("destroy"))?;
+pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
+    let Some(chosen) = args.name else { return list(args) };
+    if let Some(dir) = &args.out {
+        prepare(dir, chosen.name, &args.overwrite)?;
     }
-    let (report, ended) = if args.has("emulated") {
+    let (report, ended) = if args.emulation.emulated {
         let made = on_emulated(args, chosen.name)?;
         (made.report, made.ended)
     } else {
         let bar = Bar::new();
         ((chosen.run)(&mut |part| bar.percent(chosen.name, part)), None)
     };
-    if let Some(dir) = &out {
+    if let Some(dir) = &args.out {
         write(dir, chosen.name, chosen.about, &report)?;
     }
-    tell(args, chosen.name, &report);
+    tell(&args.report, chosen.name, &report);
     ended.map_or(Ok(()), |error| Err(failure(error)))
 }
 
@@ -41,38 +40,32 @@ fn failure(error: EmulatedError) -> Failure {
     }
 }
 
-/// In real time; says how long that will be.
-fn on_emulated(args: &Args<'_>, name: &str) -> Result<Made, Failure> {
+/// Reproduces a result on an emulated disk, in real time; a note says how long that takes.
+fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failure> {
     let Some(chosen) = emulated::Reproduction::named(name) else {
         let names = emulated::ALL.map(|one| one.name).join(" and ");
         let sentence = format!("{name} is not made on an emulated disk");
         return Err(Failure::usage(sentence).hint(format!("{names} can be; leave --emulated out")));
     };
-    let systems = args.text("on");
-    let systems = systems.split(',').map(|word| word.trim().parse::<System>());
-    let systems = systems
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Failure::usage(format!("--on: {error}")))?;
-    let given = args.maybe::<PathBuf>("backing");
-    if let Some(path) = given.as_deref().filter(|path| path.exists() && !args.has("destroy")) {
-        let sentence = format!("{} would be overwritten", path.display());
-        return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
+    let emulation = &args.emulation;
+    if let Some(path) = &emulation.backing {
+        args.overwrite.check(path)?;
     }
     let options = EmulatedOptions {
-        block: args.get("block"),
+        block: emulation.block,
         size: None,
-        backing: given.unwrap_or_else(|| {
+        backing: emulation.backing.clone().unwrap_or_else(|| {
             std::env::temp_dir().join(format!("tenuto-reproduce-{}.img", std::process::id()))
         }),
-        systems,
-        rounds: args.count("rounds"),
-        speed: args.count("speed"),
+        systems: emulation.filesystems.0.clone(),
+        rounds: emulation.rounds,
+        speed: emulation.time_scale,
     };
     let stop = stopping::by_signals(Some(PATIENCE))?;
     let minutes = chosen.takes(&options).as_secs().div_ceil(60);
     out::note(&format!("this takes about {minutes} min"));
     let bar = Bar::new();
-    let mut show = |progress: emulated::Progress<'_>| {
+    let mut show = |progress: emulated::EmulatedProgress<'_>| {
         if progress.found {
             out::note(progress.what);
         }
@@ -81,19 +74,15 @@ fn on_emulated(args: &Args<'_>, name: &str) -> Result<Made, Failure> {
     chosen.run(&options, &mut show, &stop).map_err(failure)
 }
 
-/// For file systems to write what they hold, at the speed of the backing file.
+/// Time for file systems to write their caches, at the speed of the backing file.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Prints a report, as people or as programs want it.
-pub(super) fn tell(args: &Args<'_>, name: &str, report: &Report) {
-    if args.has("json") {
-        out::print_json(&Named { name, report });
-    } else {
-        out::print(&shown(report));
-    }
+/// Prints a report.
+pub(super) fn tell(args: &ReportArgs, name: &str, report: &Report) {
+    args.show(&Named { name, report }, || shown(report));
 }
 
-/// What `--json` prints.
+/// A report with its name, as `--json` prints it.
 #[derive(Serialize)]
 struct Named<'a> {
     name: &'a str,
@@ -101,21 +90,18 @@ struct Named<'a> {
     report: &'a Report,
 }
 
-fn list(args: &Args<'_>) -> Result<(), Failure> {
-    if args.maybe::<PathBuf>("out").is_some() {
+fn list(args: &ReproduceArgs) -> Result<(), Failure> {
+    if args.out.is_some() {
         return Err(Failure::usage("--out is for one reproduction, and none is named")
             .hint("`tenuto reproduce` lists them"));
     }
-    if args.has("json") {
-        let all = reproduce::ALL.iter().map(|one| json!({ "name": one.name, "about": one.about }));
-        out::print_json(&json!({ "reproductions": all.collect::<Vec<_>>() }));
-        return Ok(());
-    }
+    let all = reproduce::ALL.iter().map(|one| json!({ "name": one.name, "about": one.about }));
+    let object = json!({ "reproductions": all.collect::<Vec<_>>() });
     let mut table = Table::new(&["name", "what"]);
     for one in reproduce::ALL {
         table.row(vec![one.name.to_owned(), one.about.to_owned()]);
     }
-    out::print(&table.show());
+    args.report.show(&object, || table.show());
     Ok(())
 }
 
@@ -135,22 +121,18 @@ fn shown(report: &Report) -> String {
     text
 }
 
-/// In lines that fit a terminal.
+/// Text in lines that fit a terminal.
 fn folded(text: &str) -> String {
-    crate::cli::wrapped(text, crate::cli::WIDTH)
+    units::show::wrapped(text, crate::cli::WIDTH)
 }
 
 fn page_of(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.html"))
 }
 
-/// Sees that there is a directory, and nothing in it that would be overwritten.
-pub(super) fn prepare(dir: &Path, name: &str, destroy: bool) -> Result<(), Failure> {
-    let page = page_of(dir, name);
-    if page.exists() && !destroy {
-        let sentence = format!("{} would be overwritten", page.display());
-        return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
-    }
+/// Makes the directory for a page, and refuses one with a page that may not be overwritten.
+pub(super) fn prepare(dir: &Path, name: &str, overwrite: &OverwriteArgs) -> Result<(), Failure> {
+    overwrite.check(&page_of(dir, name))?;
     std::fs::create_dir_all(dir)
         .map_err(|error| Failure::new(format!("cannot make {}: {error}", dir.display())))
 }

@@ -1,16 +1,15 @@
-//! `serve`: from words to a server's configuration, and its life until a signal.
+//! `serve`: a server, until a signal.
 
 use crate::access::on_interrupt;
-use crate::cli::Args;
+use crate::args::viewing::ServeArgs;
 use crate::failure::Failure;
 use crate::{limits, out};
-use scheduler::PolicyKind;
 use serde_json::json;
 use server::{Server, ServerConfig, ServerError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub(crate) fn serve(args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let config = config(args);
     // Before the start: a signal during it stops the server right after.
     let stop = on_interrupt()?;
@@ -21,18 +20,18 @@ pub(crate) fn serve(args: &Args<'_>) -> Result<(), Failure> {
         std::thread::sleep(LOOK_FOR_SIGNALS);
     }
     if stop.load(Ordering::Relaxed) {
-        out::note("stopping: nobody new is let in; a second signal ends it at once");
+        out::note("stopping: no new viewer is admitted; a second signal ends it at once");
     }
-    server.stop(args.get("grace"));
+    server.stop(args.grace);
     Ok(server.wait()?)
 }
 
-/// Nobody notices a tenth of a second when stopping, and ten looks a second cost nothing.
+/// Time between two looks at the stop flag.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
 
-fn tell(args: &Args<'_>, config: &ServerConfig, server: &Server) {
+fn tell(args: &ServeArgs, config: &ServerConfig, server: &Server) {
     let url = format!("http://{}/", server.address());
-    if args.has("json") {
+    if args.report.json {
         out::print_json(&json!({
             "address": server.address(),
             "url": url,
@@ -47,28 +46,24 @@ fn tell(args: &Args<'_>, config: &ServerConfig, server: &Server) {
     out::print(&format!("serving {} at {url}console/ (Ctrl-C stops)\n", stores.join(", ")));
 }
 
-fn config(args: &Args<'_>) -> ServerConfig {
+fn config(args: &ServeArgs) -> ServerConfig {
     ServerConfig {
-        stores: args.all("STORE"),
-        listen: args.get("listen"),
-        policy: policy(&args.text("admission")),
-        survive_loss: args.has("survive-loss"),
-        memory: args.get("memory"),
-        network: args.maybe("network"),
-        slot: args.get("slot"),
-        startup: args.get("startup"),
-        read_size: args.maybe("read-size"),
-        segment: args.get("segment"),
-        throttle: args.maybe("throttle"),
-        as_disk: args.maybe("as-disk"),
-        access_log: args.maybe("access-log"),
-        max_connections: args.count("max-connections"),
+        stores: args.stores.clone(),
+        listen: args.listen,
+        policy: args.admission,
+        survive_loss: args.survive_loss,
+        memory: args.memory,
+        network: args.network,
+        slot: args.slot,
+        startup: args.startup,
+        read_size: args.read_size,
+        segment: args.segment,
+        throttle: args.throttle,
+        as_disk: args.as_disk.clone(),
+        access_log: args.access_log.clone(),
+        max_connections: args.max_connections,
         ..ServerConfig::default()
     }
-}
-
-fn policy(word: &str) -> PolicyKind {
-    PolicyKind::named(word).unwrap_or_else(|| unreachable!("the table offers no policy {word}"))
 }
 
 impl From<ServerError> for Failure {
@@ -84,14 +79,18 @@ impl From<ServerError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::RootCommand;
     use crate::cli;
+    use std::ffi::OsString;
 
-    /// The table says in words what `ServerConfig::default` says in values.
+    /// Defaults are declared as text; `ServerConfig::default` has them as values.
     #[test]
-    fn the_defaults_in_the_table_are_the_servers() {
-        let matches = cli::command().get_matches_from(["tenuto", "serve", "a.store"]);
-        let (_, inner) = matches.subcommand().unwrap();
-        let given = config(&Args(inner));
+    fn the_declared_defaults_are_the_servers() {
+        let line = ["tenuto", "serve", "a.store"].map(OsString::from);
+        let RootCommand::Serve(args) = cli::parse(line).unwrap().command else {
+            panic!("the arguments of serve")
+        };
+        let given = config(&args);
         let wanted = ServerConfig { stores: given.stores.clone(), ..ServerConfig::default() };
         assert_eq!(format!("{given:?}"), format!("{wanted:?}"));
     }

@@ -1,54 +1,56 @@
 //! `simulate admission`: spreads scenarios over the machine's cores and reports.
 
 use super::reproduce::{prepare, tell, write};
-use crate::cli::Args;
+use crate::args::simulation::{AdmissionArgs, AdmissionPreset};
 use crate::failure::Failure;
 use crate::out::Bar;
+use clap::ValueEnum;
 use disk::DiskModel;
 use meter::viewer::Arrivals;
 use scheduler::PolicyKind;
-use simulator::admission::{
-    BLOCK, ClipKind, Clips, Contender, Group, Kept, Preset, Rules, Setup, Slowed, Stress, Titles,
-    fits, long_run, long_run_report, slowing, slowing_report, stress_report, study_report,
-};
-use simulator::reproduce::Report;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::Store;
+use studies::admission::{
+    ArrivalGroup, BLOCK, ClipKind, Clips, PolicyUnderTest, Preset, Rules, Setup, SlowdownRun,
+    StoredTitles, Stress, Titles, fitted, long_run, long_run_report, slowdown_report, slowdown_run,
+    stress_report, study_report,
+};
+use studies::reproduce::Report;
 use units::ByteCount;
 
-pub(crate) fn admission(args: &Args<'_>) -> Result<(), Failure> {
-    let preset = args.text("preset");
-    let name = format!("admission-{preset}");
-    let out: Option<PathBuf> = args.maybe("out");
-    if let Some(dir) = &out {
-        prepare(dir, &name, args.has("destroy"))?;
+pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
+    let word = args.preset.to_possible_value();
+    let word = word.as_ref().map_or("", |word| word.get_name());
+    let name = format!("admission-{word}");
+    if let Some(dir) = &args.out {
+        prepare(dir, &name, &args.overwrite)?;
     }
     let wanted = Wanted::of(args)?;
     let bar = Bar::new();
-    let report = match preset.as_str() {
-        "large" => wanted.bands(Preset::Large, &bar)?,
-        "library" => wanted.bands(Preset::Library, &bar)?,
-        "stress" => wanted.stress(&bar),
-        "long-run" => wanted.long_run(&bar),
-        "slowing" => wanted.slowing(&bar),
-        _ => wanted.bands(Preset::Paper, &bar)?,
+    let report = match args.preset {
+        AdmissionPreset::Paper => wanted.bands(Preset::Paper, &bar)?,
+        AdmissionPreset::Large => wanted.bands(Preset::Large, &bar)?,
+        AdmissionPreset::Library => wanted.bands(Preset::Library, &bar)?,
+        AdmissionPreset::Stress => wanted.stress(&bar),
+        AdmissionPreset::LongRun => wanted.long_run(&bar),
+        AdmissionPreset::Slowing => wanted.slowing(&bar),
     };
     drop(bar);
-    if let Some(dir) = &out {
+    if let Some(dir) = &args.out {
         write(dir, &name, "Admission, simulated", &report)?;
     }
-    tell(args, &name, &report);
+    tell(&args.report, &name, &report);
     Ok(())
 }
 
-/// What was asked for on the command line.
+/// The configuration of a study.
 struct Wanted {
     policies: Vec<PolicyKind>,
     disk: Option<DiskModel>,
-    titles: Option<Kept>,
+    titles: Option<StoredTitles>,
     scenarios: Option<u64>,
     gap: Option<Duration>,
     read_size: Option<u64>,
@@ -57,8 +59,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(args: &Args<'_>) -> Result<Self, Failure> {
-        let gap = match args.maybe::<Arrivals>("arrivals") {
+    fn of(args: &AdmissionArgs) -> Result<Self, Failure> {
+        let gap = match args.arrivals {
             None => None,
             Some(Arrivals::Poisson(gap)) if !gap.is_zero() => Some(gap),
             Some(_) => {
@@ -68,31 +70,30 @@ impl Wanted {
                 .hint("say for instance --arrivals poisson:500ms"));
             }
         };
-        let read_size = args.maybe::<ByteCount>("read-size").map(|size| size.0);
+        let read_size = args.read_size.map(|size| size.0);
         if read_size.is_some_and(|size| !(BLOCK..=LARGEST_READ).contains(&size)) {
-            return Err(Failure::usage("--read-size is between 64KiB and 64MiB"));
+            return Err(Failure::usage("--read-size is between 64KiB and 64MiB")
+                .hint("for example --read-size 1MiB"));
         }
-        let mut disk = args
-            .maybe::<String>("disk")
-            .map(|name| DiskModel::preset(&name).expect("the table offers what there is"));
-        let titles = match args.maybe::<PathBuf>("store") {
+        let mut disk = args.model.clone();
+        let titles = match &args.store {
             None => None,
             Some(path) => {
-                let (titles, size) = titles_of(&path)?;
-                let model = disk.take().unwrap_or_else(fits::small);
+                let (titles, size) = titles_of(path)?;
+                let model = disk.take().unwrap_or_else(fitted::small);
                 disk = Some(model.scaled_to(size));
                 Some(titles)
             }
         };
         Ok(Self {
-            policies: policies(args.maybe("policy"))?,
+            policies: args.policy.as_ref().map(|policies| policies.0.clone()).unwrap_or_default(),
             disk,
             titles,
-            scenarios: args.maybe("scenarios"),
+            scenarios: args.scenarios,
             gap,
             read_size,
-            memory: args.maybe::<ByteCount>("memory").map(|size| size.0),
-            seed: args.get("seed"),
+            memory: args.memory.map(|size| size.0),
+            seed: args.seed,
         })
     }
 
@@ -121,29 +122,29 @@ impl Wanted {
             setup.memory = self.memory.unwrap_or(setup.memory);
             setup.seed = self.seed;
             let study = setup.study(Some(clock));
-            let judged = spread(scenarios, |part| bar.percent(&stage, part), |i| study.judge(i));
-            groups.push(Group { study, judged });
+            let results = spread(scenarios, |part| bar.percent(&stage, part), |i| study.judge(i));
+            groups.push(ArrivalGroup { study, results });
         }
         Ok(study_report(SOURCE, &groups))
     }
 
     fn stress(&self, bar: &Bar) -> Report {
-        let chosen = self.policies.iter().copied().map(Contender::long);
-        let mut contenders: Vec<(Contender, Option<DiskModel>)> =
-            chosen.map(|contender| (contender, self.disk.clone())).collect();
-        if contenders.is_empty() {
-            contenders.push((Contender::long(PolicyKind::TimeDomain), self.disk.clone()));
+        let chosen = self.policies.iter().copied().map(PolicyUnderTest::long);
+        let mut tested: Vec<(PolicyUnderTest, Option<DiskModel>)> =
+            chosen.map(|tested| (tested, self.disk.clone())).collect();
+        if tested.is_empty() {
+            tested.push((PolicyUnderTest::long(PolicyKind::TimeDomain), self.disk.clone()));
             let observed = Setup::new(Preset::Paper, Duration::from_millis(500)).study(None);
-            let observed = observed.contenders.into_iter().rev().find(|c| c.blocks.is_some());
-            let model = self.disk.clone().unwrap_or_else(fits::small);
-            contenders.extend(observed.map(|contender| (contender, Some(model))));
+            let observed = observed.tested.into_iter().rev().find(|c| c.blocks.is_some());
+            let model = self.disk.clone().unwrap_or_else(fitted::small);
+            tested.extend(observed.map(|tested| (tested, Some(model))));
         }
         let runs = self.scenarios.unwrap_or(STRESS_RUNS);
-        let rows = contenders.into_iter().map(|(contender, model)| {
-            let stress = Stress::new(&contender, model, self.seed);
-            let name = contender.name;
-            let strains = spread(runs, |part| bar.percent(&name, part), |i| stress.run(i));
-            (name, strains)
+        let rows = tested.into_iter().map(|(tested, model)| {
+            let stress = Stress::new(&tested, model, self.seed);
+            let name = tested.name;
+            let results = spread(runs, |part| bar.percent(&name, part), |i| stress.run(i));
+            (name, results)
         });
         stress_report(SOURCE, &rows.collect::<Vec<_>>())
     }
@@ -151,19 +152,19 @@ impl Wanted {
     fn long_run(&self, bar: &Bar) -> Report {
         let (model, titles) = self.house();
         let runs = self.scenarios.unwrap_or(3);
-        let mut contenders = self.long_contenders();
+        let mut tested = self.long_read_policies();
         if self.policies.is_empty() {
             let study = Setup {
                 disk: self.disk.clone(),
                 ..Setup::new(Preset::Paper, Duration::from_millis(500))
             };
-            let paper = |c: &Contender| c.policy == PolicyKind::VbrSim && c.blocks.is_some();
-            contenders.extend(study.study(None).contenders.into_iter().filter(paper));
+            let paper = |c: &PolicyUnderTest| c.policy == PolicyKind::VbrSim && c.blocks.is_some();
+            tested.extend(study.study(None).tested.into_iter().filter(paper));
         }
         let mut rows = Vec::new();
-        for contender in contenders {
-            let rules = self.rules(&contender, &model);
-            let name = contender.name;
+        for tested in tested {
+            let rules = self.rules(&tested, &model);
+            let name = tested.name;
             let one = |seed| long_run(&rules, &titles, OVERLOAD, LENGTH, self.seed ^ seed);
             let runs = spread(runs, |part| bar.percent(&name, part), one);
             rows.push((name, runs));
@@ -174,9 +175,9 @@ impl Wanted {
     fn slowing(&self, bar: &Bar) -> Report {
         let (model, titles) = self.house();
         let mut cases = Vec::new();
-        for contender in self.long_contenders() {
+        for tested in self.long_read_policies() {
             for guarded in [true, false] {
-                cases.push((contender.name.clone(), guarded, self.rules(&contender, &model)));
+                cases.push((tested.name.clone(), guarded, self.rules(&tested, &model)));
             }
         }
         let runs = spread(
@@ -185,57 +186,41 @@ impl Wanted {
             |case| {
                 let (name, guarded, rules) = &cases[usize::try_from(case).expect("few")];
                 let rules = Rules { guarded: *guarded, ..rules.clone() };
-                let phases = slowing(&rules, &titles, TIMES_SLOWER, SLOWING_STEP, self.seed);
-                Slowed { name: name.clone(), guarded: *guarded, phases }
+                let phases = slowdown_run(&rules, &titles, TIMES_SLOWER, SLOWING_STEP, self.seed);
+                SlowdownRun { name: name.clone(), guarded: *guarded, phases }
             },
         );
-        slowing_report(SOURCE, TIMES_SLOWER, &runs)
+        slowdown_report(SOURCE, TIMES_SLOWER, &runs)
     }
 
-    /// A disk, and titles that are asked for again and again.
-    fn house(&self) -> (DiskModel, Kept) {
-        let model = self.disk.clone().unwrap_or_else(fits::small);
+    /// The disk and the titles of a long run.
+    fn house(&self) -> (DiskModel, StoredTitles) {
+        let model = self.disk.clone().unwrap_or_else(fitted::small);
         let titles = self.titles.clone().unwrap_or_else(|| {
             let clips = Clips::fill(ClipKind::SHORT, model.capacity().0, self.seed);
-            Kept::some(&clips, MOST_TITLES)
+            StoredTitles::some(&clips, MOST_TITLES)
         });
         (model, titles)
     }
 
-    /// Those named, or the default policy.
-    fn long_contenders(&self) -> Vec<Contender> {
+    /// The contenders of a long run: the policies named, or the default policy.
+    fn long_read_policies(&self) -> Vec<PolicyUnderTest> {
         let default = [PolicyKind::TimeDomain];
         let policies = if self.policies.is_empty() { &default[..] } else { &self.policies };
-        policies.iter().copied().map(Contender::long).collect()
+        policies.iter().copied().map(PolicyUnderTest::long).collect()
     }
 
-    fn rules(&self, contender: &Contender, model: &DiskModel) -> Rules {
+    fn rules(&self, tested: &PolicyUnderTest, model: &DiskModel) -> Rules {
         Rules {
             memory: self.memory.unwrap_or(LONG_RUN_MEMORY),
             clock: Some(clock),
-            ..Rules::of(contender, model, self.read_size.unwrap_or(1 << 20))
+            ..tested.rules(model, self.read_size.unwrap_or(1 << 20))
         }
     }
 }
 
-fn policies(typed: Option<String>) -> Result<Vec<PolicyKind>, Failure> {
-    if typed.as_deref().map(str::trim) == Some("all") {
-        return Ok(PolicyKind::all().filter(|policy| *policy != PolicyKind::None).collect());
-    }
-    let names = typed.iter().flat_map(|text| text.split(',')).map(str::trim);
-    names
-        .map(|name| {
-            PolicyKind::named(name).ok_or_else(|| {
-                let known: Vec<&str> = PolicyKind::all().map(PolicyKind::name).collect();
-                Failure::usage(format!("--policy: '{name}' is not a policy"))
-                    .hint(format!("there are {}; or 'all'", known.join(", ")))
-            })
-        })
-        .collect()
-}
-
-/// The titles of a store with their places, and the size of what it lies on.
-fn titles_of(path: &Path) -> Result<(Kept, ByteCount), Failure> {
+/// The titles of a store with their places, and the size of its device.
+fn titles_of(path: &Path) -> Result<(StoredTitles, ByteCount), Failure> {
     let store = Store::open(path)?;
     let mut titles = Vec::new();
     for record in store.titles() {
@@ -247,10 +232,10 @@ fn titles_of(path: &Path) -> Result<(Kept, ByteCount), Failure> {
         let sentence = format!("no title in {} can be played", path.display());
         return Err(Failure::new(sentence).hint("put some in with `tenuto ingest`"));
     }
-    Ok((Kept(titles), store.device().geometry().size))
+    Ok((StoredTitles(titles), store.device().geometry().size))
 }
 
-/// Does `one` for every number below `count` on all cores; the results are in order.
+/// Calls `one` for every number below `count` on all cores; the results are in order.
 fn spread<T: Send>(
     count: u64,
     mut progress: impl FnMut(f64),
@@ -283,7 +268,7 @@ fn spread<T: Send>(
     all.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Time since the program asked for the first time: to say how long decisions take.
+/// Time since the first call: measures how long decisions take.
 fn clock() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
@@ -292,22 +277,22 @@ fn clock() -> Duration {
 const SOURCE: &str = "Admission, simulated, after Makaroff, Coutu and Liu, \"Disk Performance and VBR \
                       Admission Control for Media Servers\"";
 
-/// As the table says.
+/// Largest value of `--read-size`.
 const LARGEST_READ: u64 = 64 << 20;
 
-/// A long run asks for titles again and again: so many are kept.
+/// Titles that a long run draws from.
 const MOST_TITLES: usize = 64;
 
-/// So that some 1,000 or more fall into each band near the limit.
+/// Scenarios of the paper's preset: 1,000 or more fall into each band near the limit.
 const PAPER_SCENARIOS: u64 = 10_500;
 const LARGE_SCENARIOS: u64 = 3_000;
 const LIBRARY_SCENARIOS: u64 = 60;
-/// More than ten million reads.
+/// Runs of the stress preset: more than ten million reads.
 const STRESS_RUNS: u64 = 360;
 
-/// By so much the disk slows down ...
+/// Factor by which the disk slows down.
 const TIMES_SLOWER: f64 = 1.5;
-/// ... in a run that is looked at every ten seconds.
+/// Time between two samples of the run in which the disk slows down.
 const SLOWING_STEP: Duration = Duration::from_secs(10);
 
 const OVERLOAD: f64 = 2.0;

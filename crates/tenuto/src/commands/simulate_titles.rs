@@ -1,14 +1,14 @@
 //! A store's title as `simulate admission` asks for it: its first video and audio track, groups of
 //! pictures and places.
 //!
-//! A track in several pieces is taken to lie where its first one does, in one: the scenarios know
+//! A track in several extents is placed where its first extent lies, in one: the scenarios model
 //! seeks between titles, not within.
 
 use media::{TitleIndex, TrackIndex, TrackKind};
-use simulator::admission::{Title, Track};
 use std::ops::Range;
+use studies::admission::{Title, Track};
 
-/// `None` for what has no times, or is empty.
+/// The title of an index; `None` where it has no times, or is empty.
 pub(super) fn title(index: &TitleIndex, runs: impl Fn(u16) -> Vec<Range<u64>>) -> Option<Title> {
     let first = |kind| index.tracks.iter().position(|track| track.description.kind == kind);
     let numbers: Vec<usize> =
@@ -25,7 +25,7 @@ pub(super) fn title(index: &TitleIndex, runs: impl Fn(u16) -> Vec<Range<u64>>) -
     (!tracks.is_empty()).then_some(Title { tracks })
 }
 
-/// When groups of pictures begin, in seconds; without pictures, every second.
+/// Start times of groups of pictures, in seconds; without pictures, every second.
 fn group_times(leader: &TrackIndex) -> Vec<f64> {
     let scale = f64::from(leader.description.timescale.0);
     if leader.description.kind != TrackKind::Video {

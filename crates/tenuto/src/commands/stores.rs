@@ -1,44 +1,38 @@
-//! Commands on a store that are over in a moment.
+//! Short commands on a store: `format`, `ls`, `info`, `rm`, `rename`.
 
 use crate::access::ask;
-use crate::cli::Args;
+use crate::args::stores::{FormatArgs, InfoArgs, LsArgs, RenameArgs, RmArgs};
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
-use crate::show;
 use serde::Serialize;
 use serde_json::json;
 use server::control::{Reply, Request};
 use server::wire;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use store::{FormatOptions, Store, StoreError};
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, show};
 
-pub(crate) fn format(args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn format(args: &FormatArgs) -> Result<(), Failure> {
     let options = FormatOptions {
-        size: args.maybe("size"),
-        chunk: args.get("chunk"),
-        label: args.text("label"),
-        destroy: args.has("destroy"),
+        size: args.size,
+        chunk: args.chunk,
+        label: args.label.clone(),
+        destroy: args.overwrite.destroy,
     };
-    let info = Store::format(&args.path("TARGET"), &options).map_err(|error| match error {
+    let info = Store::format(&args.target, &options).map_err(|error| match error {
         StoreError::TooSmall { .. } => Failure::from(error).hint("choose a larger --size"),
         other => other.into(),
     })?;
     let info = wire::StoreInfo::new(&info, None);
-    if args.has("json") {
-        out::print_json(&info);
-    } else {
-        out::print(&facts(&store_facts(&info)));
-    }
+    args.report.show(&info, || facts(&store_facts(&info)));
     Ok(())
 }
 
-pub(crate) fn ls(args: &Args<'_>) -> Result<(), Failure> {
-    let stores: Vec<PathBuf> = args.all("STORE");
-    let several = stores.len() > 1;
+pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
+    let several = args.stores.len() > 1;
     let mut titles: Vec<Listed> = Vec::new();
-    for store in &stores {
-        let Reply::Titles(here) = ask(store, &Request::Ls)? else { strange() };
+    for store in &args.stores {
+        let Reply::Titles(here) = ask(store, &Request::Ls)? else { mismatched() };
         for title in here {
             let alike =
                 |l: &&mut Listed| l.title.name == title.name && l.title.content == title.content;
@@ -49,38 +43,37 @@ pub(crate) fn ls(args: &Args<'_>) -> Result<(), Failure> {
         }
     }
     titles.sort_by(|a, b| a.title.name.cmp(&b.title.name));
-    if args.has("json") {
-        if !several {
-            titles.iter_mut().for_each(|listed| listed.stores.clear());
-        }
-        out::print_json(&json!({ "titles": titles }));
-    } else if args.has("long") {
-        let mut heads =
-            vec!["title", "kind", ">length", ">rate", ">size", ">tracks", "since (UTC)"];
-        heads.extend(several.then_some("stores"));
-        let mut table = Table::new(&heads);
-        for Listed { title, stores } in &titles {
-            let mut row = vec![
-                title.name.clone(),
-                title.kind.clone(),
-                show::length(title.duration),
-                BitRate(title.bit_rate).to_string(),
-                ByteCount(title.bytes).to_string(),
-                title.tracks.to_string(),
-                show::moment(title.created),
-            ];
-            if several {
-                let stores = stores.iter().map(|store| store.display().to_string());
-                row.push(stores.collect::<Vec<_>>().join(", "));
-            }
-            table.row(row);
-        }
-        out::print(&table.show());
-    } else {
-        let names = titles.iter().map(|listed| listed.title.name.clone() + "\n");
-        out::print(&names.collect::<String>());
+    if !several {
+        titles.iter_mut().for_each(|listed| listed.stores.clear());
     }
+    args.report.show(&json!({ "titles": titles }), || match args.long {
+        true => long_list(&titles, several),
+        false => titles.iter().map(|listed| listed.title.name.clone() + "\n").collect(),
+    });
     Ok(())
+}
+
+fn long_list(titles: &[Listed], several: bool) -> String {
+    let mut heads = vec!["title", "kind", ">length", ">rate", ">size", ">tracks", "since (UTC)"];
+    heads.extend(several.then_some("stores"));
+    let mut table = Table::new(&heads);
+    for Listed { title, stores } in titles {
+        let mut row = vec![
+            title.name.clone(),
+            title.kind.clone(),
+            show::length(title.duration),
+            BitRate(title.bit_rate).to_string(),
+            ByteCount(title.bytes).to_string(),
+            title.tracks.to_string(),
+            show::moment(title.created),
+        ];
+        if several {
+            let stores = stores.iter().map(|store| store.display().to_string());
+            row.push(stores.collect::<Vec<_>>().join(", "));
+        }
+        table.row(row);
+    }
+    table.show()
 }
 
 /// A title, and the stores that have it.
@@ -92,18 +85,15 @@ struct Listed {
     stores: Vec<PathBuf>,
 }
 
-pub(crate) fn info(args: &Args<'_>) -> Result<(), Failure> {
-    let title = args.maybe("TITLE");
-    match ask(&args.path("STORE"), &Request::Info { title })? {
-        Reply::Store(info) if args.has("json") => out::print_json(&info),
-        Reply::Title(title) if args.has("json") => out::print_json(&title),
-        Reply::Store(info) => {
+pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
+    match ask(&args.store, &Request::Info { title: args.title.clone() })? {
+        Reply::Store(info) => args.report.show(&info, || {
             let mut lines = store_facts(&info);
             lines.push(("calibrated", calibrated(info.calibration.as_ref())));
-            out::print(&facts(&lines));
-        }
-        Reply::Title(title) => out::print(&title_page(&title)),
-        _ => strange(),
+            facts(&lines)
+        }),
+        Reply::Title(title) => args.report.show(&title, || title_page(&title)),
+        _ => mismatched(),
     }
     Ok(())
 }
@@ -144,7 +134,7 @@ fn calibrated(calibration: Option<&wire::Calibration>) -> String {
     format!("{} UTC: {}", show::moment(calibration.measured_at), guarantees.join(", "))
 }
 
-/// `14 x 1 MiB per slot`.
+/// A guarantee as text: `14 x 1 MiB` in each slot.
 fn guarantee(guarantee: &wire::ReadGuarantee) -> String {
     format!("{} x {}", guarantee.min_read, ByteCount(guarantee.read_size))
 }
@@ -188,78 +178,51 @@ fn shape(track: &wire::Track) -> String {
     }
 }
 
-/// Chunks: `64+12 80+3` is twelve chunks from the 64th on, and three more.
+/// Extents as text: `64+12 80+3` is twelve chunks from chunk 64 on, and three from chunk 80 on.
 fn extents(extents: &[wire::Extent]) -> String {
     let extents: Vec<String> =
         extents.iter().map(|extent| format!("{}+{}", extent.start, extent.chunks)).collect();
     extents.join(" ")
 }
 
-pub(crate) fn rm(args: &Args<'_>) -> Result<(), Failure> {
-    let request = Request::Rm { title: args.text("TITLE") };
+pub(crate) fn rm(args: &RmArgs) -> Result<(), Failure> {
+    let request = Request::Rm { title: args.title.clone() };
+    let several = args.stores.are_several();
     let mut removed = Vec::new();
-    let failed = in_each(args, |store| {
-        let Reply::Removed { title, in_use } = ask(store, &request)? else { strange() };
-        if !args.has("json") {
+    let failed = args.stores.each(|store| {
+        let Reply::Removed { title, in_use } = ask(store, &request)? else { mismatched() };
+        if !args.report.json {
             let later = if in_use { ", free when its last viewer has left" } else { "" };
-            let (size, place) = (ByteCount(title.bytes), among(args, store));
-            out::print(&format!("removed '{}'{place} ({size}{later})\n", title.name));
+            let from = if several { format!(" from {}", store.display()) } else { String::new() };
+            let size = ByteCount(title.bytes);
+            out::print(&format!("removed '{}'{from} ({size}{later})\n", title.name));
         }
         removed.push((store.to_owned(), title, in_use));
         Ok(())
     });
-    if args.has("json") && !removed.is_empty() {
+    if args.report.json && !removed.is_empty() {
         let all = removed.iter().map(
             |(store, title, in_use)| json!({ "store": store, "title": title, "in_use": in_use }),
         );
         let (_, title, in_use) = &removed[0];
-        let one = json!({ "title": title, "in_use": in_use });
-        let stores = json!({ "stores": all.collect::<Vec<_>>() });
-        out::print_json(if args.all::<PathBuf>("also").is_empty() { &one } else { &stores });
+        out::print_json(&match several {
+            true => json!({ "stores": all.collect::<Vec<_>>() }),
+            false => json!({ "title": title, "in_use": in_use }),
+        });
     }
     failed
 }
 
-/// Does the same in STORE and in every --also. One that fails does not stop the others; the first
-/// reason is given back, the later ones are told.
-pub(super) fn in_each(
-    args: &Args<'_>,
-    mut what: impl FnMut(&Path) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let also: Vec<PathBuf> = args.all("also");
-    let mut first = Ok(());
-    for store in std::iter::once(args.path("STORE")).chain(also.iter().cloned()) {
-        let Err(mut failure) = what(&store) else { continue };
-        if !also.is_empty() {
-            failure.sentence = format!("{}: {}", store.display(), failure.sentence);
-        }
-        match first {
-            Ok(()) => first = Err(failure),
-            Err(_) => out::complain(&failure),
-        }
-    }
-    first
-}
-
-/// Says in which store, where there are several.
-fn among(args: &Args<'_>, store: &Path) -> String {
-    let several = !args.all::<PathBuf>("also").is_empty();
-    if several { format!(" from {}", store.display()) } else { String::new() }
-}
-
-pub(crate) fn rename(args: &Args<'_>) -> Result<(), Failure> {
-    let (old, new) = (args.text("OLD"), args.text("NEW"));
+pub(crate) fn rename(args: &RenameArgs) -> Result<(), Failure> {
+    let RenameArgs { old, new, .. } = args;
     let request = Request::Rename { old: old.clone(), new: new.clone() };
-    in_each(args, |store| ask(store, &request).map(|_| ()))?;
-    if args.has("json") {
-        out::print_json(&json!({ "old": old, "new": new }));
-    } else {
-        out::print(&format!("renamed '{old}' to '{new}'\n"));
-    }
+    args.stores.each(|store| ask(store, &request).map(|_| ()))?;
+    args.report
+        .show(&json!({ "old": old, "new": new }), || format!("renamed '{old}' to '{new}'\n"));
     Ok(())
 }
 
-/// A reply that does not belong to its request.
-pub(super) fn strange() -> ! {
+/// Ends the program at a reply that does not belong to its request.
+pub(super) fn mismatched() -> ! {
     unreachable!("both ends answer a request with its own reply; the client checks the version")
 }

@@ -1,21 +1,19 @@
 //! Files in, files out: `ingest` and `export`.
 
-use super::stores::strange;
+use super::stores::mismatched;
 use crate::access::{absolute, ask};
-use crate::cli::Args;
+use crate::args::stores::{ExportArgs, IngestArgs, IngestKind};
 use crate::failure::{Code, Failure};
 use crate::out;
-use crate::show;
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
 use std::path::{Path, PathBuf};
-use units::{BitRate, ByteCount};
+use units::{BitRate, ByteCount, show};
 
-pub(crate) fn ingest(args: &Args<'_>) -> Result<(), Failure> {
-    let given: Vec<PathBuf> = args.all("FILE");
-    let title: Option<String> = args.maybe("title");
-    let renditions = args.has("renditions");
+pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
+    let IngestArgs { stores, files: given, title, renditions, report, .. } = args;
+    let renditions = *renditions;
     if title.is_some() && given.len() > 1 && !renditions {
         return Err(Failure::usage("--title names one title, but there are several files")
             .hint("take them in one by one, or with --renditions as one title"));
@@ -27,15 +25,13 @@ pub(crate) fn ingest(args: &Args<'_>) -> Result<(), Failure> {
     let files: Vec<PathBuf> = given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?;
     let request = |files: Vec<PathBuf>| Request::Ingest {
         files,
-        as_file: args.text("as") == "file",
+        as_file: args.kind == IngestKind::File,
         title: title.clone(),
-        allow_damaged: args.has("allow-damaged"),
+        allow_damaged: args.allow_damaged,
         renditions,
     };
-    let Reply::Ingest(first) = ask(&args.path("STORE"), &request(files.clone()))? else {
-        strange()
-    };
-    if !args.has("json") {
+    let Reply::Ingest(first) = ask(&stores.store, &request(files.clone()))? else { mismatched() };
+    if !report.json {
         first.files.iter().for_each(tell);
     }
     let taken = |file: &&PathBuf| first.files.iter().any(|f| f.title.is_some() && f.file == **file);
@@ -45,27 +41,27 @@ pub(crate) fn ingest(args: &Args<'_>) -> Result<(), Failure> {
         false => files.iter().filter(taken).cloned().collect(),
     };
     let mut copies = Vec::new();
-    for store in args.all::<PathBuf>("also") {
+    for store in &stores.replica {
         let files = if taken.is_empty() {
             Vec::new()
         } else {
-            copy_into(&store, &request(taken.clone()), &first)
+            copy_into(store, &request(taken.clone()), &first)
         };
-        if !args.has("json") {
-            files.iter().for_each(|file| tell_copy(&store, file));
+        if !report.json {
+            files.iter().for_each(|file| tell_copy(store, file));
         }
-        copies.push(Copies { store, files });
+        copies.push(Copies { store: store.clone(), files });
     }
     let copied = copies.iter().flat_map(|copies| &copies.files);
     let failed = first.files.iter().chain(copied).any(|file| file.error.is_some());
-    if args.has("json") {
+    if report.json {
         out::print_json(&Ingested { files: &first.files, copies: &copies });
     }
     // In words they have been told above, file by file.
     if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) }
 }
 
-/// What `ingest` did.
+/// The report of `ingest`.
 #[derive(Serialize)]
 struct Ingested<'a> {
     files: &'a [wire::IngestedFile],
@@ -73,14 +69,14 @@ struct Ingested<'a> {
     copies: &'a [Copies],
 }
 
-/// What became of copies in one more store.
+/// The copies in one more store.
 #[derive(Serialize)]
 struct Copies {
     store: PathBuf,
     files: Vec<wire::IngestedFile>,
 }
 
-/// Takes the same in once more. A copy that is not what the first is does not stay.
+/// Ingests the same files into another store. A copy that differs from the first is removed.
 fn copy_into(
     store: &Path,
     request: &Request,
@@ -94,7 +90,7 @@ fn copy_into(
     };
     let mut report = match ask(store, request) {
         Ok(Reply::Ingest(report)) => report,
-        Ok(_) => strange(),
+        Ok(_) => mismatched(),
         Err(failure) => {
             let all = titles.map(|file| failed(file, "store", failure.sentence.clone()));
             return all.collect();
@@ -155,24 +151,20 @@ fn line(title: &wire::Title) -> String {
     format!("'{name}' is in the store: {length}, {} track{plural}, {rate}, {size}", title.tracks)
 }
 
-pub(crate) fn export(args: &Args<'_>) -> Result<(), Failure> {
-    let out = absolute(&args.path("OUT"))?;
-    let title = args.text("TITLE");
+pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
+    let out = absolute(&args.out)?;
+    args.overwrite.check(&out)?;
     let exists = out.symlink_metadata().is_ok();
-    if exists && !args.has("destroy") {
-        let sentence = format!("{} would be overwritten", out.display());
-        return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
-    }
     // The old file stays until the new one is complete.
     let target = if exists { beside(&out) } else { out.clone() };
-    let request = Request::Export { title, out: target.clone() };
-    let Reply::Export(mut report) = ask(&args.path("STORE"), &request)? else { strange() };
+    let request = Request::Export { title: args.title.clone(), out: target.clone() };
+    let Reply::Export(mut report) = ask(&args.store, &request)? else { mismatched() };
     if exists {
         std::fs::rename(&target, &out)
             .map_err(|error| Failure::new(format!("cannot replace {}: {error}", out.display())))?;
         report.out = out;
     }
-    if args.has("json") {
+    if args.report.json {
         out::print_json(&report);
         return Ok(());
     }
@@ -184,7 +176,7 @@ pub(crate) fn export(args: &Args<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A name next to `out` that nobody has: it keeps the extension, which decides on MP4 or MOV.
+/// An unused name next to `out`, with its extension, which decides on MP4 or MOV.
 fn beside(out: &Path) -> PathBuf {
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     out.with_file_name(format!(".{}.{name}", std::process::id()))

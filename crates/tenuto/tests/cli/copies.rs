@@ -10,7 +10,7 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     let room = Room::with_store();
     room.ok("format b.store --size 64MiB --chunk 256KiB");
     room.film("film.mkv");
-    let report = room.json("ingest a.store film.mkv --also b.store");
+    let report = room.json("ingest a.store film.mkv --replica b.store");
     let (one, other) = (&report["files"][0]["title"], &report["copies"][0]["files"][0]["title"]);
     assert_eq!(one["content"], other["content"], "the same, whatever the chunk");
     assert!(one["content"].as_str().is_some_and(|content| content.len() > 20));
@@ -22,8 +22,8 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     room.ok("rename b.store film other");
     assert_eq!(room.ok("ls a.store b.store"), "film\nother\n", "copies have one name");
     room.ok("rename b.store other film");
-    room.ok("rename a.store film feature --also b.store");
-    let gone = room.json("rm a.store feature --also b.store");
+    room.ok("rename a.store film feature --replica b.store");
+    let gone = room.json("rm a.store feature --replica b.store");
     assert_eq!(gone["stores"].as_array().map(Vec::len), Some(2));
     assert_eq!(room.ok("ls a.store b.store"), "");
     room.write("words.txt", "alike but for the name\n");
@@ -31,7 +31,7 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     room.write("words.txt", "something else\n");
     room.ok("ingest b.store words.txt --as file --title words");
     assert_eq!(room.ok("ls a.store b.store"), "words\nwords\n", "one name, two titles");
-    room.fails("rm a.store nothing --also b.store", 1, "there is no title 'nothing'");
+    room.fails("rm a.store nothing --replica b.store", 1, "there is no title 'nothing'");
 }
 
 #[test]
@@ -39,18 +39,18 @@ fn copies_are_compared_title_by_title() {
     let room = Room::with_store();
     room.ok("format b.store --size 64MiB --chunk 256KiB");
     room.film("film.mkv");
-    room.ok("ingest a.store film.mkv --also b.store");
-    let all = room.ok("check a.store --also b.store");
+    room.ok("ingest a.store film.mkv --replica b.store");
+    let all = room.ok("check a.store --replica b.store");
     assert!(all.contains("b.store: nothing to repair in 1 titles"), "{all}");
     assert!(all.ends_with("1 title is alike in 2 stores\n"), "{all}");
     room.write("words.txt", "alike but for the bytes\n");
     room.ok("ingest a.store words.txt --as file");
-    let run = room.run("check a.store --also b.store");
+    let run = room.run("check a.store --replica b.store");
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.out.contains("unlike: 'words': it is not in b.store\n"), "{}", run.out);
     room.write("words.txt", "alike but for the bites\n");
     room.ok("ingest b.store words.txt --as file");
-    let run = room.run("check a.store --also b.store --json");
+    let run = room.run("check a.store --replica b.store --json");
     let report: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!((run.code, &report["clean"], &report["alike"]), (Some(1), &json!(true), &json!(1)));
     let unlike = &report["unlike"][0];
@@ -60,7 +60,7 @@ fn copies_are_compared_title_by_title() {
     assert_eq!(report["stores"][1]["store"], json!("b.store"));
 
     for (also, code, words) in [("a.store", 2, "the same store"), ("absent", 1, "absent: ")] {
-        let run = room.run(&format!("check a.store --also {also}"));
+        let run = room.run(&format!("check a.store --replica {also}"));
         assert_eq!(run.code, Some(code), "{}", run.err);
         assert!(run.err.contains(words), "{}", run.err);
         assert!(run.out.starts_with("a.store: nothing to repair in 2 titles"), "{}", run.out);
@@ -72,13 +72,13 @@ fn a_store_without_room_is_named_and_the_others_keep_what_they_have() {
     let room = Room::with_store();
     room.ok("format small.store --size 16MiB");
     room.write("data.bin", vec![7; 20 << 20]);
-    let run = room.run("ingest a.store data.bin --as file --also small.store");
+    let run = room.run("ingest a.store data.bin --as file --replica small.store");
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.err.contains("no copy in small.store: "), "{}", run.err);
     assert!(run.err.contains("what went into the other stores stays there"), "{}", run.err);
     assert_eq!(room.ok("ls a.store"), "data\n");
     assert_eq!(room.ok("ls small.store"), "");
-    let run = room.run("ingest a.store data.bin --as file --title again --also absent --json");
+    let run = room.run("ingest a.store data.bin --as file --title again --replica absent --json");
     let report: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!(run.code, Some(1));
     assert_eq!(report["files"][0]["error"], Value::Null);
@@ -91,8 +91,8 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     room.ok("format b.store --size 64MiB");
     room.film("one.mkv");
     room.film("two.mkv");
-    room.ok("ingest a.store one.mkv two.mkv --also b.store");
-    room.fails("serve a.store --survive-loss", 1, "takes a second store");
+    room.ok("ingest a.store one.mkv two.mkv --replica b.store");
+    room.fails("serve a.store --survive-loss", 1, "--survive-loss needs a second store");
     let server = room.serve("b.store --survive-loss");
     let plays = |title: &str| {
         let report = room.json(&format!("play {}/t/{title}/master.m3u8", server.origin));
@@ -110,8 +110,11 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     plays("two");
     let after = status(&server.origin);
     assert_eq!(after["disks"][disk]["lost"], json!(true), "{after}");
-    assert_eq!((&after["survive_loss"], &after["ended_by_loss"]), (&json!(true), &json!(0)));
-    assert!(after["moved"].as_u64() > Some(0), "{after}");
+    assert_eq!(
+        (&after["survive_loss"], &after["sessions_ended_by_disk_loss"]),
+        (&json!(true), &json!(0))
+    );
+    assert!(after["sessions_failed_over"].as_u64() > Some(0), "{after}");
     // What it held is there again, and seen to be.
     file.write_all(&held).unwrap();
     let start = std::time::Instant::now();

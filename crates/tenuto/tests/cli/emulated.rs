@@ -1,27 +1,13 @@
 //! A disk that is not there, as a person makes one: started, asked, stopped, killed, made again.
 //!
-//! Needs root and /dev/fuse, and says so where it does not have them.
+//! Needs root and /dev/fuse, and is counted as skipped without them.
 
 use crate::program::{Room, program};
-use rustix::thread::CapabilitySet;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
-
-/// Whether disks can be emulated here; if not, says that `test` was skipped.
-fn can_emulate(test: &str) -> bool {
-    let rights = rustix::thread::capabilities(None).map(|rights| rights.effective);
-    let root = rights.is_ok_and(|rights| rights.contains(CapabilitySet::SYS_ADMIN));
-    let can = root && Path::new("/dev/fuse").exists();
-    if !can {
-        // Not through the macros: the harness hides what they print of a test that passes.
-        let _ = writeln!(std::io::stderr(), "note: {test} skipped: it needs root and /dev/fuse");
-    }
-    can
-}
 
 struct Emulated {
     child: Child,
@@ -61,17 +47,15 @@ fn send(child: &Child, signal: &str) {
 
 #[test]
 fn an_emulated_disk_is_made_asked_and_stopped() {
-    if !can_emulate("an emulated disk on the command line") {
-        return;
-    }
+    testkit::needs!(Root, Fuse);
     let room = Room::new();
-    let mut disk = emulate(&room, "ssd-sata --backing d.img --size 8MiB --at here --fast");
+    let mut disk = emulate(&room, "ssd-sata --backing d.img --size 8MiB --at here --no-delay");
     assert_eq!(disk.about["size"], 8 << 20);
     assert_eq!((&disk.about["fast"], &disk.about["device"]), (&true.into(), &Value::Null));
     let file = disk.about["file"].as_str().unwrap().to_owned();
     assert!(file.ends_with("/here/disk"), "{file}");
     std::fs::write(&file, vec![1; 1 << 20]).unwrap_err();
-    assert_eq!(room.json("disk stats here --fast off")["fast"], false);
+    assert_eq!(room.json("disk stats here --delay on")["fast"], false);
     assert_eq!(std::fs::read(&file).unwrap().len(), 8 << 20);
     let before = room.json("disk stats here --reset");
     assert_eq!(before["read_bytes"], 8 << 20);
@@ -88,11 +72,9 @@ fn an_emulated_disk_is_made_asked_and_stopped() {
 /// As a server that is gone: a disk whose program stands still answers nothing.
 #[test]
 fn a_meter_whose_storage_hangs_tells_what_it_measured() {
-    if !can_emulate("a meter on a disk that stands still") {
-        return;
-    }
+    testkit::needs!(Root, Fuse);
     let room = Room::new();
-    let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 8MiB --at here --fast");
+    let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 8MiB --at here --no-delay");
     let line = "meter run --profile audio-16ch --streams 4 --duration 10min --target here/disk \
                 --out run";
     let mut meter = program(&room.path("."))
@@ -103,7 +85,8 @@ fn a_meter_whose_storage_hangs_tells_what_it_measured() {
         .spawn()
         .expect("tenuto runs");
     while !room.path("run/operations.parquet").exists() {
-        std::thread::yield_now();
+        assert!(meter.try_wait().expect("a child").is_none(), "the meter ended before it began");
+        std::thread::sleep(Duration::from_millis(5));
     }
     // Each stream wants a frame every 40 ms.
     std::thread::sleep(Duration::from_millis(300));
@@ -128,9 +111,7 @@ fn a_meter_whose_storage_hangs_tells_what_it_measured() {
 
 #[test]
 fn what_a_killed_one_leaves_is_taken_down_by_the_next() {
-    if !can_emulate("an emulated disk that is killed") {
-        return;
-    }
+    testkit::needs!(Root, Fuse);
     let room = Room::new();
     let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 1MiB");
     send(&disk.child, "-KILL");
@@ -150,12 +131,10 @@ fn what_a_killed_one_leaves_is_taken_down_by_the_next() {
 /// the worst moment. Nobody uses the file system any more, or somebody does.
 #[test]
 fn what_a_killed_one_was_mounted_from_is_taken_down_or_named_by_the_next() {
-    if !can_emulate("an emulated disk that is killed while it is mounted") || !has("mkfs.ext2") {
-        return;
-    }
+    testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     for used in [false, true] {
         let room = Room::new();
-        let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 4MiB --attach --fast");
+        let mut disk = emulate(&room, "ssd-nvme --backing d.img --size 4MiB --attach --no-delay");
         let device = disk.about["device"].as_str().unwrap().to_owned();
         let mount = room.path("mnt");
         std::fs::create_dir(&mount).unwrap();
@@ -188,15 +167,13 @@ fn what_a_killed_one_was_mounted_from_is_taken_down_or_named_by_the_next() {
     }
 }
 
-/// A first signal waits for a program that has a file open there; a second one does not, and a third
-/// one changes nothing.
+/// A first signal waits for a program that has a file open there; a second one does not, and a
+/// third one changes nothing.
 #[test]
 fn a_second_signal_pulls_the_disk_out_of_whoever_uses_it() {
-    if !can_emulate("an emulated disk that is pulled out") || !has("mkfs.ext2") {
-        return;
-    }
+    testkit::needs!(Root, Fuse, Loop, Program("mkfs.ext2"));
     let room = Room::new();
-    let mut disk = emulate(&room, "st39183w --backing d.img --size 4MiB --attach --fast");
+    let mut disk = emulate(&room, "st39183w --backing d.img --size 4MiB --attach --no-delay");
     let device = disk.about["device"].as_str().unwrap().to_owned();
     let mount = room.path("mnt");
     std::fs::create_dir(&mount).unwrap();
@@ -206,7 +183,7 @@ fn a_second_signal_pulls_the_disk_out_of_whoever_uses_it() {
     let mut said = String::new();
     disk.notes.read_line(&mut said).expect("text");
     assert!(
-        said.contains("stopping as soon as I can: ") && said.contains("a second signal"),
+        said.contains("stopping as soon as possible: ") && said.contains("a second signal"),
         "{said}"
     );
     for _ in 0..2 {
@@ -233,11 +210,10 @@ fn a_second_signal_pulls_the_disk_out_of_whoever_uses_it() {
 /// being served. What is measured is the machine's; that it is measured is what is tested.
 #[test]
 fn an_emulated_disk_is_calibrated_bare_as_a_store_and_being_served() {
-    if !can_emulate("calibrating an emulated disk") {
-        return;
-    }
+    testkit::needs!(Root, Fuse);
     let room = Room::new();
-    let mut disk = emulate(&room, "st39183w --backing d.img --size 128MiB --attach --speed 20");
+    let mut disk =
+        emulate(&room, "st39183w --backing d.img --size 128MiB --attach --time-scale 20");
     let device = disk.about["device"].as_str().unwrap().to_owned();
     std::os::unix::fs::symlink(&device, room.path("a.store")).unwrap();
     // Twice: the first has let go of the device when it ends.
@@ -246,12 +222,12 @@ fn an_emulated_disk_is_calibrated_bare_as_a_store_and_being_served() {
         assert_eq!(bare["writing"], Value::Null, "not a word of destroying: {bare}");
         assert!(bare["guarantees"][0]["min_read"].as_u64().unwrap() > 0, "{bare}");
     }
-    room.ok("disk stats d.img --fast on");
+    room.ok("disk stats d.img --delay off");
     room.ok("format a.store");
     room.film("film.mkv");
     room.ok("ingest a.store film.mkv");
     room.fails("calibrate a.store --destroy", 1, "a.store is a store, and is not destroyed");
-    room.ok("disk stats d.img --fast off");
+    room.ok("disk stats d.img --delay on");
     let alone = room.json("calibrate a.store --time 1s");
     let served = room.serve("");
     let beside = room.json("calibrate a.store --time 1s");
@@ -262,10 +238,6 @@ fn an_emulated_disk_is_calibrated_bare_as_a_store_and_being_served() {
     drop(served);
     send(&disk.child, "-TERM");
     assert_eq!(disk.child.wait().expect("it ends").code(), Some(0));
-}
-
-fn has(program: &str) -> bool {
-    Command::new(program).arg("-V").output().is_ok()
 }
 
 fn shell(line: &str) {
@@ -280,10 +252,14 @@ fn what_cannot_be_emulated_is_refused_with_the_way_out() {
     room.write("small.img", vec![0; 1 << 20]);
     for (line, code, words) in [
         ("disk emulate hdd-20tb", 2, "--backing is missing\nhint: name a file"),
-        ("disk emulate floppy --backing d.img --size 1MiB", 1, "no disk model 'floppy'"),
+        ("disk emulate floppy --backing d.img --size 1MiB", 2, "no disk model 'floppy'"),
         ("disk stats nowhere", 1, "no emulated disk answers at nowhere.emulated/control"),
         ("reproduce lee-streams --emulated", 2, "alderman-table1 and alderman-rounds can be"),
-        ("reproduce alderman-table1 --emulated --on ext9", 2, "'ext9' is none of raw, ext2, ext4"),
+        (
+            "reproduce alderman-table1 --emulated --filesystems ext9",
+            2,
+            "'ext9' is none of raw, ext2, ext4",
+        ),
         (
             "reproduce alderman-table1 --emulated --backing small.img",
             1,
@@ -301,13 +277,11 @@ fn what_cannot_be_emulated_is_refused_with_the_way_out() {
 
 #[test]
 fn what_is_no_disks_backing_is_refused_by_those_who_emulate() {
-    if !can_emulate("what an emulated disk is refused on") {
-        return;
-    }
+    testkit::needs!(Root, Fuse);
     let room = Room::new();
     room.write("small.img", vec![0; 1 << 20]);
     std::fs::File::create(room.path("sparse.img")).unwrap().set_len(9_105_018_880).unwrap();
-    let again = "reproduce alderman-rounds --emulated --on raw --destroy";
+    let again = "reproduce alderman-rounds --emulated --filesystems raw --destroy";
     room.fails(&format!("{again} --backing small.img"), 1, "hint: take a larger file");
     room.fails(
         &format!("{again} --backing sparse.img"),

@@ -85,7 +85,7 @@ fn a_program_that_is_lent_to_a_host_measures_there_and_is_gone_afterwards() {
     ["films", "there"].iter().for_each(|name| std::fs::create_dir(room.path(name)).unwrap());
     room.write("ssh", SSH);
     let films = room.path("films").display().to_string();
-    let line = "meter run --profile dvcpro50 --size 16MiB --hosts one --streams 2 --spin \
+    let line = "meter run --profile dvcpro50 --size 16MiB --hosts one --streams 2 --busy-poll \
                 --duration 1s --json --target";
     let mut command = program(&room.path("."));
     command.args(line.split_whitespace()).args([&films, "--ssh", "sh ssh"]);
@@ -94,7 +94,7 @@ fn a_program_that_is_lent_to_a_host_measures_there_and_is_gone_afterwards() {
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     let worker = &said["agents"][0]["workers"][0];
     assert_eq!(
-        (&said["frames"], &worker["scenario"]["spin"]),
+        (&said["frames"], &worker["scenario"]["busy_poll"]),
         (&50.into(), &true.into()),
         "{said}"
     );
@@ -158,7 +158,7 @@ fn what_agents_do_not_do_is_refused() {
         1,
         "/proc lies outside of what this agent may touch",
     );
-    room.fails(&format!("{line} --streams 3 --destructive {films}"), 2, "not for agents");
+    room.fails(&format!("{line} --streams 3 --destroy"), 2, "not for agents");
     let watched = format!("{line} --streams 3 --threshold 1Mbps");
     room.fails(&watched, 2, "--threshold is not for agents");
     room.write("short", "no\n");

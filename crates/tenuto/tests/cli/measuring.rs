@@ -23,7 +23,7 @@ fn rounds_on_a_simulated_disk_are_always_the_same() {
 fn several_disks_at_once_are_told_apart_beside_each_alone() {
     let room = Room::new();
     let line = "meter rounds sim:st39183w sim:hdd-20tb --streams 50 --block 1MB --rate 1.5Mbps \
-                --rounds 10 --at-once 4";
+                --rounds 10 --iodepth 4";
     let plain = room.json(line);
     assert_eq!((&plain["streams"], &plain["memory"]), (&100.into(), &200_000_000.into()));
     let both = room.json(&format!("{line} --alone"));
@@ -46,8 +46,8 @@ fn rounds_on_a_file_by_every_method_read_all_there_is_to_read() {
     room.write("film.bin", vec![7; 3 << 20]);
     for method in ["best", "threads", "pread", "mmap-all", "posix-aio"] {
         let line = format!(
-            "meter rounds film.bin --method {method} --streams 3 --block 100KB --at-once 3 \
-             --rounds 5 --free"
+            "meter rounds film.bin --method {method} --streams 3 --block 100KB --iodepth 3 \
+             --rounds 5 --unpaced"
         );
         let report = room.json(&line);
         assert_eq!(report["bytes"], 1_500_000, "{method}: {report}");

@@ -34,8 +34,8 @@ fn what_cannot_be_planned_is_named() {
         ("plan --rate 5Mbps", 2, "no disk to plan with", "`tenuto disk models` lists"),
         ("plan --model hdd-20tb", 2, "no streams to plan for", "--rate 5Mbps"),
         ("plan --model hdd-20tb --rate 1", 2, "--rate: 1 b/s is no rate of a stream", "8 kb/s"),
-        ("plan --model floppy --rate 5Mbps", 1, "there is no disk model 'floppy'", "`tenuto disk"),
-        ("plan --model bad.toml --rate 5Mbps", 1, "unknown field `rmp`", "--toml"),
+        ("plan --model floppy --rate 5Mbps", 2, "there is no disk model 'floppy'", "`tenuto disk"),
+        ("plan --model bad.toml --rate 5Mbps", 2, "unknown field `rmp`", "--toml"),
         (
             "plan --calibration bad.json --rate 5Mbps",
             1,

@@ -114,7 +114,7 @@ fn a_server_is_measured_by_its_titles() {
     let both = format!("{address}/t/film.mp4 --ca-file ca.pem --insecure");
     room.fails(&both, 2, "--ca-file and --insecure contradict each other");
     let key = format!("{address}/t/film.mp4 --key-file me.key");
-    room.fails(&key, 2, "--key-file says no certificate");
+    room.fails(&key, 2, "--key-file needs --cert-file");
 
     let list = format!("{}/t/film/master.m3u8 --switching hls.js", server.origin);
     let seen = room.json(&format!("meter run --target {list} --streams 2"));

@@ -97,7 +97,7 @@ fn the_capacity_of_a_simulated_disk_is_where_one_more_stream_is_late() {
     let environment: serde_json::Value =
         serde_json::from_slice(&room.read("found/environment.json")).unwrap();
     assert!(environment["memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 24));
-    let few = room.json(&format!("meter capacity {SIMULATED} --most 2"));
+    let few = room.json(&format!("meter capacity {SIMULATED} --max-streams 2"));
     assert_eq!((&few["streams"], &few["at_limit"]), (&2.into(), &true.into()));
 }
 
@@ -106,7 +106,8 @@ fn transfers_are_told_of_and_watched_while_they_run() {
     let room = Room::new();
     let line = "meter transfers --profile ebu3362-read --target sim:ssd-sata --transfers 40";
     // A SATA disk moves some 4 Gb/s and not 100.
-    let below = room.json(&format!("{line} --threshold 100Gbps --window 100ms --out slow"));
+    let below =
+        room.json(&format!("{line} --threshold 100Gbps --threshold-window 100ms --out slow"));
     let said = &below["threshold"];
     assert_eq!(said["crossings"][0]["below"], true, "{said}");
     assert!(
@@ -138,14 +139,14 @@ fn transfers_are_told_of_and_watched_while_they_run() {
 fn whole_files_are_written_anew_and_take_the_place_of_the_old_ones() {
     let room = Room::new();
     std::fs::create_dir(room.path("films")).unwrap();
-    let line = "meter transfers --profile ebu3362-write --block 64KiB --replace --own-files \
+    let line = "meter transfers --profile ebu3362-write --block 64KiB --replace --file-per-client \
                 --clients 2 --transfers 3 --size 24MiB --target";
     let done = room.json(&format!("{line} films"));
     assert_eq!(done["all"]["transfers"], 6, "{done}");
     assert_eq!(done["all"]["bytes"], 6 * (12 << 20), "each writes all of its file");
     assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
     room.write("one.bin", vec![7; 1 << 20]);
-    room.fails(&format!("{line} one.bin --destructive one.bin"), 2, "only where files are made");
+    room.fails(&format!("{line} one.bin --destroy"), 2, "only where files are made");
 }
 
 #[test]
@@ -187,28 +188,29 @@ fn counts_can_be_scraped_while_streams_run() {
     assert_eq!(child.wait().unwrap().code(), Some(5));
 }
 
-/// With two streams at most no rung is at its end; how late this machine is says nothing here.
+/// With two streams at most no stage is at its end; how late this machine is says nothing here.
 #[test]
 fn the_ladder_goes_from_the_meter_alone_to_the_storage() {
     let room = Room::new();
     std::fs::create_dir(room.path("films")).unwrap();
-    let line = "meter bottleneck --profile audio-16ch --target films --size 2MiB --most 2 \
+    let line = "meter bottleneck --profile audio-16ch --target films --size 2MiB --max-streams 2 \
                 --duration 200ms --out way --json";
     let run = room.run(line);
     assert!([Some(0), Some(5)].contains(&run.code), "{}", run.err);
     let said: serde_json::Value = serde_json::from_str(&run.out).unwrap();
-    let rungs: Vec<&str> =
-        said["rungs"].as_array().unwrap().iter().map(|r| r["rung"].as_str().unwrap()).collect();
-    assert_eq!((rungs[0], *rungs.last().unwrap()), ("client", "cold"), "{said}");
+    let stages: Vec<&str> =
+        said["stages"].as_array().unwrap().iter().map(|r| r["stage"].as_str().unwrap()).collect();
+    assert_eq!((stages[0], *stages.last().unwrap()), ("client", "cold"), "{said}");
     assert_eq!(std::fs::read_dir(room.path("films")).unwrap().count(), 0);
     let page = String::from_utf8(room.read("way/report.html")).unwrap();
-    assert!(page.contains("Streams held on each rung") && page.contains("Rung cold"));
+    assert!(page.contains("Streams held on each stage") && page.contains("Stage cold"));
     let simulated = "meter bottleneck --profile audio-16ch --target sim:hdd-20tb";
     room.fails(simulated, 2, "a simulated disk has no way to it");
 }
 
-/// With one stream at most none is at its end; how late this machine is says nothing here. Which ways
-/// there are is the kernel's and the disk's to say: each is tried, or named with the reason why not.
+/// With one stream at most none is at its end; how late this machine is says nothing here. Which
+/// ways there are is the kernel's and the disk's to say: each is tried, or named with the reason
+/// why not.
 #[test]
 fn each_way_of_reading_is_searched_on_the_same_file() {
     let room = Room::new();
@@ -218,7 +220,7 @@ fn each_way_of_reading_is_searched_on_the_same_file() {
         here.methods().into_iter().partition(|(_, allowed)| allowed.is_ok());
     std::fs::create_dir(room.path("films")).unwrap();
     let line = "meter methods --profile audio-16ch --size 2MiB";
-    let on = format!("{line} --target films --most 1 --duration 80ms --out ways --json");
+    let on = format!("{line} --target films --max-streams 1 --duration 80ms --out ways --json");
     let run = room.run(&on);
     assert!([Some(0), Some(5)].contains(&run.code), "{}", run.err);
     let said: serde_json::Value = serde_json::from_str(&run.out).unwrap();
@@ -277,7 +279,7 @@ fn came(report: &serde_json::Value) -> u64 {
 }
 
 #[test]
-fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_by_name() {
+fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_with_destroy() {
     let room = Room::new();
     std::fs::create_dir(room.path("films")).unwrap();
     room.write("films/mine.mkv", vec![7; 16 << 20]);
@@ -288,11 +290,9 @@ fn cameras_write_to_files_of_the_meters_own_and_elsewhere_only_by_name() {
         assert_eq!((&report["frames"], &report["bytes_read"]), (&10.into(), &0.into()), "{report}");
         assert_eq!(report["bytes_written"], came(&report) * 1_500_000, "{report}");
     }
-    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be written over");
-    let other = format!("{line} --target films/mine.mkv --destructive films/other.mkv");
-    room.fails(&other, 2, "names something else than --target");
+    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be overwritten");
     assert!(room.read("films/mine.mkv") == vec![7; 16 << 20]);
-    let named = format!("{line} --target films/mine.mkv --destructive films/mine.mkv");
+    let named = format!("{line} --target films/mine.mkv --destroy");
     let report: serde_json::Value = serde_json::from_str(&room.run(&named).out).unwrap();
     assert_eq!(report["frames"], 5);
     assert_eq!(report["bytes_written"], came(&report) * 1_500_000, "{report}");
@@ -321,12 +321,12 @@ fn transfers_are_counted_by_the_ebus_formulas_and_logged_block_by_block() {
     let line = "meter transfers --profile ebu3362-edit --length 1MiB --size 16MiB --transfers 5 \
                 --duration 1min";
     for more in
-        ["", " --own-files --clients 3", " --files 2 --unrepeated --think 1ms", " --buffered"]
+        ["", " --file-per-client --clients 3", " --files 2 --no-repeat --think 1ms", " --buffered"]
     {
         let report = room.json(&format!("{line} --target films{more}"));
         assert_eq!(report["failed"], 0, "{report}");
     }
-    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be written over");
+    room.fails(&format!("{line} --target films/mine.mkv"), 2, "would be overwritten");
     let small = "meter transfers --profile ebu3362-edit --target films --size 1MiB";
     room.fails(small, 2, "make --size larger");
     room.fails(&format!("{line} --target films --frames 2"), 2, "has no frames");
@@ -396,23 +396,29 @@ fn a_study_says_what_is_so_and_leaves_nothing() {
 fn a_threshold_is_told_when_it_is_crossed_and_a_changed_log_is_noticed() {
     let room = Room::new();
     let line = "meter run --profile xdcam422 --target sim:hdd-20tb --streams 3 --duration 4s";
-    let told = room.run(&format!("{line} --threshold 1Gbps --window 1s --json"));
+    let told = room.run(&format!("{line} --threshold 1Gbps --threshold-window 1s --json"));
     let report: serde_json::Value = serde_json::from_str(&told.out).unwrap();
     let crossings = report["threshold"]["crossings"].as_array().unwrap();
     assert_eq!(crossings.len(), 1, "three streams never move so much: {report}");
     assert_eq!(crossings[0]["below"], true);
     assert!(told.err.lines().any(|line| line.contains(r#""event":"threshold""#)), "{}", told.err);
-    let quiet = room.json(&format!("{line} --threshold 100Mbps --window 1s"));
+    let quiet = room.json(&format!("{line} --threshold 100Mbps --threshold-window 1s"));
     assert_eq!(quiet["threshold"]["crossings"].as_array().unwrap().len(), 0, "{quiet}");
-    let each = room.run(&format!("{line} --threshold 1Gbps --window 1s --each"));
+    let each =
+        room.run(&format!("{line} --threshold 1Gbps --threshold-window 1s --threshold-each"));
     for stream in 0..3 {
         let words = format!("note: stream {stream}: below 1 Gb/s");
         assert!(each.err.contains(&words), "{words}: {}", each.err);
     }
-    let fine = room.json(&format!("{line} --threshold 40Mbps --window 1s --each"));
+    let fine =
+        room.json(&format!("{line} --threshold 40Mbps --threshold-window 1s --threshold-each"));
     assert_eq!(fine["threshold"]["crossings"].as_array().unwrap().len(), 0, "50 Mb/s each: {fine}");
-    room.fails(&format!("{line} --window 1s"), 2, "--window is for --threshold");
-    room.fails(&format!("{line} --each"), 2, "--each is for --threshold");
+    room.fails(
+        &format!("{line} --threshold-window 1s"),
+        2,
+        "--threshold-window is for --threshold",
+    );
+    room.fails(&format!("{line} --threshold-each"), 2, "--threshold-each is for --threshold");
     room.json(&format!("{line} --out run"));
     let summary = String::from_utf8(room.read("run/summary.json")).unwrap();
     room.write("run/summary.json", summary.replace("\"late\": 0", "\"late\": 17"));

@@ -143,11 +143,11 @@ fn any_disk_is_measured_and_nothing_is_written_without_the_word() {
     let after = room.read("a.disk");
     assert!(after != before && after[..12 << 20] == before[..12 << 20], "only in the middle");
 
-    room.ok("calibrate a.disk --time 200ms --model mine.toml");
+    room.ok("calibrate a.disk --time 200ms --write-model mine.toml");
     let fitted = room.json("disk models mine.toml");
     assert_eq!((&fitted["name"], &fitted["size"]), (&json!("mine"), &json!(24 << 20)));
     room.ok("plan --model mine.toml --rate 5Mbps");
-    room.fails("calibrate a.disk --model mine.toml", 1, "mine.toml would be overwritten");
+    room.fails("calibrate a.disk --write-model mine.toml", 1, "mine.toml would be overwritten");
 
     let store = room.read("a.store");
     room.fails("calibrate a.store --destroy", 1, "is a store, and is not destroyed");

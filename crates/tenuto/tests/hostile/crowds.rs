@@ -45,7 +45,7 @@ fn a_thousand_who_ask_at_once_are_let_in_or_told_when_to_come() {
     // The books are laid open once in a slot.
     eventually("all refusals are counted", || {
         let status = connect(&server).get("/status").json();
-        assert_eq!(status["glitches"], json!(0));
+        assert_eq!(status["deadline_misses"], json!(0));
         let counts =
             ["disk", "memory", "network"].map(|it| status["refused"][it].as_u64().unwrap());
         counts.iter().sum::<u64>() == refused
@@ -75,7 +75,7 @@ fn a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone() {
         match client.answer(true) {
             Some(answer) if answer.status == 200 => served += 1,
             Some(answer) => {
-                assert_eq!((answer.status, &*answer.error()), (503, "connections"));
+                assert_eq!((answer.status, &*answer.error()), (503, "too-many-connections"));
                 assert!(answer.field("retry-after").is_some());
                 told += 1;
             }

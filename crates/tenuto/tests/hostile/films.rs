@@ -71,8 +71,8 @@ fn unusual_films_play_as_in_their_files() {
     assert_eq!(server.stop(), Some(0));
 }
 
-/// FFmpeg heeds no edit list in fragments, its own neither: it shows what only decoding needs, before
-/// the rest. The first frame of sound is cut short by the edit.
+/// FFmpeg heeds no edit list in fragments, its own neither: it shows what only decoding needs,
+/// before the rest. The first frame of sound is cut short by the edit.
 fn from_the_edit_on(source: &mut [Frames], played: &mut [Frames]) {
     for (source, played) in source.iter_mut().zip(played) {
         while played.frames.len() > source.frames.len() {

@@ -120,8 +120,8 @@ fn a_server_killed_while_it_plays_and_takes_in_leaves_a_store_as_it_was() {
     assert_eq!(client.wait().unwrap().code(), Some(1));
     let mut said = String::new();
     client.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(said.starts_with("error: the server that owns the store went away"), "{said}");
-    assert!(said.ends_with("hint: ask again when it is back\n"), "{said}");
+    assert!(said.starts_with("error: lost the connection to the store's server"), "{said}");
+    assert!(said.ends_with("hint: try again when it runs\n"), "{said}");
     eventually("FFmpeg is gone, too", || !Path::new("/proc").join(&ffmpeg).exists());
     assert_unchanged(room, &before, "killed half-way");
     let server = room.serve("");

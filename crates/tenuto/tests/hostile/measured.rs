@@ -1,11 +1,10 @@
-//! Storage that goes wrong under the meter: full, read-only, gone, cut short, broken, without direct
-//! I/O; and a meter that is interrupted. Each ends in a sentence that says what it was, keeps what
-//! was measured until then, and leaves the user's files and no others.
-
-#![expect(clippy::print_stderr, reason = "a test that cannot be made here says so")]
+//! Storage that goes wrong under the meter: full, read-only, gone, cut short, broken, without
+//! direct I/O; and a meter that is interrupted. Each ends in a sentence that says what it was,
+//! keeps what was measured until then, and leaves the user's files and no others.
 
 use crate::program::{Room, Run, program};
 use std::process::{Child, Command, Stdio};
+use testkit::Need;
 
 /// On mounts of its own: a line for the shell, the exit code, words that it says.
 const ON_MOUNTS: &[(&str, i32, &str)] = &[
@@ -71,7 +70,7 @@ fn file_systems_that_cannot_are_named() {
         script += &format!("{{ {line}; }} 2>&1; printf '\\0%d\\0' $?\n");
     }
     let Some(run) = shell(&room, &script, false) else {
-        eprintln!("skipped: this machine allows no mounts");
+        testkit::skip(Need::Mount, "this machine allows no mounts");
         return;
     };
     let fields: Vec<&str> = run.out.split('\0').collect();
@@ -85,7 +84,7 @@ fn file_systems_that_cannot_are_named() {
 fn a_disk_that_answers_with_errors_is_named_and_what_was_measured_is_kept() {
     let room = Room::new();
     let Some(run) = shell(&room, BROKEN_DISK, true) else {
-        eprintln!("skipped: a loop device wants root");
+        testkit::skip(Need::Loop, "a loop device needs root");
         return;
     };
     assert_eq!(run.code, Some(5), "{}", run.err);

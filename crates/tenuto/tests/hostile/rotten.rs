@@ -3,6 +3,7 @@
 
 use crate::program::Room;
 use crate::stage::{connect, fetch_all};
+use serde_json::json;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
@@ -103,6 +104,31 @@ fn each_region_that_rots_is_named() {
             std::fs::remove_file(room.path("out.mp4")).unwrap();
         }
     }
+}
+
+#[test]
+fn a_lost_catalogue_is_shown_first_and_rebuilt_when_allowed() {
+    let room = room();
+    let run = room.run("check a.store --rebuild --destroy");
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    assert_eq!(run.out, "the catalogue can be read: nothing to rebuild\n");
+    rot(&room, &CHECKPOINTS);
+    let lost = room.read("a.store");
+    let run = room.run("ls a.store");
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    assert!(run.err.contains("`tenuto check STORE --rebuild`"), "{}", run.err);
+    let run = room.run("check a.store --rebuild");
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    for words in ["damage: neither checkpoint can be read", "title: 'film'", "add --destroy"] {
+        assert!(run.out.contains(words), "'{words}' is not in: {}", run.out);
+    }
+    assert!(room.read("a.store") == lost, "a report writes nothing");
+    let report = room.json("check a.store --rebuild --destroy");
+    assert_eq!((&report["written"], &report["titles"][0]["name"]), (&json!(true), &json!("film")));
+    assert_eq!(report["given_up"], json!([]));
+    room.ok("check a.store --scrub");
+    room.ok("export a.store film again.mp4");
+    assert!(room.read("again.mp4") == room.read("whole.mp4"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Every codec and container that goes in, decoded from everything that comes out: same frames,
 //! same number, same order, same times as the source.
 //!
-//! Where a container or FFmpeg's reader of it cannot say what the source says, FFmpeg's own remux of
-//! the same source is the witness: what is decoded from it must differ in just the same way.
+//! Where a container or FFmpeg's reader of it cannot say what the source says, FFmpeg's own remux
+//! of the same source is the witness: what is decoded from it must differ in just the same way.
 
 use crate::framemd5::{self, Frames};
 use crate::house::House;
@@ -18,17 +18,18 @@ struct Film {
 /// What MP4, or FFmpeg's reader of it, cannot do.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limit {
-    /// The source cuts its last audio packet short (Matroska's discard padding, LAME's tag), which no
-    /// edit list can tell FFmpeg's MP4 reader: the last frame is whole.
+    /// The source cuts its last audio packet short (Matroska's discard padding, LAME's tag), which
+    /// no edit list can tell FFmpeg's MP4 reader: the last frame is whole.
     TrimmedEnd,
-    /// PCM has no packets of its own: from QuickTime FFmpeg reads it by 1024 instants at most, whatever
-    /// the packets were. In HLS they are the source's.
+    /// PCM has no packets of its own: from QuickTime FFmpeg reads it by 1024 instants at most,
+    /// whatever the packets were. In HLS they are the source's.
     Regrouped,
-    /// FFmpeg's reader of fragmented MP4 does not skip the priming within MP3's first frame, wherever
-    /// it is told of it: in HLS that frame is longer.
+    /// FFmpeg's reader of fragmented MP4 does not skip the priming within MP3's first frame,
+    /// wherever it is told of it: in HLS that frame is longer.
     UnprimedHls,
     /// Where frames last differently long and are reordered, `ffmpeg` takes the first one of an HLS
-    /// stream for shorter than it is; all others keep their distances. (`ffprobe` shows the right times.)
+    /// stream for shorter than it is; all others keep their distances. (`ffprobe` shows the right
+    /// times.)
     HastyHls,
 }
 

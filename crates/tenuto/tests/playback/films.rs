@@ -29,9 +29,9 @@ pub(crate) struct Film {
     pub(crate) mp4: Verdict,
 }
 
-/// Pictures and sound in each film.
+/// Pictures in each film.
 pub(crate) const PICTURES: usize = 50;
-/// Of sound, one channel.
+/// Samples of sound in each film, in one channel.
 pub(crate) const INSTANTS: usize = 96_000;
 
 use Verdict::{Blind, Plays, Refuses, Silent};

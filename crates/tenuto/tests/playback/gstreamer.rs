@@ -1,5 +1,5 @@
-//! GStreamer plays every title from HLS, from progressive MP4 and from an export, and what it decodes
-//! is, byte for byte, what FFmpeg decodes from the source.
+//! GStreamer plays every title from HLS, from progressive MP4 and from an export, and what it
+//! decodes is, byte for byte, what FFmpeg decodes from the source.
 
 use crate::films::{FILMS, Film, INSTANTS, PICTURES, take_in};
 use crate::house::House;

@@ -4,7 +4,7 @@
 //!   8 0 sda reads merged sectors ms  writes merged sectors ms  in_flight busy_ms weighted_ms ...
 //! ```
 
-/// Of one block device.
+/// Counters of one block device (`/proc/diskstats`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Disk {
     /// The kernel's name.
@@ -15,7 +15,7 @@ pub(in crate::blame) struct Disk {
     pub(in crate::blame) bytes_written: u64,
     /// In which something was under way.
     pub(in crate::blame) busy_ms: u64,
-    /// The same, counted once for each request that was under way.
+    /// Busy time, multiplied by the number of requests in flight.
     pub(in crate::blame) weighted_ms: u64,
     /// The times of the requests that are done.
     pub(in crate::blame) request_ms: u64,

@@ -19,7 +19,7 @@ pub(in crate::blame) struct NfsMount {
     pub(in crate::blame) server_ms: u64,
 }
 
-/// Of the NFS mount at `mount`; `None` if there is none.
+/// Counters of the NFS mount at `mount`; `None` if there is no such mount.
 pub(in crate::blame) fn mountstats(text: &str, mount: &str) -> Option<NfsMount> {
     let head = |line: &str| line.starts_with("device ");
     let wanted = format!(" mounted on {mount} with fstype nfs");

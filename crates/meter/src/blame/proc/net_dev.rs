@@ -1,6 +1,6 @@
 //! `/proc/net/dev`: what went through network interfaces since they were there.
 
-/// Of one interface.
+/// Counters of one network interface (`/proc/net/dev`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Interface {
     pub(in crate::blame) name: String,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Of one thread, or of some together.
+/// Run and wait time of a thread, or the sum over several threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Waiting {
     /// On a processor.

@@ -1,14 +1,14 @@
 //! `/proc/net/snmp` and `/proc/net/netstat`: TCP's counters. Both have pairs of lines, names above
 //! numbers; kernels differ in which there are.
 
-/// Of all connections of this network namespace.
+/// TCP counters of this network namespace (`/proc/net/snmp`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Tcp {
     /// Segments sent, those sent again left out.
     pub(in crate::blame) sent: u64,
     /// Segments sent again.
     pub(in crate::blame) again: u64,
-    /// Times that a peer was told to stop because nobody here took what had come.
+    /// Times that a peer had to stop sending because the receive window was full.
     pub(in crate::blame) window_closed: u64,
     /// Connections that heard nothing for too long.
     pub(in crate::blame) timeouts: u64,

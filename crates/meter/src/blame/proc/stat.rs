@@ -5,12 +5,12 @@
 //!   cpu0 ...                                                                 each
 //! ```
 
-/// Of one processor.
+/// Clock ticks of one processor by use (`/proc/stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::blame) struct Ticks {
     /// Everything but idle, waiting for storage, and stolen.
     pub(in crate::blame) busy: u64,
-    /// Of these, handling packets and timers after an interrupt.
+    /// Busy ticks spent on packets and timers after an interrupt.
     pub(in crate::blame) softirq: u64,
     /// Something here could have run, and the hypervisor ran something else.
     pub(in crate::blame) steal: u64,

@@ -1,6 +1,6 @@
-//! The tree of a manifest: periods, what is played of each, how long each is.
+//! The tree of a manifest: periods, what is played of each, and their lengths.
 
-use super::segments::{self, Place};
+use super::segments::{self, SegmentLocation};
 use super::template::Names;
 use super::{Part, time};
 use crate::viewer::source::codec_families;
@@ -10,9 +10,9 @@ use roxmltree::{Document, Node, ParsingOptions};
 use std::time::Duration;
 use units::BitRate;
 
-/// Video and audio, as far as there are any: the renditions of the first, and the parts of each, period
-/// by period. Of the first track those of the rendition of this rank are taken, of all others, or where
-/// none is asked for, those of the best.
+/// Video and audio, as far as there are any: the renditions of the first, and the parts of each,
+/// period by period. Of the first track those of the rendition of this rank are taken, of all
+/// others, or where none is asked for, those of the best.
 pub(super) fn tracks(
     url: &Url,
     text: &str,
@@ -36,7 +36,7 @@ pub(super) fn tracks(
     let periods: Vec<Node<'_, '_>> = children(root, "Period").collect();
     let lengths = lengths(root, &periods)?;
     let base = based(url, root)?;
-    let mut tracks: Vec<(Kind, Vec<Part>)> = Vec::new();
+    let mut tracks: Vec<(TrackContent, Vec<Part>)> = Vec::new();
     let mut renditions = Vec::new();
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
         let base = based(&base, *period)?;
@@ -75,13 +75,13 @@ pub(super) fn tracks(
 
 /// What a track carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TrackContent {
     Video,
     Audio,
     Other,
 }
 
-impl Kind {
+impl TrackContent {
     fn word(self) -> &'static str {
         match self {
             Self::Video => "video",
@@ -91,7 +91,7 @@ impl Kind {
     }
 }
 
-/// Those of this name that are not to be looked for elsewhere and found to be nothing.
+/// The child elements of this name; refuses those that are remote (`xlink`).
 pub(super) fn children<'a, 'i: 'a>(
     node: Node<'a, 'i>,
     name: &'static str,
@@ -137,25 +137,26 @@ fn based(base: &Url, node: Node<'_, '_>) -> Result<Url, String> {
 }
 
 /// The first set of video, and of audio; of neither, the first of all.
-fn chosen<'a, 'i>(period: Node<'a, 'i>) -> Vec<(Kind, Node<'a, 'i>)> {
+fn chosen<'a, 'i>(period: Node<'a, 'i>) -> Vec<(TrackContent, Node<'a, 'i>)> {
     let sets = || children(period, "AdaptationSet").filter(|set| !is_for_tricks(*set));
     let first = |kind| sets().find(|set| self::kind(*set) == kind).map(|set| (kind, set));
-    let mut chosen: Vec<_> = [Kind::Video, Kind::Audio].into_iter().filter_map(first).collect();
+    let mut chosen: Vec<_> =
+        [TrackContent::Video, TrackContent::Audio].into_iter().filter_map(first).collect();
     if chosen.is_empty() {
-        chosen.extend(sets().next().map(|set| (Kind::Other, set)));
+        chosen.extend(sets().next().map(|set| (TrackContent::Other, set)));
     }
     chosen
 }
 
-fn kind(set: Node<'_, '_>) -> Kind {
+fn kind(set: Node<'_, '_>) -> TrackContent {
     let inner = children(set, "ContentComponent").chain(children(set, "Representation"));
     let said = std::iter::once(set)
         .chain(inner)
         .find_map(|node| node.attribute("contentType").or(node.attribute("mimeType")));
     match said.unwrap_or_default().split('/').next() {
-        Some("video") => Kind::Video,
-        Some("audio") => Kind::Audio,
-        _ => Kind::Other,
+        Some("video") => TrackContent::Video,
+        Some("audio") => TrackContent::Audio,
+        _ => TrackContent::Other,
     }
 }
 
@@ -167,8 +168,8 @@ fn is_for_tricks(set: Node<'_, '_>) -> bool {
     properties.filter_map(scheme).any(|scheme| scheme.ends_with("guidelines/trickmode"))
 }
 
-/// The representations of a set, in ascending order of their bits per second; of several of one rate the
-/// first, and of several codecs that of the best.
+/// The representations of a set, in ascending order of their bits per second; of several of one
+/// rate the first, and of several codecs that of the best.
 fn ladder<'a, 'i>(set: Node<'a, 'i>) -> Result<Vec<Node<'a, 'i>>, String> {
     let mut all: Vec<_> = children(set, "Representation").collect();
     all.sort_by_key(|node| bandwidth(*node));
@@ -206,7 +207,7 @@ fn part(
         number: 0,
         time: 0,
     };
-    let place = Place { manifest, base: &base, names, length };
+    let place = SegmentLocation { manifest, base: &base, names, length };
     segments::part(&place, &levels)
 }
 

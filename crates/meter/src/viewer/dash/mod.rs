@@ -8,8 +8,8 @@
 //!                        └─ SegmentBase ─▶ ask for the index range ─▶ sidx ─▶ pieces
 //! ```
 //!
-//! Of the first track (the video) another representation of the same set can be asked for by its rank:
-//! they are the renditions that a player changes between.
+//! Of the first track (the video) another representation of the same set can be asked for by its
+//! rank: they are the renditions that a player changes between.
 //!
 //! The periods of a title are one row of pieces for each track; where a period has headers of its
 //! own, they are fetched before its first piece. It never looks elsewhere for a part of a manifest
@@ -27,17 +27,17 @@ mod tests;
 
 use super::ViewerError;
 use super::session::LANES;
-use super::source::{Init, Piece, Request, TrackSource};
+use super::source::{FetchRequest, Init, Piece, TrackSource};
 use super::url::Url;
 use player::{Rendition, TrackTimeline};
 use std::ops::Range;
 use std::time::Duration;
 
-/// What a manifest says, as far as it is known.
+/// The parsed manifest.
 #[derive(Clone, Debug)]
 pub(crate) struct Manifest {
     url: Url,
-    /// Of the first track, in ascending order of their rates.
+    /// The renditions of the first track, in ascending order of their rates.
     renditions: Vec<Rendition>,
     tracks: Vec<Vec<Part>>,
 }
@@ -65,8 +65,8 @@ pub(crate) fn looks_like_a_manifest(bytes: &[u8]) -> bool {
     start.starts_with(b"<?xml") || start.starts_with(b"<MPD") || start.starts_with(b"<!--")
 }
 
-/// Reads a manifest that was found at `url`. Of the first track the rendition of this rank is taken,
-/// as [`Manifest::renditions`] counts them; the best where none is asked for.
+/// Reads a manifest that was found at `url`. Of the first track the rendition of this rank is
+/// taken, as [`Manifest::renditions`] counts them; the best where none is asked for.
 pub(crate) fn read_manifest(
     url: &Url,
     bytes: &[u8],
@@ -99,13 +99,13 @@ impl Manifest {
     }
 
     /// The next index of a track that is still to be fetched.
-    pub(crate) fn wanted(&self, track: usize) -> Result<Option<Request>, ViewerError> {
+    pub(crate) fn wanted(&self, track: usize) -> Result<Option<FetchRequest>, ViewerError> {
         let next = self.tracks[track].iter().find_map(|part| match &part.pieces {
             Pieces::Known(_) => None,
             Pieces::Indexed { reference, index } => Some((reference, index)),
         });
         let Some((reference, index)) = next else { return Ok(None) };
-        Ok(Some(Request { url: self.url.join(reference)?, range: Some(index.clone()) }))
+        Ok(Some(FetchRequest { url: self.url.join(reference)?, range: Some(index.clone()) }))
     }
 
     /// The index that was wanted is here.
@@ -160,5 +160,6 @@ fn source(url: &Url, parts: Vec<Part>) -> Result<TrackSource, ViewerError> {
     Ok(TrackSource { base: url.clone(), inits, pieces, timeline })
 }
 
-/// Of a track: more than two days of one-second segments. A timeline can say a billion in a line.
+/// The largest number of segments of a track: more than two days of one-second segments. One line
+/// of a timeline can declare a billion.
 const MOST_PIECES: usize = 200_000;

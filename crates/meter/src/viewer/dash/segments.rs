@@ -12,18 +12,18 @@ use roxmltree::Node;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Where a representation is, and what it is called.
+/// The address and the identifiers of a representation.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct SegmentLocation<'a> {
     pub(super) manifest: &'a Url,
     pub(super) base: &'a Url,
     pub(super) names: Names<'a>,
-    /// Of the period.
+    /// The length of the period.
     pub(super) length: Option<Duration>,
 }
 
 /// `levels`: representation, adaptation set, period.
-pub(super) fn part(place: &Place<'_>, levels: &[Node<'_, '_>]) -> Result<Part, String> {
+pub(super) fn part(place: &SegmentLocation<'_>, levels: &[Node<'_, '_>]) -> Result<Part, String> {
     let ways = ["SegmentTemplate", "SegmentList", "SegmentBase"];
     let way = levels
         .iter()
@@ -47,7 +47,7 @@ pub(super) fn part(place: &Place<'_>, levels: &[Node<'_, '_>]) -> Result<Part, S
 
 /// One way to say it, from the representation outwards.
 struct Said<'a, 'x, 'i> {
-    place: &'a Place<'a>,
+    place: &'a SegmentLocation<'a>,
     levels: Vec<Node<'x, 'i>>,
 }
 
@@ -78,7 +78,7 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
 
     /// As short as can be: a film has thousands.
     fn reference(&self, segment: &str) -> Result<Box<str>, String> {
-        let Place { manifest, base, .. } = self.place;
+        let SegmentLocation { manifest, base, .. } = self.place;
         if base == manifest && !segment.is_empty() {
             return Ok(segment.into());
         }
@@ -156,7 +156,7 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
         Ok(Pieces::Indexed { reference: self.reference("")?, index: range(index)? })
     }
 
-    /// Beginning and length of each segment as a timeline says them.
+    /// The start and length of each segment of a timeline.
     fn times(&self, scale: u64) -> Result<Option<Vec<(u64, u64)>>, String> {
         let Some(timeline) = self.child("SegmentTimeline") else { return Ok(None) };
         let begin = self.number("presentationTimeOffset")?.unwrap_or(0);
@@ -193,7 +193,7 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
         Ok(Some(times))
     }
 
-    /// The same of segments that are all as long as each other, the last excepted.
+    /// The times of segments of equal length; the last may be shorter.
     fn even(&self, scale: u64) -> Result<Vec<(u64, u64)>, String> {
         let length = some_length(self.number("duration")?)?;
         let begin = self.number("presentationTimeOffset")?.unwrap_or(0);

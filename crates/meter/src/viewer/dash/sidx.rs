@@ -1,4 +1,4 @@
-//! The `sidx` box (ISO/IEC 14496-12, 8.16.3): where the pieces of one file lie, and how long each is.
+//! The `sidx` box (ISO/IEC 14496-12, 8.16.3): the position and duration of each segment of a file.
 //!
 //! ```text
 //!   size 'sidx' │ version, flags │ reference ID │ timescale │ earliest, first offset (32 or 64 bit)
@@ -10,10 +10,10 @@ use super::time::ticks;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Places and durations. `bytes` lie at `at` in the file; other boxes may be before it.
+/// Positions and durations. `bytes` start at `at` in the file; other boxes may precede the index.
 pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>, &'static str> {
     let (content, end) = find(bytes).ok_or("there is no sidx box where its manifest says")?;
-    let mut reader = Reader(content);
+    let mut reader = SidxReader(content);
     let pieces = (|| {
         let version = reader.number(4)? >> 24;
         reader.number(4)?;
@@ -58,9 +58,9 @@ fn find(bytes: &[u8]) -> Option<(&[u8], u64)> {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+struct SidxReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl SidxReader<'_> {
     fn number(&mut self, len: usize) -> Option<u64> {
         let (number, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;

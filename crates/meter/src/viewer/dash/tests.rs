@@ -1,4 +1,4 @@
-//! Manifests as they are made, and as nobody should make them.
+//! Manifests as common packagers write them, and malformed ones.
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// An `xs:duration` without years and months, whose length nobody knows.
+/// An `xs:duration` without years and months, whose length is not defined.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let rest = text.trim().strip_prefix('P')?;
     let (days, clock) = match rest.split_once('T') {
@@ -28,7 +28,7 @@ fn parts(mut text: &str, units: &[(char, f64)]) -> Option<f64> {
     text.is_empty().then_some(sum)
 }
 
-/// So many ticks of `scale` a second.
+/// The duration of `count` ticks at `scale` ticks per second.
 pub(super) fn ticks(count: u64, scale: u64) -> Duration {
     let nanos = u128::from(count) * 1_000_000_000 / u128::from(scale.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -3,7 +3,7 @@
 use super::{Hold, Stream};
 use crate::engine::pieces::curve;
 use crate::engine::{Layout, ReadId};
-use scheduler::Timing;
+use scheduler::PlayoutClock;
 use std::sync::Arc;
 use units::{Moment, SlotIndex};
 
@@ -20,13 +20,13 @@ impl Stream {
         self.holds.clear();
         (self.cursor, self.base) = (from, from);
         let from_ms = self.curve().due(from);
-        self.timing = Timing { origin: now, from_ms, kept_from_ms: from_ms, ..self.timing };
+        self.timing = PlayoutClock { origin: now, from_ms, kept_from_ms: from_ms, ..self.timing };
         held
     }
 
     /// Moves everything `slots` slots later, held pieces too. Its place in the books must be
     /// changed at the same time.
-    pub(in crate::engine) fn slide(&mut self, slots: u32) {
+    pub(in crate::engine) fn delay(&mut self, slots: u32) {
         self.timing.origin = self.timing.origin + self.timing.slot * slots;
         self.opens = self.opens.map(|at| at + self.timing.slot * slots);
         for hold in &mut self.holds {
@@ -37,8 +37,8 @@ impl Stream {
         }
     }
 
-    /// Takes [`Stream::slide`] back.
-    pub(in crate::engine) fn slide_back(&mut self, slots: u32) {
+    /// Takes [`Stream::delay`] back.
+    pub(in crate::engine) fn undo_delay(&mut self, slots: u32) {
         self.timing.origin = self.timing.origin - self.timing.slot * slots;
         self.opens = self.opens.map(|at| at - self.timing.slot * slots);
         for hold in &mut self.holds {
@@ -51,7 +51,7 @@ impl Stream {
 
     /// Is read from another copy from now on. Its place in the books must be changed at the same
     /// time.
-    pub(in crate::engine) fn lies_at(&mut self, layout: Arc<Layout>) {
+    pub(in crate::engine) fn move_to(&mut self, layout: Arc<Layout>) {
         self.layout = layout;
         let curve = curve(&self.layout.tracks[usize::from(self.track)]);
         for hold in &mut self.holds {
@@ -64,7 +64,7 @@ impl Stream {
 
     /// Is read so many slots before it must be, from now on. Its place in the books must be changed
     /// at the same time.
-    pub(in crate::engine) fn be_early(&mut self, slots: u32) {
+    pub(in crate::engine) fn set_early(&mut self, slots: u32) {
         let before = u64::from(std::mem::replace(&mut self.timing.early, slots));
         for hold in &mut self.holds {
             if let Hold::Held { piece, .. } = hold {

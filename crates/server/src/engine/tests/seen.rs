@@ -1,16 +1,16 @@
 //! What the engine sees of a disk in use, whom it tells, and what outlives it.
 
 use super::*;
-use scheduler::Remembered;
+use scheduler::DiskHistory;
 
 const DISK: DiskNumber = DiskNumber(0);
 
 /// Guaranteed are four reads in a slot.
-fn house(policy: PolicyKind) -> House {
-    House::new(EngineConfig { policy, ..config(4, 10_000) })
+fn fixture(policy: PolicyKind) -> Fixture {
+    Fixture::new(EngineConfig { policy, ..config(4, 10_000) })
 }
 
-impl House {
+impl Fixture {
     /// The disk does so many reads in this slot, if it is given them, and the next slot begins.
     fn slot_of(&mut self, reads: usize) {
         for _ in 0..reads.min(MOST) {
@@ -19,11 +19,11 @@ impl House {
             }
             let read = self.reads.remove(0);
             self.engine.read_done(self.now, read, ReadOutcome::Good);
-            self.hear();
+            self.drain();
         }
         self.now = self.engine.next_wakeup();
         self.engine.tick(self.now);
-        self.hear();
+        self.drain();
     }
 
     fn observed(&self) -> Option<u32> {
@@ -39,30 +39,30 @@ impl House {
 const MOST: usize = 100;
 
 /// Viewers come who wait long, so that there is always something to read.
-fn seen_busy(policy: PolicyKind, reads: usize) -> (House, u32) {
-    let mut house = house(policy);
+fn seen_busy(policy: PolicyKind, reads: usize) -> (Fixture, u32) {
+    let mut fixture = fixture(policy);
     let mut slots = 0;
-    while house.observed().is_none() && slots < 500 {
-        let _ = house.admit(slots);
-        house.slot_of(reads);
+    while fixture.observed().is_none() && slots < 500 {
+        let _ = fixture.admit(slots);
+        fixture.slot_of(reads);
         slots += 1;
     }
-    (house, u32::try_from(slots).unwrap())
+    (fixture, u32::try_from(slots).unwrap())
 }
 
 #[test]
 fn the_fewest_reads_of_busy_slots_are_seen_and_those_of_idle_ones_are_not() {
     for policy in [PolicyKind::VbrSim, PolicyKind::Observed] {
-        let (mut house, slots) = seen_busy(policy, 6);
+        let (mut fixture, slots) = seen_busy(policy, 6);
         assert!(slots > 60, "half a minute of busy slots: {slots}");
-        assert_eq!(house.observed(), Some(6), "{policy:?}");
-        let _ = house.admit(999);
-        house.slot_of(5);
-        assert_eq!(house.observed(), Some(5), "{policy:?}");
+        assert_eq!(fixture.observed(), Some(6), "{policy:?}");
+        let _ = fixture.admit(999);
+        fixture.slot_of(5);
+        assert_eq!(fixture.observed(), Some(5), "{policy:?}");
         // Nobody comes any more: what there is to read is read, and then nothing is.
-        (0..40).for_each(|_| house.slot_of(MOST));
-        assert_eq!(house.observed(), Some(5), "{policy:?}");
-        let status = house.engine.status(house.now);
+        (0..40).for_each(|_| fixture.slot_of(MOST));
+        assert_eq!(fixture.observed(), Some(5), "{policy:?}");
+        let status = fixture.engine.status(fixture.now);
         assert_eq!((status.disks[0].behind, status.disks[0].min_read), (0, 4), "{policy:?}");
     }
 }
@@ -70,41 +70,41 @@ fn the_fewest_reads_of_busy_slots_are_seen_and_those_of_idle_ones_are_not() {
 #[test]
 fn what_was_observed_lets_more_in_by_its_own_policy_and_by_no_other() {
     let (before, _) = seen_busy(PolicyKind::Observed, 12);
-    let kept = before.engine.remembered(DISK).unwrap();
-    let kept = Remembered::decode(&kept.encode()).unwrap();
+    let kept = before.engine.disk_history(DISK).unwrap();
+    let kept = DiskHistory::decode(&kept.encode()).unwrap();
     let mut came = Vec::new();
     for policy in [PolicyKind::VbrSim, PolicyKind::ServiceCurve, PolicyKind::Observed] {
-        let mut fresh = house(policy);
+        let mut fresh = fixture(policy);
         let as_guaranteed = fresh.come_in();
-        let mut house = house(policy);
-        assert!(house.engine.recall(house.now, DISK, kept.clone()));
-        assert_eq!(house.observed(), Some(12));
-        came.push((as_guaranteed, house.come_in()));
+        let mut fixture = fixture(policy);
+        assert!(fixture.engine.restore_history(fixture.now, DISK, kept.clone()));
+        assert_eq!(fixture.observed(), Some(12));
+        came.push((as_guaranteed, fixture.come_in()));
     }
     assert_eq!(came, [(2, 2), (2, 2), (2, 6)]);
 }
 
 #[test]
 fn a_slow_disk_is_still_slow_when_it_is_used_again_and_of_other_reads_nothing_is_known() {
-    let mut slow = house(PolicyKind::VbrSim);
+    let mut slow = fixture(PolicyKind::VbrSim);
     slow.come_in();
     (0..6).for_each(|_| slow.slot_of(1));
-    let kept = slow.engine.remembered(DISK).unwrap();
+    let kept = slow.engine.disk_history(DISK).unwrap();
     let believed = slow.engine.status(slow.now).disks[0];
     assert!(believed.min_read < 4 && believed.behind > 0, "{believed:?}");
 
-    let mut again = house(PolicyKind::VbrSim);
-    assert!(again.engine.recall(again.now, DISK, kept.clone()));
+    let mut again = fixture(PolicyKind::VbrSim);
+    assert!(again.engine.restore_history(again.now, DISK, kept.clone()));
     let status = again.engine.status(again.now).disks[0];
     assert_eq!((status.min_read, status.behind), (believed.min_read, believed.behind));
     assert_eq!(status.slowest_slot, believed.slowest_slot);
-    assert!(again.come_in() < house(PolicyKind::VbrSim).come_in());
+    assert!(again.come_in() < fixture(PolicyKind::VbrSim).come_in());
 
-    let mut other = House::new(config(5, 10_000));
-    assert!(!other.engine.recall(other.now, DISK, kept.clone()), "another guarantee");
+    let mut other = Fixture::new(config(5, 10_000));
+    assert!(!other.engine.restore_history(other.now, DISK, kept.clone()), "another guarantee");
     let slot = Duration::from_secs(1);
-    let mut other = House::new(EngineConfig { slot, ..config(4, 10_000) });
-    assert!(!other.engine.recall(other.now, DISK, kept), "another slot");
+    let mut other = Fixture::new(EngineConfig { slot, ..config(4, 10_000) });
+    assert!(!other.engine.restore_history(other.now, DISK, kept), "another slot");
     assert_eq!(other.engine.status(other.now).disks[0].min_read, 4);
-    assert_eq!(slow.engine.remembered(DiskNumber(1)), None, "no such disk");
+    assert_eq!(slow.engine.disk_history(DiskNumber(1)), None, "no such disk");
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Of the title of all others these pieces, each for so many milliseconds.
+/// A layout of the stored pieces `stored` of a title, each `each_ms` milliseconds long.
 fn part(title: u64, stored: Vec<u32>, each_ms: u32) -> Arc<Layout> {
     let mut layout = Arc::into_inner(layout(title)).expect("made just now");
     let count = u32::try_from(stored.len()).unwrap();
@@ -13,18 +13,18 @@ fn part(title: u64, stored: Vec<u32>, each_ms: u32) -> Arc<Layout> {
     Arc::new(layout)
 }
 
-impl House {
-    fn ask(&mut self, request: AdmitRequest) -> Answer {
+impl Fixture {
+    fn ask(&mut self, request: AdmitRequest) -> AdmissionDecision {
         let answer = self.engine.admit(self.now, request);
-        self.hear();
+        self.drain();
         answer
     }
 
     #[track_caller]
-    fn let_in(&mut self, request: AdmitRequest) -> (SessionId, Duration) {
+    fn begin_session(&mut self, request: AdmitRequest) -> (SessionId, Duration) {
         match self.ask(request) {
-            Answer::Admitted { session, wait, .. } => (session, wait),
-            answer @ Answer::Refused(_) => panic!("{answer:?}"),
+            AdmissionDecision::Admitted { session, wait, .. } => (session, wait),
+            answer @ AdmissionDecision::Refused(_) => panic!("{answer:?}"),
         }
     }
 
@@ -34,51 +34,55 @@ impl House {
         let byte = |at: u64| at * u64::from(PIECE) / 1000;
         let parts = vec![Part { track: 0, bytes: byte(thousandths.start)..byte(thousandths.end) }];
         let request = RequestId(self.next_request);
-        self.engine.want(self.now, Want { request, session, parts });
-        self.hear();
+        self.engine.request(self.now, MediaRequest { request, session, parts });
+        self.drain();
     }
 }
 
 #[test]
 fn only_the_pieces_of_a_part_are_read_in_its_order_and_who_goes_on_is_not_let_in_anew() {
-    let mut house = House::new(config(4, 100));
-    let (viewer, _) = house.let_in(request(part(1, vec![2, 9, 5, 30, 31], 500)));
+    let mut fixture = Fixture::new(config(4, 100));
+    let (viewer, _) = fixture.begin_session(request(part(1, vec![2, 9, 5, 30, 31], 500)));
     // Each request ends within a piece, and the next one begins within the one after.
     for from in [0, 1300, 2300, 3300] {
-        house.want_bytes(viewer, from..from + 400);
-        house.pass(500);
+        fixture.want_bytes(viewer, from..from + 400);
+        fixture.pass(500);
     }
-    assert_eq!(house.said("Anew"), Vec::<String>::new());
-    house.want_bytes(viewer, 4300..5000);
-    house.pass(2000);
-    let said = house.said("");
-    assert!(said.iter().all(|text| !text.starts_with("Anew")), "{said:?}");
-    assert_eq!(house.engine.status(house.now).disks[0].reads, 5);
-    assert_eq!(house.engine.status(house.now).glitches, 0);
+    assert_eq!(fixture.take_log("Readmitted"), Vec::<String>::new());
+    fixture.want_bytes(viewer, 4300..5000);
+    fixture.pass(2000);
+    let said = fixture.take_log("");
+    assert!(said.iter().all(|text| !text.starts_with("Readmitted")), "{said:?}");
+    assert_eq!(fixture.engine.status(fixture.now).disks[0].reads, 5);
+    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
 }
 
 #[test]
 fn whichever_way_a_title_is_watched_its_bytes_are_in_memory_once() {
-    let mut house = House::new(config(4, 100));
-    let (whole, _) = house.let_in(request(layout(1)));
-    house.want(whole, 0..8);
-    house.pass(3000);
-    let before = house.engine.status(house.now).disks[0].reads;
-    let (part, _) = house.let_in(request(part(1, vec![7, 5, 3, 3], 500)));
-    house.want(part, 0..4);
-    house.pass(3000);
-    let status = house.engine.status(house.now);
+    let mut fixture = Fixture::new(config(4, 100));
+    let (whole, _) = fixture.begin_session(request(layout(1)));
+    fixture.want(whole, 0..8);
+    fixture.pass(3000);
+    let before = fixture.engine.status(fixture.now).disks[0].reads;
+    let (part, _) = fixture.begin_session(request(part(1, vec![7, 5, 3, 3], 500)));
+    fixture.want(part, 0..4);
+    fixture.pass(3000);
+    let status = fixture.engine.status(fixture.now);
     assert_eq!(status.cache_hits, 4, "backwards, and one twice");
-    assert_eq!(house.said("complete"), ["complete 1", "complete 2"]);
+    assert_eq!(fixture.take_log("complete"), ["complete 1", "complete 2"]);
     assert!(status.disks[0].reads >= before);
 }
 
 #[test]
 fn twice_the_speed_books_twice_the_reads() {
     let admitted = |each_ms| {
-        let mut house = House::new(config(4, 200));
+        let mut fixture = Fixture::new(config(4, 200));
         let layout = || part(1, (0..PIECES).collect(), each_ms);
-        (0..20).filter(|_| matches!(house.ask(request(layout())), Answer::Admitted { .. })).count()
+        (0..20)
+            .filter(|_| {
+                matches!(fixture.ask(request(layout())), AdmissionDecision::Admitted { .. })
+            })
+            .count()
     };
     let (slow, normal, fast) = (admitted(1000), admitted(500), admitted(250));
     assert!(slow > normal && normal > fast, "{slow}, {normal}, {fast}");
@@ -86,62 +90,60 @@ fn twice_the_speed_books_twice_the_reads() {
 
 #[test]
 fn who_changes_what_it_sees_keeps_its_place_until_it_has_the_new_one() {
-    let mut house = House::new(config(2, 100));
+    let mut fixture = Fixture::new(config(2, 100));
     let viewers = [1, 2].map(|title| {
-        let (viewer, _) = house.let_in(request(layout(title)));
-        house.want(viewer, 0..2);
-        house.pass(3000);
+        let (viewer, _) = fixture.begin_session(request(layout(title)));
+        fixture.want(viewer, 0..2);
+        fixture.pass(3000);
         viewer
     });
-    let books = |house: &House| house.engine.disks[0].books.total();
-    let before = books(&house);
+    let books = |fixture: &Fixture| fixture.engine.disks[0].dispatcher.books.total();
+    let before = books(&fixture);
     let faster = || AdmitRequest {
-        instead_of: Some(viewers[0]),
+        replaces: Some(viewers[0]),
         ..request(part(1, (0..PIECES).collect(), 100))
     };
-    assert!(matches!(house.ask(faster()), Answer::Refused(_)), "five times as much");
-    assert_eq!(books(&house), before, "as it was");
-    assert_eq!(house.engine.status(house.now).sessions, 2);
-    house.want(viewers[0], 2..4);
-    house.pass(1000);
-    assert_eq!(house.said("complete").last().unwrap(), "complete 3", "it plays on");
+    assert!(matches!(fixture.ask(faster()), AdmissionDecision::Refused(_)), "five times as much");
+    assert_eq!(books(&fixture), before, "as it was");
+    assert_eq!(fixture.engine.status(fixture.now).sessions, 2);
+    fixture.want(viewers[0], 2..4);
+    fixture.pass(1000);
+    assert_eq!(fixture.take_log("complete").last().unwrap(), "complete 3", "it plays on");
 
-    house.engine.close(house.now, viewers[1]);
-    house.hear();
-    let slower = AdmitRequest {
-        instead_of: Some(viewers[0]),
-        ..request(part(1, (0..PIECES).collect(), 600))
-    };
-    house.said("");
-    let (new, _) = house.let_in(slower);
+    fixture.engine.close(fixture.now, viewers[1]);
+    fixture.drain();
+    let slower =
+        AdmitRequest { replaces: Some(viewers[0]), ..request(part(1, (0..PIECES).collect(), 600)) };
+    fixture.take_log("");
+    let (new, _) = fixture.begin_session(slower);
     assert_ne!(new, viewers[0]);
-    let ended = house.said("ended");
+    let ended = fixture.take_log("ended");
     assert_eq!(ended.len(), 1, "{ended:?}");
-    assert_eq!(house.engine.status(house.now).sessions, 1);
-    house.want(new, 0..4);
-    house.pass(30_000);
-    assert_eq!(house.engine.status(house.now).glitches, 0);
-    house.engine.close(house.now, new);
-    assert!(house.engine.is_empty(), "all that was booked is off the books");
+    assert_eq!(fixture.engine.status(fixture.now).sessions, 1);
+    fixture.want(new, 0..4);
+    fixture.pass(30_000);
+    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
+    fixture.engine.close(fixture.now, new);
+    assert!(fixture.engine.is_empty(), "all that was booked is off the books");
 }
 
 #[test]
 fn who_waits_is_let_in_for_later_and_plays_without_a_glitch() {
-    let mut house = House::new(config(2, 100));
-    let (viewer, _) = house.let_in(request(layout(1)));
-    house.want(viewer, 0..PIECES);
+    let mut fixture = Fixture::new(config(2, 100));
+    let (viewer, _) = fixture.begin_session(request(layout(1)));
+    fixture.want(viewer, 0..PIECES);
     let patient =
-        |seconds| AdmitRequest { patience: Duration::from_secs(seconds), ..request(layout(2)) };
-    let Answer::Refused(refusal) = house.ask(patient(0)) else { panic!("it is full") };
+        |seconds| AdmitRequest { max_wait: Duration::from_secs(seconds), ..request(layout(2)) };
+    let AdmissionDecision::Refused(refusal) = fixture.ask(patient(0)) else { panic!("it is full") };
     assert!(refusal.exact, "{refusal:?}");
-    assert!(matches!(house.ask(patient(1)), Answer::Refused(_)), "not so soon");
-    let (late, wait) = house.let_in(patient(60));
+    assert!(matches!(fixture.ask(patient(1)), AdmissionDecision::Refused(_)), "not so soon");
+    let (late, wait) = fixture.begin_session(patient(60));
     assert!(wait <= refusal.retry_after, "its first pieces may be read before it comes");
-    house.pass(u64::try_from(wait.as_millis()).unwrap());
-    assert_eq!(house.engine.status(house.now).sessions, 2, "the place is held until then");
-    house.want(late, 0..PIECES);
-    house.pass(40_000);
-    assert_eq!(house.engine.status(house.now).glitches, 0);
+    fixture.pass(u64::try_from(wait.as_millis()).unwrap());
+    assert_eq!(fixture.engine.status(fixture.now).sessions, 2, "the place is held until then");
+    fixture.want(late, 0..PIECES);
+    fixture.pass(40_000);
+    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0);
 }
 
 #[test]
@@ -152,68 +154,68 @@ fn who_comes_back_when_told_to_is_let_in() {
         let mut config = config(random.u32(4..10), random.u64(60..400));
         // No time is left of a slot: the disk does what it guarantees and no more.
         config.disks[0].longest_read = config.slot;
-        let mut house = House::new(config);
+        let mut fixture = Fixture::new(config);
         let mut title = 0;
         for _ in 0..50 {
             title += 1;
             let pieces: Vec<u32> = (0..random.u32(1..=PIECES)).collect();
             let view = part(title, pieces, random.u32(200..900));
             let ask = || request(view.clone());
-            let mut answer = house.ask(ask());
-            refused += u32::from(matches!(answer, Answer::Refused(_)));
-            if let Answer::Refused(refusal) = answer.clone()
+            let mut answer = fixture.ask(ask());
+            refused += u32::from(matches!(answer, AdmissionDecision::Refused(_)));
+            if let AdmissionDecision::Refused(refusal) = answer.clone()
                 && refusal.exact
             {
                 let wait = u64::try_from(refusal.retry_after.as_millis()).unwrap();
-                house.pass(wait);
-                answer = house.ask(ask());
+                fixture.pass(wait);
+                answer = fixture.ask(ask());
                 assert!(
-                    matches!(answer, Answer::Admitted { .. }),
-                    "seed {seed}: told {refusal:?}, then {answer:?}"
+                    matches!(answer, AdmissionDecision::Admitted { .. }),
+                    "seed {seed}: waiters {refusal:?}, then {answer:?}"
                 );
                 came_back += 1;
             }
-            if let Answer::Admitted { session, .. } = answer {
+            if let AdmissionDecision::Admitted { session, .. } = answer {
                 let bytes = 0..view.tracks[0].bytes;
-                house.next_request += 1;
-                let want = RequestId(house.next_request);
+                fixture.next_request += 1;
+                let want = RequestId(fixture.next_request);
                 let parts = vec![Part { track: 0, bytes }];
-                house.engine.want(house.now, Want { request: want, session, parts });
+                fixture.engine.request(fixture.now, MediaRequest { request: want, session, parts });
             }
-            house.pass(random.u64(1..700));
+            fixture.pass(random.u64(1..700));
         }
-        assert_eq!(house.engine.status(house.now).glitches, 0, "seed {seed}");
+        assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "seed {seed}");
     }
     assert!(came_back > 500 && came_back * 10 > refused * 8, "{came_back} of {refused}");
 }
 
 #[test]
 fn a_hundred_thousand_viewers_in_a_second_are_all_answered_and_the_books_stay_exact() {
-    let mut house = House::new(config(8, 400));
+    let mut fixture = Fixture::new(config(8, 400));
     let (mut admitted, mut named, mut exact) = (0u64, 0, 0);
     for number in 0..100_000u64 {
-        house.now = Moment(number * 10_000);
-        if house.now >= house.engine.next_wakeup() {
-            house.engine.tick(house.now);
+        fixture.now = Moment(number * 10_000);
+        if fixture.now >= fixture.engine.next_wakeup() {
+            fixture.engine.tick(fixture.now);
         }
-        match house.engine.admit(house.now, request(layout(number % 50))) {
-            Answer::Admitted { .. } => admitted += 1,
-            Answer::Refused(refusal) => {
+        match fixture.engine.admit(fixture.now, request(layout(number % 50))) {
+            AdmissionDecision::Admitted { .. } => admitted += 1,
+            AdmissionDecision::Refused(refusal) => {
                 named += u64::from(refusal.retry_after > Duration::ZERO);
                 exact += u64::from(refusal.exact);
             }
         }
     }
-    house.hear();
-    let status = house.engine.status(house.now);
+    fixture.drain();
+    let status = fixture.engine.status(fixture.now);
     let refused = status.refused_disk + status.refused_memory;
     assert_eq!((admitted, named), (status.admitted, refused), "each has an answer");
     assert_eq!(admitted + refused, 100_000);
     assert!((1..50).contains(&admitted), "{admitted}");
     assert!((1..=20).contains(&exact), "answers that cost are few in a slot: {exact}");
     for session in (1..=admitted).map(SessionId) {
-        house.engine.close(house.now, session);
+        fixture.engine.close(fixture.now, session);
     }
-    house.hear();
-    assert!(house.engine.is_empty(), "all that was booked is off the books");
+    fixture.drain();
+    assert!(fixture.engine.is_empty(), "all that was booked is off the books");
 }

@@ -1,12 +1,12 @@
-//! Who watches: streams of constant rate, or a title with its own demand.
+//! The audience of a plan: streams of constant rate, or viewers of a title with its own demand.
 
 use super::piece;
 use crate::access::ask;
-use crate::cli::Args;
+use crate::args::disks::PlanArgs;
 use crate::failure::Failure;
 use disk::Costs;
 use media::{IndexError, Packaging, PackagingOptions, TitleIndex};
-use scheduler::{Curve, sending_reserve};
+use scheduler::{TrackPieces, sending_reserve};
 use server::control::{Reply, Request};
 use server::wire;
 use std::path::Path;
@@ -28,20 +28,20 @@ struct Cut {
     due: Vec<u32>,
     piece: u32,
     bytes: u64,
-    /// One behind the other, but for a last one that is shorter.
+    /// Whether the next piece lies right behind each piece.
     followed: Vec<bool>,
 }
 
 impl Audience {
-    /// From the command line.
-    pub(super) fn asked(args: &Args<'_>) -> Result<Self, Failure> {
-        match (args.maybe::<BitRate>("rate"), args.maybe::<String>("title")) {
+    /// The audience that the command line names.
+    pub(super) fn new(args: &PlanArgs) -> Result<Self, Failure> {
+        match (args.rate, &args.title) {
             (Some(rate), None) if (SLOWEST..=FASTEST).contains(&rate) => Ok(Self::Rate(rate)),
             (Some(rate), None) => {
                 let sentence = format!("--rate: {rate} is no rate of a stream");
                 Err(Failure::usage(sentence).hint(format!("from {SLOWEST} to {FASTEST}")))
             }
-            (None, Some(title)) => Self::title(&title),
+            (None, Some(title)) => Self::title(title),
             (None, None) => Err(Failure::usage("no streams to plan for: give --rate or --title")
                 .hint("for example --rate 5Mbps")),
             (Some(_), Some(_)) => {
@@ -62,7 +62,7 @@ impl Audience {
         };
         let request = Request::Index { title: name.to_owned() };
         let Reply::Index(index) = ask(Path::new(path), &request)? else {
-            crate::commands::stores::strange()
+            crate::commands::stores::mismatched()
         };
         let index = wire::from_hex(&index).ok_or(IndexError::NotAnIndex);
         let index = index.and_then(|bytes| TitleIndex::decode(&bytes));
@@ -77,14 +77,14 @@ impl Audience {
         Ok(Self::Title { name: name.to_owned(), packaging, tracks, rate })
     }
 
-    /// Mean, all tracks of a viewer together.
+    /// Mean rate of a viewer, all tracks together.
     pub(super) fn rate(&self) -> BitRate {
         match self {
             Self::Rate(rate) | Self::Title { rate, .. } => *rate,
         }
     }
 
-    /// For people.
+    /// The audience in words.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Rate(rate) => format!("streams of {rate}"),
@@ -92,7 +92,7 @@ impl Audience {
         }
     }
 
-    /// Its tracks with reads of at most `read`. `None` where no track would be read so.
+    /// A viewer whose reads have at most `read` bytes. `None` where no track would be read so.
     pub(super) fn with_reads_of(&self, read: ByteCount) -> Option<Viewer> {
         let tracks = match self {
             Self::Rate(rate) => vec![constant(*rate, piece(*rate, read))],
@@ -107,16 +107,17 @@ impl Audience {
 }
 
 impl Viewer {
-    pub(super) fn curves(&self) -> Vec<Curve<'_>> {
+    pub(super) fn curves(&self) -> Vec<TrackPieces<'_>> {
         let mut curves = Vec::with_capacity(self.tracks.len());
         for Cut { due, piece, bytes, followed } in &self.tracks {
-            curves.push(Curve { due, piece: *piece, bytes: *bytes, transfer: &[], followed });
+            curves.push(TrackPieces { due, piece: *piece, bytes: *bytes, transfer: &[], followed });
         }
         curves
     }
 
-    /// What a disk of `span` bytes transfers for a piece of each track where the first, second, ...
-    /// viewer's copy lies: evenly over the disk, however many come.
+    /// Transfer time of a piece of each track at the place of the first, second, ... viewer's copy
+    /// on a disk of `span` bytes. Places are spread evenly over the disk, for any number of
+    /// viewers.
     pub(super) fn places(&self, costs: &Costs, span: u64) -> Vec<Vec<[u32; 1]>> {
         let place = |i: u64, len: u32| {
             let room = u128::from(span.saturating_sub(u64::from(len)));
@@ -134,7 +135,7 @@ impl Viewer {
 }
 
 impl Cut {
-    /// Of so many bytes; without, all pieces are whole.
+    /// A track of `bytes` bytes; without, all pieces are whole.
     fn of(due: Vec<u32>, piece: u32, bytes: Option<u64>) -> Self {
         let whole = due.len() as u64 * u64::from(piece);
         let bytes = bytes.unwrap_or(whole);
@@ -143,7 +144,7 @@ impl Cut {
     }
 }
 
-/// Pieces that are due as they play.
+/// A track of constant rate, whose pieces are due as they play.
 fn constant(rate: BitRate, piece: u32) -> Cut {
     let lasts = ByteCount(u64::from(piece)).time_at(rate);
     let pieces = LENGTH.as_nanos().div_ceil(lasts.as_nanos().max(1)).max(FEWEST_PIECES);
@@ -152,8 +153,8 @@ fn constant(rate: BitRate, piece: u32) -> Cut {
     Cut::of(due, piece, None)
 }
 
-/// As the server plays it in segments; a short title again and again, so that the house fills
-/// before the first has left.
+/// A track as the server sends it in segments. A short title is repeated, so that the disk fills
+/// before the first viewer has left.
 fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
     let piece = piece(packaging.mean_rate(track), read);
     let once = packaging.due_segmented(track, piece);
@@ -171,17 +172,17 @@ fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> Cut {
     Cut::of(due, piece, None)
 }
 
-/// Copies at different places.
+/// Number of places of copies.
 const PLACES: u64 = 987;
 /// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Much longer than it takes to fill the house, and so long that what a start-up second buys is
-/// less than a half percent of it.
+/// Length of a stream: much longer than the time in which viewers arrive, so that a second of
+/// start-up is less than half a percent of it.
 const LENGTH: Duration = Duration::from_secs(300);
 const FEWEST_PIECES: u128 = 8;
-/// What devices read in.
+/// Block size of devices.
 const BLOCK: u64 = 4096;
-/// Narrow-band speech.
+/// The lowest rate of a stream: narrow-band speech.
 const SLOWEST: BitRate = BitRate(8_000);
-/// Uncompressed pictures of 8K, several times over.
+/// The highest rate of a stream: several times uncompressed 8K video.
 const FASTEST: BitRate = BitRate(1_000_000_000_000);

@@ -1,37 +1,37 @@
 //! `plan`: how many streams a disk would hold. The bounds are `disk::plan`'s arithmetic; what the
-//! admission policy lets in is a rehearsal with the scheduler itself. Glue only.
+//! admission policy lets in is simulated with the scheduler itself. Glue only.
 
 mod audience;
 mod report;
 
 use crate::access::ask;
-use crate::cli::Args;
+use crate::args::disks::PlanArgs;
 use crate::failure::Failure;
 use crate::out::{self, Bar};
 use audience::{Audience, Viewer};
-use disk::plan::{Known, Plan, memory_needed, plan as bounds};
+use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
 use disk::{Calibration, DiskModel};
-use scheduler::{Facts, PolicyKind, Rehearsal, Rehearsed};
+use scheduler::{CapacityResult, CapacitySim, DiskTimings, PolicyKind};
 use server::control::{Reply, Request};
 use server::wire;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use units::{BitRate, ByteCount, show_duration};
 
-/// All that is reported.
+/// A plan.
 struct Answer {
     question: Question,
     disk: String,
     slot: Duration,
-    bounds: Plan,
-    /// Beside each row of the bounds: what each of [`SHOWN`] lets in. `None`: the server makes no
-    /// such reads for these streams.
-    admitted: Vec<Option<[Rehearsed; SHOWN.len()]>>,
-    /// The row with which the first of them lets most in; of those that are nearly as good the
-    /// smallest reads, which start soonest and take the least memory.
+    bounds: CapacityPlan,
+    /// For each row of the bounds the streams that each policy of [`SHOWN`] admits. `None`: the
+    /// server makes no such reads for these streams.
+    admitted: Vec<Option<[CapacityResult; SHOWN.len()]>>,
+    /// The row with which the first policy of [`SHOWN`] admits most; of rows that are nearly as
+    /// good the one with the smallest reads, which start soonest and take the least memory.
     best: Option<usize>,
-    /// The other policies with reads of that size.
-    others: Vec<(PolicyKind, Rehearsed)>,
+    /// The other policies with reads of the size of `best`.
+    others: Vec<(PolicyKind, CapacityResult)>,
 }
 
 struct Question {
@@ -41,17 +41,17 @@ struct Question {
     startup: Duration,
 }
 
-/// Whose streams.
+/// The disk of a plan.
 enum Disk {
     Model(DiskModel),
-    /// With the model that its arm makes, if it has one.
+    /// A calibration, with the model fitted to its arm, if it has one.
     Measured(Box<Calibration>, Option<DiskModel>),
 }
 
-pub(crate) fn plan(args: &Args<'_>) -> Result<(), Failure> {
+pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let disk = disk(args)?;
     let slot = disk.slot();
-    let startup: Duration = args.get("startup");
+    let startup = args.startup;
     if startup < slot * 2 || startup > LONGEST_STARTUP {
         let least = show_duration(slot * 2);
         let sentence = format!("--startup: from {least} (two slots) to an hour");
@@ -59,29 +59,23 @@ pub(crate) fn plan(args: &Args<'_>) -> Result<(), Failure> {
             Failure::usage(sentence).hint("a stream is read in one slot and sent in the next")
         );
     }
-    let plot: Option<PathBuf> = args.maybe("plot");
-    if let Some(path) = plot.as_deref().filter(|path| path.exists() && !args.has("destroy")) {
-        let sentence = format!("{} would be overwritten", path.display());
-        return Err(Failure::new(sentence).hint("if that is meant, allow it with --destroy"));
+    if let Some(path) = &args.plot {
+        args.overwrite.check(path)?;
     }
     let question = Question {
-        audience: Audience::asked(args)?,
-        memory: args.maybe("memory"),
-        disks: args.count("disks"),
+        audience: Audience::new(args)?,
+        memory: args.memory,
+        disks: args.disks,
         startup,
     };
     let answer = answer(&disk, question);
-    if let Some(path) = plot {
+    if let Some(path) = &args.plot {
         let svg = report::plot(&answer).svg().map_err(|error| Failure::new(error.to_string()))?;
-        std::fs::write(&path, svg)
+        std::fs::write(path, svg)
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
         out::note(&format!("wrote {}", path.display()));
     }
-    if args.has("json") {
-        out::print_json(&report::json(&answer));
-    } else {
-        out::print(&report::text(&answer));
-    }
+    args.report.show(&report::json(&answer), || report::text(&answer));
     Ok(())
 }
 
@@ -95,10 +89,11 @@ fn answer(disk: &Disk, question: Question) -> Answer {
         admitted.push(
             question
                 .stage(disk, row.read, bounds.ratio)
-                .map(|stage| SHOWN.map(|policy| stage.rehearse(policy))),
+                .map(|stage| SHOWN.map(|policy| stage.simulate(policy))),
         );
     }
-    let streams = |held: &Option<[Rehearsed; SHOWN.len()]>| held.map_or(0, |held| held[0].streams);
+    let streams =
+        |held: &Option<[CapacityResult; SHOWN.len()]>| held.map_or(0, |held| held[0].streams);
     let most = admitted.iter().map(streams).max().unwrap_or(0);
     let near = |held: &Option<_>| most > 0 && streams(held) as f64 >= NEAR_MOST * most as f64;
     let best = admitted.iter().position(near);
@@ -109,7 +104,7 @@ fn answer(disk: &Disk, question: Question) -> Answer {
         bar.say("other policies");
         let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
         for policy in PolicyKind::all().filter(unseen) {
-            others.push((policy, stage.rehearse(policy)));
+            others.push((policy, stage.simulate(policy)));
         }
     }
     Answer { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
@@ -120,16 +115,16 @@ impl Question {
         self.memory.map(|memory| ByteCount(memory.0 / self.disks))
     }
 
-    /// The disk, that transfers for `most` streams, and a viewer, with reads of `read`; `None` where the server would not make reads as
-    /// large for these streams.
+    /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of `read`;
+    /// `None` where the server would not make reads as large for these streams.
     fn stage<'a>(&'a self, disk: &'a Disk, read: ByteCount, most: u64) -> Option<Stage<'a>> {
         let viewer = self.audience.with_reads_of(read)?;
-        let facts = disk.facts(read);
-        let places = match &facts.costs {
+        let timings = disk.timings(read);
+        let places = match &timings.costs {
             Some(costs) => viewer.places(costs, disk.span()),
             None => Vec::new(),
         };
-        Some(Stage { question: self, disk, read, most, viewer, facts, places })
+        Some(Stage { question: self, disk, read, most, viewer, timings, places })
     }
 }
 
@@ -138,30 +133,30 @@ struct Stage<'a> {
     question: &'a Question,
     disk: &'a Disk,
     read: ByteCount,
-    /// By transfer alone.
+    /// Streams by transfer rate alone.
     most: u64,
     viewer: Viewer,
-    facts: Facts,
+    timings: DiskTimings,
     places: Vec<Vec<[u32; 1]>>,
 }
 
 impl Stage<'_> {
-    /// So many in each slot that those who could have the disk's transfer alone come in half of the time
-    /// that there is to fill it: while they come, the disk gets ahead.
+    /// Arrivals in each slot, such that `most` streams arrive in half of [`FILLING`]: meanwhile the
+    /// disk reads ahead.
     fn arrivals(&self) -> u32 {
         let slots = FILLING.as_nanos() / self.disk.slot().as_nanos().max(1);
         u32::try_from((2 * u128::from(self.most)).div_ceil(slots.max(1))).unwrap_or(u32::MAX).max(1)
     }
 
-    fn rehearse(&self, policy: PolicyKind) -> Rehearsed {
+    fn simulate(&self, policy: PolicyKind) -> CapacityResult {
         let slot = self.disk.slot();
         let slots = |time: Duration| u64::try_from(time.as_nanos() / slot.as_nanos()).unwrap_or(1);
-        Rehearsal {
+        CapacitySim {
             policy,
             min_read: self.disk.min_read(self.read),
             read_size: self.read.0,
             memory: self.question.memory_of_one().map_or(UNBOUNDED, |memory| memory.0),
-            facts: &self.facts,
+            timings: &self.timings,
             slot,
             startup: self.question.startup,
             tracks: &self.viewer.curves(),
@@ -176,19 +171,19 @@ impl Stage<'_> {
 }
 
 impl Answer {
-    /// What one disk holds by admission, and the row of it.
-    fn held(&self) -> Option<(usize, Rehearsed)> {
+    /// The row of `best`, and the streams of one disk that are admitted with it.
+    fn held(&self) -> Option<(usize, CapacityResult)> {
         let best = self.best?;
         Some((best, self.admitted[best]?[0]))
     }
 
-    /// Two reads for each stream of all disks.
+    /// Memory for two reads of each stream of all disks.
     fn memory_needed(&self) -> Option<ByteCount> {
         let (row, held) = self.held()?;
         Some(memory_needed(self.bounds.rows[row].read, held.streams * self.question.disks))
     }
 
-    /// Eq. 3 and 4 for as many streams as are held.
+    /// Service cycle and buffer (eq. 3 and 4) for the streams that are admitted.
     fn cycle(&self) -> Option<(Duration, ByteCount)> {
         let streams = u32::try_from(self.held()?.1.streams).ok()?;
         let (cost, rate) = (&self.bounds.cost, self.question.audience.rate());
@@ -197,11 +192,11 @@ impl Answer {
 }
 
 impl Disk {
-    fn known(&self) -> Known<'_> {
+    fn known(&self) -> DiskSource<'_> {
         match self {
-            Self::Model(model) => Known::Model(model),
-            Self::Measured(_, Some(model)) => Known::Model(model),
-            Self::Measured(record, None) => Known::Measured(record),
+            Self::Model(model) => DiskSource::Model(model),
+            Self::Measured(_, Some(model)) => DiskSource::Model(model),
+            Self::Measured(record, None) => DiskSource::Measured(record),
         }
     }
 
@@ -226,14 +221,14 @@ impl Disk {
         }
     }
 
-    fn facts(&self, read: ByteCount) -> Facts {
+    fn timings(&self, read: ByteCount) -> DiskTimings {
         match self {
-            Self::Model(model) => Facts::of_model(model, read, model.queue_depth(read)),
-            Self::Measured(record, _) => Facts::of_calibration(record, read),
+            Self::Model(model) => DiskTimings::of_model(model, read, model.queue_depth(read)),
+            Self::Measured(record, _) => DiskTimings::of_calibration(record, read),
         }
     }
 
-    /// Bytes that titles lie on.
+    /// Bytes of the disk.
     fn span(&self) -> u64 {
         match self {
             Self::Model(model) => model.capacity().0,
@@ -253,11 +248,11 @@ impl Disk {
     }
 }
 
-fn disk(args: &Args<'_>) -> Result<Disk, Failure> {
-    match (args.maybe::<String>("model"), args.maybe::<PathBuf>("calibration")) {
-        (Some(name), None) => Ok(Disk::Model(super::models::named(&name)?)),
+fn disk(args: &PlanArgs) -> Result<Disk, Failure> {
+    match (&args.model, &args.calibration) {
+        (Some(model), None) => Ok(Disk::Model(model.clone())),
         (None, Some(path)) => {
-            let record = calibration(&path)?;
+            let record = calibration(path)?;
             let model = record.model();
             Ok(Disk::Measured(Box::new(record), model))
         }
@@ -269,13 +264,13 @@ fn disk(args: &Args<'_>) -> Result<Disk, Failure> {
     }
 }
 
-/// Kept with a store, or in a file as `tenuto calibrate --json` prints it.
+/// The calibration kept with a store, or in a file as `tenuto calibrate --json` prints it.
 fn calibration(path: &Path) -> Result<Calibration, Failure> {
     let record = match saved(path)? {
         Some(record) => record,
         None => {
             let Reply::Store(info) = ask(path, &Request::Info { title: None })? else {
-                super::stores::strange()
+                super::stores::mismatched()
             };
             info.calibration.ok_or_else(|| {
                 Failure::new(format!("{} was never calibrated", path.display()))
@@ -289,7 +284,7 @@ fn calibration(path: &Path) -> Result<Calibration, Failure> {
         .map_err(|error| Failure::of(&format!("{}: {error}", path.display())))
 }
 
-/// `None`: no file of JSON.
+/// The calibration in a JSON file; `None` where the file is no JSON.
 fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
     let small =
         std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < LARGEST_JSON);
@@ -306,24 +301,24 @@ fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
     parsed.map(Some)
 }
 
-/// A model has no slot of its own: the server's unless configured otherwise.
+/// The slot of a model: the default of a server.
 const SLOT: Duration = Duration::from_millis(500);
-/// Beyond that it is no start.
+/// The longest start-up.
 const LONGEST_STARTUP: Duration = Duration::from_secs(3600);
-/// Nobody came in for longer than any piece lasts, twice over.
+/// The simulation ends when no viewer was admitted for this time: twice the longest piece.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A fraction of what is played: what is read ahead meanwhile matters little.
+/// Time in which viewers arrive: a fraction of a stream, so that read-ahead matters little.
 const FILLING: Duration = Duration::from_secs(60);
-/// Memory that never binds, and that sums of which do not overflow.
+/// Memory that is never the limit, and whose sums do not overflow.
 const UNBOUNDED: u64 = u64::MAX >> 8;
-/// A calibration has a few hundred lines.
+/// Size limit of a calibration in JSON, which has a few hundred lines.
 const LARGEST_JSON: u64 = 1 << 20;
-/// As good as the most: less is worth no larger buffers.
+/// Share of the most streams that counts as nearly as good.
 const NEAR_MOST: f64 = 0.98;
-/// With a column of their own: the two that look ahead.
+/// Policies with a column of their own: the two that look ahead.
 const SHOWN: [PolicyKind; 2] = [PolicyKind::TimeDomain, PolicyKind::VbrSim];
 
-/// Pieces last no longer: as the server cuts tracks.
+/// Bytes of a piece, as the server cuts tracks.
 fn piece(rate: BitRate, read: ByteCount) -> u32 {
     server::piece_size(rate, &[], read)
 }

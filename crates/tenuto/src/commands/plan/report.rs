@@ -3,13 +3,13 @@
 use super::{Answer, SHOWN};
 use crate::out::{Table, facts};
 use disk::plan::PlanRow;
-use meter::report::{Plot, Series, Shape};
-use scheduler::{PolicyKind, Rehearsed, Resource};
+use meter::report::{LineShape, Plot, Series};
+use scheduler::{CapacityResult, PolicyKind, Resource};
 use serde_json::{Value, json};
 use std::time::Duration;
 use units::{ByteCount, show_duration};
 
-/// For people.
+/// A plan as text.
 pub(super) fn text(answer: &Answer) -> String {
     let Answer { question, bounds, .. } = answer;
     let rate = question.audience.rate();
@@ -119,7 +119,7 @@ fn outcome(answer: &Answer) -> String {
     facts(&lines)
 }
 
-/// For programs; `docs/reference/json.md` has the names.
+/// A plan as JSON; `docs/reference/json.md` explains the names.
 pub(super) fn json(answer: &Answer) -> Value {
     let Answer { question, bounds, .. } = answer;
     let rows: Vec<Value> = bounds
@@ -170,9 +170,9 @@ pub(super) fn json(answer: &Answer) -> Value {
     })
 }
 
-/// By policy.
-fn all_json(all: impl Iterator<Item = (PolicyKind, Rehearsed)>) -> Value {
-    let one = |(policy, held): (PolicyKind, Rehearsed)| {
+/// Admitted streams by policy, as JSON.
+fn all_json(all: impl Iterator<Item = (PolicyKind, CapacityResult)>) -> Value {
+    let one = |(policy, held): (PolicyKind, CapacityResult)| {
         let value = json!({
             "streams": held.streams,
             "short_of": held.short_of.map(word),
@@ -199,15 +199,17 @@ pub(super) fn plot(answer: &Answer) -> Plot {
     // Memory for ever more small reads would flatten all else.
     let top = answer.bounds.ratio.max(1);
     let all = [
-        series("usual", Shape::Line, &|_, row| row.usual),
-        series("certain, zone-exact", Shape::Line, &|_, row| row.zone_exact),
-        series("certain, any place", Shape::Line, &|_, row| row.any_place),
-        series("Özden", Shape::Line, &|_, row| row.ozden),
-        series("fit into the memory", Shape::Line, &|_, row| row.in_memory.filter(|n| *n <= top)),
-        series("let in by time-domain", Shape::Line, &|i, _| {
+        series("usual", LineShape::Line, &|_, row| row.usual),
+        series("certain, zone-exact", LineShape::Line, &|_, row| row.zone_exact),
+        series("certain, any place", LineShape::Line, &|_, row| row.any_place),
+        series("Özden", LineShape::Line, &|_, row| row.ozden),
+        series("fit into the memory", LineShape::Line, &|_, row| {
+            row.in_memory.filter(|n| *n <= top)
+        }),
+        series("let in by time-domain", LineShape::Line, &|i, _| {
             answer.admitted[i].map(|held| held[0].streams)
         }),
-        series("transfer alone", Shape::Limit, &|_, _| Some(answer.bounds.ratio)),
+        series("transfer alone", LineShape::Limit, &|_, _| Some(answer.bounds.ratio)),
     ];
     Plot {
         title: format!("{}: {}", answer.disk, answer.question.audience.describe()),

@@ -1,0 +1,248 @@
+//! Programs that the demo runs: to their end, or in the background until they are stopped. None
+//! outlives the demo, however it ends.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// An error as a sentence for the user.
+pub(crate) type Problem = String;
+
+/// A program with its arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    program: OsString,
+    arguments: Vec<OsString>,
+}
+
+impl Call {
+    pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
+        Self { program: program.as_ref().to_owned(), arguments: Vec::new() }
+    }
+
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.arguments.push(argument.as_ref().to_owned());
+        self
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    /// The command line as a user would type it in the repository's root: the program without its
+    /// directory; a long list of files is shortened to its first and last entries.
+    pub(crate) fn typed(&self) -> String {
+        let name = Path::new(&self.program).file_name().unwrap_or(&self.program);
+        let words = std::iter::once(name).chain(self.arguments.iter().map(OsString::as_os_str));
+        let mut words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        if words.len() > WORDS_SHOWN {
+            words.splice(4..words.len() - 1, ["...".to_owned()]);
+        }
+        words.join(" ")
+    }
+
+    /// Runs the program to its end and returns its standard output; standard error goes to `log`.
+    pub(crate) fn output(&self, log: &Path, stop: &AtomicBool) -> Result<String, Problem> {
+        let (text, code) = self.run(log, stop)?;
+        if code == Some(0) { Ok(text) } else { Err(self.failure(code, log)) }
+    }
+
+    /// Runs the program to its end and returns its standard output and exit code, also on failure.
+    pub(crate) fn run(
+        &self,
+        log: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(String, Option<i32>), Problem> {
+        let mut running = self.start(log)?;
+        let text = running.read_all();
+        let code = running.wait(stop)?;
+        Ok((text.join().map_err(|_| "a reader thread broke".to_owned())?, code))
+    }
+
+    /// Starts the program in the background; standard error goes to `log`.
+    pub(crate) fn start(&self, log: &Path) -> Result<Running, Problem> {
+        let log = File::create(log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
+        let child = self
+            .command()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(log))
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
+        Ok(Running { child, kept: false })
+    }
+
+    pub(crate) fn failure(&self, code: Option<i32>, log: &Path) -> Problem {
+        let said = std::fs::read_to_string(log).unwrap_or_default();
+        let lines: Vec<&str> = said.lines().collect();
+        let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
+        let end = code.map_or("was stopped by a signal".to_owned(), |c| format!("ended with {c}"));
+        format!("'{}' {end}; it said:\n  {last}", self.typed())
+    }
+
+    /// In a group of its own, so that Ctrl-C reaches the demo alone, which then stops the rest in
+    /// order.
+    fn command(&self) -> Command {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).process_group(0);
+        command
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// A program in the background. Dropping it stops it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    kept: bool,
+}
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its standard output, to be read by whoever takes it first.
+    pub(crate) fn stdout(&mut self) -> std::process::ChildStdout {
+        self.child.stdout.take().expect("taken once")
+    }
+
+    /// Reads its standard output to the end in the background.
+    fn read_all(&mut self) -> std::thread::JoinHandle<String> {
+        let mut stdout = self.stdout();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            // What could be read counts; why there is no more, the exit code says.
+            let _ = stdout.read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        })
+    }
+
+    /// Whether it still runs; otherwise its exit code (`None`: ended by a signal).
+    pub(crate) fn ended(&mut self) -> Result<Option<Option<i32>>, Problem> {
+        let ended = self.child.try_wait().map_err(|e| format!("cannot wait for a program: {e}"))?;
+        Ok(ended.map(|status| status.code()))
+    }
+
+    /// Waits for its end, or for Ctrl-C.
+    fn wait(&mut self, stop: &AtomicBool) -> Result<Option<i32>, Problem> {
+        loop {
+            if let Some(code) = self.ended()? {
+                return Ok(code);
+            }
+            check(stop)?;
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Tells it to stop and waits until it has; kills it when it takes too long.
+    fn stop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let deadline = Instant::now() + PATIENCE;
+        if let Some(pid) = pid.filter(|_| matches!(self.ended(), Ok(None))) {
+            // Gone in this very moment is as good as stopped.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        while matches!(self.ended(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        if matches!(self.ended(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    /// Lets it run on after the demo's end.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.stop();
+        }
+    }
+}
+
+/// Sets a flag on Ctrl-C and its like, in place of dying at once.
+pub(crate) fn interrupts() -> Result<Arc<AtomicBool>, Problem> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| format!("cannot watch for signals: {error}"))?;
+    }
+    Ok(stop)
+}
+
+/// A problem when Ctrl-C was pressed.
+pub(crate) fn check(stop: &AtomicBool) -> Result<(), Problem> {
+    if stop.load(Ordering::Relaxed) { Err("interrupted".to_owned()) } else { Ok(()) }
+}
+
+/// Between two looks at a program that runs.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A server drains its sessions when it stops; a program that hangs longer is killed.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// Longer command lines are lists of files and are shortened when printed.
+const WORDS_SHOWN: usize = 16;
+
+/// Lines of a failed program's standard error that are shown.
+const LINES_SHOWN: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_reads_as_one_would_type_it() {
+        let call = Call::new("/x/target/release/tenuto")
+            .args(["ingest", "a b.store", "it's.mkv"])
+            .arg("--arrivals=poisson:80ms");
+        let typed = r"tenuto ingest 'a b.store' 'it'\''s.mkv' --arrivals=poisson:80ms";
+        assert_eq!(call.typed(), typed);
+        let many = Call::new("tenuto").args((0..30).map(|i| i.to_string()));
+        assert_eq!(many.typed(), "tenuto 0 1 2 ... 29");
+    }
+
+    #[test]
+    fn a_program_is_stopped_when_it_goes_out_of_sight() {
+        let log = std::env::temp_dir().join(format!("xtask-demo-{}", std::process::id()));
+        let running = Call::new("sleep").arg("600").start(&log).unwrap();
+        let pid = Pid::from_raw(i32::try_from(running.id()).unwrap()).unwrap();
+        assert!(rustix::process::test_kill_process(pid).is_ok());
+        drop(running);
+        assert!(rustix::process::test_kill_process(pid).is_err());
+        std::fs::remove_file(log).unwrap();
+    }
+
+    #[test]
+    fn a_failure_says_what_the_program_said() {
+        let log = std::env::temp_dir().join(format!("xtask-demo-failure-{}", std::process::id()));
+        let never = AtomicBool::new(false);
+        let call = Call::new("sh").args(["-c", "echo out; echo no such film >&2; exit 3"]);
+        let problem = call.output(&log, &never).unwrap_err();
+        assert!(problem.contains("ended with 3") && problem.contains("no such film"), "{problem}");
+        let call = Call::new("sh").args(["-c", "echo out; echo noise >&2"]);
+        assert_eq!(call.output(&log, &never).unwrap(), "out\n");
+        std::fs::remove_file(log).unwrap();
+    }
+}

@@ -1,0 +1,366 @@
+//! `make demo`: from a film to streams that do not stall, by calling `tenuto` as a user would.
+//!
+//! ```text
+//!   footage ─ format ─ ingest ─ calibrate ─┬─ serve ── play N viewers ──┬─ summary.json
+//!                                          └─ serve --admission none    └─ report.html
+//!                                             └─ play the same N
+//! ```
+//!
+//! Each step prints the command that it runs, so that a reader learns the tool. All files lie under
+//! `target/demo`. No process outlives the demo, however it ends, unless KEEP=1. The demo measures
+//! nothing itself: the figures come from `tenuto play` and from the server's `/status`.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people to watch")]
+
+mod children;
+mod media;
+mod page;
+mod server;
+mod summary;
+
+use children::{Call, Problem, check};
+use meter::viewer::PlayReport;
+use serde_json::Value;
+use server::{Server, Watch};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use summary::{Capacity, Round, Story};
+
+const HELP: &str = "\
+Usage: demo [DIRECTORY]
+
+Runs the demo with the program target/release/tenuto under DIRECTORY (the working directory unless
+given), and writes target/demo/report.html and summary.json there.
+
+Environment:
+  MEDIA=PATH...      your own footage beside the generated titles
+  DEMO_SECONDS=N     playing time of both rounds together, 10 to 3600 (default 44)
+  AS_DISK=MODEL      the disk model that reads are slowed down to; none: the disk as it is
+  KEEP=1             leave the server running at the end
+  TENUTO=PATH        another program than target/release/tenuto
+";
+
+fn main() -> ExitCode {
+    let root = match std::env::args().nth(1).as_deref() {
+        Some("--help" | "-h" | "help") => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Some(directory) => PathBuf::from(directory),
+        None => PathBuf::from("."),
+    };
+    match run(&root) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("error: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the demo in `root`; the environment variables of [`HELP`] set its options.
+fn run(root: &Path) -> Result<(), Problem> {
+    let demo = Demo::new(root)?;
+    let footage = demo.footage()?;
+    demo.fill_store(&footage.files)?;
+    let calibration = demo.calibrate()?;
+    let disk = demo.choose_disk(&calibration);
+    let server = demo.serve(&disk, None, "serve.log")?;
+    let capacity = Capacity::of(&server.opened()?, &server.get("/titles")?, demo.memory());
+    let crowd = Crowd::for_capacity(&capacity, demo.seconds);
+    println!("\nDisk: {}.\n{}\n", disk.words, capacity.sentence());
+    let with = demo.play(&server, &crowd, "with admission")?;
+    drop(server);
+    let server = demo.serve(&disk, Some("none"), "serve-none.log")?;
+    let without = demo.play(&server, &crowd, "without admission")?;
+    drop(server);
+    let commands = demo.commands.lock().expect("one thread").clone();
+    let story = Story {
+        origin: footage.origin,
+        disk: disk.words.clone(),
+        calibration,
+        capacity,
+        with,
+        without,
+        commands,
+    };
+    demo.tell(&story)?;
+    if demo.keep {
+        demo.stay(&disk)?;
+    }
+    Ok(())
+}
+
+/// The files that are ingested, and a phrase on their origin.
+struct Footage {
+    files: Vec<PathBuf>,
+    origin: String,
+}
+
+/// Settings and state that all steps share.
+struct Demo {
+    folder: PathBuf,
+    tenuto: PathBuf,
+    media: Option<Vec<PathBuf>>,
+    /// Playing time of one round.
+    seconds: u64,
+    keep: bool,
+    as_disk: Option<String>,
+    stop: std::sync::Arc<AtomicBool>,
+    /// The commands that were run, as printed.
+    commands: Mutex<Vec<String>>,
+}
+
+/// The disk that the server reads from, perhaps slowed down to a model.
+struct Disk {
+    as_disk: Option<String>,
+    words: String,
+}
+
+/// The viewers of a round: their number, the mean time between arrivals, the playing time.
+struct Crowd {
+    viewers: u64,
+    gap_ms: u64,
+    seconds: u64,
+}
+
+impl Crowd {
+    /// Three times the predicted capacity, arriving within the first two fifths of the round.
+    fn for_capacity(capacity: &Capacity, seconds: u64) -> Self {
+        let viewers = (capacity.viewers * 3).clamp(6, MOST_VIEWERS);
+        Self { viewers, gap_ms: (seconds * 400 / viewers).max(1), seconds }
+    }
+}
+
+impl Demo {
+    fn new(root: &Path) -> Result<Self, Problem> {
+        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let root = std::path::absolute(root)
+            .map_err(|error| format!("cannot find {}: {error}", root.display()))?;
+        let release = root.join("target/release/tenuto");
+        let tenuto = set("TENUTO").map_or(release, PathBuf::from);
+        if !tenuto.exists() {
+            let path = tenuto.display();
+            return Err(format!("{path} is not built; 'make demo' builds it first"));
+        }
+        let seconds = match set("DEMO_SECONDS") {
+            None => SECONDS,
+            Some(text) => match text.parse() {
+                Ok(seconds @ 10..=3600) => seconds,
+                _ => return Err(format!("DEMO_SECONDS={text} is not a number from 10 to 3600")),
+            },
+        };
+        let media = set("MEDIA").map(|given| media::own(&given)).transpose()?;
+        // Commands are then printed with the relative paths that a user would type.
+        std::env::set_current_dir(&root)
+            .map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
+        let folder = PathBuf::from("target/demo");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        Ok(Self {
+            folder,
+            tenuto,
+            media,
+            seconds: seconds / 2,
+            keep: set("KEEP").is_some_and(|keep| keep != "0"),
+            as_disk: set("AS_DISK"),
+            stop: children::interrupts()?,
+            commands: Mutex::new(Vec::new()),
+        })
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.join("store.tenuto")
+    }
+
+    fn memory(&self) -> u64 {
+        MEMORY_MIB << 20
+    }
+
+    fn call(&self, command: &str) -> Call {
+        Call::new(&self.tenuto).arg(command)
+    }
+
+    /// Prints a command before it is run, as a user would type it.
+    fn say(&self, call: &Call) {
+        println!("$ {}", call.typed());
+        self.commands.lock().expect("one thread").push(call.typed());
+    }
+
+    /// Runs a command to its end; returns its standard output.
+    fn run(&self, call: &Call) -> Result<String, Problem> {
+        self.say(call);
+        call.output(&self.log(), &self.stop)
+    }
+
+    /// The file with the last command's standard error.
+    fn log(&self) -> PathBuf {
+        self.folder.join("last.log")
+    }
+
+    fn footage(&self) -> Result<Footage, Problem> {
+        let own = self.media.clone().unwrap_or_default();
+        if own.len() >= ENOUGH_TITLES {
+            return Ok(Footage { origin: format!("{} files of your own", own.len()), files: own });
+        }
+        println!("making footage with FFmpeg (kept in target/demo/media for the next time)");
+        let made = media::made(&self.folder.join("media"), &self.stop)?;
+        let mut origin = format!("{} titles made with FFmpeg", made.len());
+        if !own.is_empty() {
+            origin =
+                format!("{} files of your own and, to have enough titles, {origin}", own.len());
+        }
+        Ok(Footage { files: own.into_iter().chain(made).collect(), origin })
+    }
+
+    fn fill_store(&self, files: &[PathBuf]) -> Result<(), Problem> {
+        let bytes: u64 = files.iter().flat_map(|f| f.metadata()).map(|data| data.len()).sum();
+        let size = format!("{}MiB", ((bytes + bytes / 10) >> 20) + SPARE_MIB);
+        let format = self.call("format").arg(self.store()).args(["--size", &size, "--destroy"]);
+        print!("{}", self.run(&format)?);
+        let ingest = self.call("ingest").arg(self.store()).args(files);
+        self.say(&ingest);
+        let log = self.log();
+        let (said, code) = ingest.run(&log, &self.stop)?;
+        if code != Some(0) {
+            // A file that cannot be ingested is left out; it is a failure if none could be.
+            let problem = ingest.failure(code, &log);
+            if said.is_empty() {
+                return Err(problem);
+            }
+            println!("{problem}");
+        }
+        let lines: Vec<&str> = said.lines().collect();
+        let (shown, more) = lines.split_at(lines.len().min(LINES_SHOWN));
+        println!("{}", shown.join("\n"));
+        if !more.is_empty() {
+            println!("... and {} more", more.len());
+        }
+        Ok(())
+    }
+
+    fn calibrate(&self) -> Result<Value, Problem> {
+        let call = self.call("calibrate").arg(self.store()).arg("--json");
+        let text = self.run(&call)?;
+        serde_json::from_str(&text).map_err(|error| format!("calibrate printed no JSON: {error}"))
+    }
+
+    /// This machine's disk, slowed down to a model if it would hold more viewers than one machine
+    /// can play.
+    fn choose_disk(&self, calibration: &Value) -> Disk {
+        let own = summary::guaranteed_rate(calibration);
+        let own_words = format!("this machine's disk, which guarantees {}", summary::rate(own));
+        let model = match self.as_disk.as_deref() {
+            Some("none") => None,
+            Some(model) => Some(model),
+            None if own > FAST => Some(MODEL),
+            None => None,
+        };
+        match model {
+            None => Disk { as_disk: None, words: own_words },
+            Some(model) => Disk {
+                as_disk: Some(model.to_owned()),
+                words: format!("{own_words}, slowed down to the disk model {model}"),
+            },
+        }
+    }
+
+    fn serve(&self, disk: &Disk, policy: Option<&str>, log: &str) -> Result<Server, Problem> {
+        let mut call = self.call("serve").arg(self.store()).args(["--listen", "127.0.0.1:0"]);
+        call = call.args(["--memory", &format!("{MEMORY_MIB}MiB"), "--grace", "1s"]);
+        if let Some(model) = &disk.as_disk {
+            call = call.args(["--as-disk", model]);
+        }
+        if let Some(policy) = policy {
+            call = call.args(["--admission", policy]);
+        }
+        let call = call.arg("--json");
+        self.say(&call);
+        Server::start(&call, &self.folder.join(log), &self.stop)
+    }
+
+    /// Plays one round and samples the server's status meanwhile.
+    fn play(&self, server: &Server, crowd: &Crowd, name: &str) -> Result<Round, Problem> {
+        let call = self
+            .call("play")
+            .arg(server.url())
+            .args(["--viewers", &crowd.viewers.to_string()])
+            .args(["--arrivals", &format!("poisson:{}ms", crowd.gap_ms)])
+            .args(["--duration", &format!("{}s", crowd.seconds), "--seed", "1", "--json"]);
+        self.say(&call);
+        let log = self.log();
+        let (done, watch) = (AtomicBool::new(false), Mutex::new(Watch::default()));
+        println!("playing for {} s", crowd.seconds);
+        let played = std::thread::scope(|scope| {
+            scope.spawn(|| server.watch(&done, &watch));
+            let played = call.run(&log, &self.stop);
+            done.store(true, Ordering::Relaxed);
+            played
+        });
+        // Refused and failed viewers are results; the demo goes on.
+        let (text, code) = played?;
+        if text.is_empty() {
+            return Err(call.failure(code, &log));
+        }
+        let saved = self.folder.join(format!("play-{}.json", name.replace(' ', "-")));
+        std::fs::write(&saved, &text)
+            .map_err(|error| format!("cannot write {}: {error}", saved.display()))?;
+        let report: PlayReport = serde_json::from_str(&text)
+            .map_err(|error| format!("'{}' printed no report: {error}", call.typed()))?;
+        let watch = watch.into_inner().expect("no one broke while holding it");
+        let round = Round { name: name.to_owned(), report, watch };
+        println!("{}\n", round.sentence());
+        Ok(round)
+    }
+
+    /// Writes and prints the results.
+    fn tell(&self, story: &Story) -> Result<(), Problem> {
+        let write = |name: &str, text: String| {
+            let path = self.folder.join(name);
+            std::fs::write(&path, text)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))
+        };
+        let json = serde_json::to_string_pretty(&story.json()).map_err(|e| e.to_string())?;
+        write("summary.json", json + "\n")?;
+        write("report.html", page::page(story).map_err(|error| error.to_string())?)?;
+        println!("{}", story.text());
+        println!("saved target/demo/summary.json, and target/demo/report.html with plots");
+        Ok(())
+    }
+
+    /// KEEP=1: starts a server that outlives the demo, to look at in a browser.
+    fn stay(&self, disk: &Disk) -> Result<(), Problem> {
+        check(&self.stop)?;
+        let server = self.serve(disk, None, "serve-kept.log")?;
+        println!("\nwatch a title at {}/console/", server.url());
+        println!("the server stays up; stop it with: kill {}", server.keep());
+        Ok(())
+    }
+}
+
+/// Playing time of both rounds together; the whole demo then takes less than two minutes.
+const SECONDS: u64 = 44;
+
+/// A disk of 1999. It holds so few viewers that each can watch a title of its own: viewers of one
+/// title share reads, which would hide the disk's limit.
+const MODEL: &str = "st39183w";
+
+/// A disk faster than this (bits per second) holds more viewers than the demo has titles.
+const FAST: f64 = 150e6;
+
+/// Buffer memory: enough for the disk's streams, too little to cache the titles.
+const MEMORY_MIB: u64 = 64;
+
+/// The number of viewers that one machine can play while it serves.
+const MOST_VIEWERS: u64 = 400;
+
+/// With fewer titles most viewers would share reads.
+const ENOUGH_TITLES: usize = 8;
+
+/// Lines of the ingest's output that are shown; it prints one per title.
+const LINES_SHOWN: usize = 4;
+
+/// Room for the store's metadata.
+const SPARE_MIB: u64 = 128;

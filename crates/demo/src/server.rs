@@ -1,0 +1,164 @@
+//! The demo's `tenuto serve`, and samples of its `/status` while viewers play.
+
+use super::children::{Call, Problem, Running, check};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// A running server.
+pub(crate) struct Server {
+    running: Running,
+    address: String,
+}
+
+impl Server {
+    /// Starts `call` (`tenuto serve ... --json`) and waits until the server accepts connections.
+    pub(crate) fn start(call: &Call, log: &Path, stop: &AtomicBool) -> Result<Self, Problem> {
+        let mut running = call.start(log)?;
+        let stdout = running.stdout();
+        let (tell, told) = std::sync::mpsc::channel();
+        // Reads on to the end, so that the server never waits for a reader.
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                text.push_str(&line);
+                if let Ok(value) = serde_json::from_str::<Value>(&text) {
+                    let _ = tell.send(value);
+                    text.clear();
+                }
+            }
+        });
+        let deadline = Instant::now() + START;
+        loop {
+            if let Ok(value) = told.recv_timeout(Duration::from_millis(50)) {
+                let address = value["address"].as_str().unwrap_or_default().to_owned();
+                return Ok(Self { running, address });
+            }
+            check(stop)?;
+            if let Some(code) = running.ended()? {
+                return Err(call.failure(code, log));
+            }
+            if Instant::now() > deadline {
+                return Err(format!("'{}' did not start to serve in time", call.typed()));
+            }
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A GET request whose response body is JSON.
+    pub(crate) fn get(&self, path: &str) -> Result<Value, Problem> {
+        get(&self.address, path).map_err(|error| format!("{}{path}: {error}", self.url()))
+    }
+
+    /// The first `/status` that lists a disk.
+    pub(crate) fn opened(&self) -> Result<Value, Problem> {
+        let deadline = Instant::now() + START;
+        loop {
+            let status = self.get("/status")?;
+            if status["disks"][0].is_object() {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                return Err(format!("{}/status lists no disk", self.url()));
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+
+    /// Leaves the server running; returns its process id.
+    pub(crate) fn keep(mut self) -> u32 {
+        self.running.keep();
+        self.running.id()
+    }
+
+    /// Samples `/status` until `done`.
+    pub(crate) fn watch(&self, done: &AtomicBool, seen: &Mutex<Watch>) {
+        while !done.load(Ordering::Relaxed) {
+            // One look that fails is a gap in a plot; the play itself tells of a dead server.
+            if let Ok(status) = self.get("/status") {
+                seen.lock().expect("no one breaks while holding it").note(&status);
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}
+
+fn get(address: &str, path: &str) -> Result<Value, Box<dyn std::error::Error>> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let body = answer.split_once("\r\n\r\n").ok_or("no answer")?.1;
+    Ok(serde_json::from_str(body)?)
+}
+
+/// Samples of a server's first disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watch {
+    /// Slot number to reads completed and reads guaranteed in it.
+    pub(crate) slots: BTreeMap<u64, (u64, u64)>,
+    /// The last `/status`.
+    pub(crate) last: Value,
+    /// The largest buffer memory in use, in bytes.
+    pub(crate) buffers: u64,
+}
+
+impl Watch {
+    fn note(&mut self, status: &Value) {
+        for slot in status["disks"][0]["slots"].as_array().into_iter().flatten() {
+            let number = |key: &str| slot[key].as_u64().unwrap_or_default();
+            self.slots.insert(number("slot"), (number("reads"), number("min_read")));
+        }
+        self.buffers = self.buffers.max(status["buffers_used"].as_u64().unwrap_or_default());
+        self.last = status.clone();
+    }
+
+    /// Slots with at least one read, in order: slot, reads, guaranteed reads.
+    pub(crate) fn busy(&self) -> Vec<(u64, u64, u64)> {
+        let slots = self.slots.iter().map(|(slot, (reads, min))| (*slot, *reads, *min));
+        let first = slots.clone().find(|slot| slot.1 > 0).map_or(u64::MAX, |slot| slot.0);
+        let last = slots.clone().rfind(|slot| slot.1 > 0).map_or(0, |slot| slot.0);
+        slots.filter(|slot| slot.0 >= first && slot.0 <= last).collect()
+    }
+}
+
+/// A calibrated store opens at once; another is calibrated first.
+const START: Duration = Duration::from_secs(30);
+
+/// Bound of a response body.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// The time between samples: one slot; the status keeps many more slots than that.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn each_slot_is_noted_once_and_idle_ends_are_left_out() {
+        let status = |slots: &[(u64, u64)]| {
+            let slots: Vec<Value> = slots
+                .iter()
+                .map(|(slot, reads)| json!({"slot": slot, "reads": reads, "min_read": 9}))
+                .collect();
+            json!({ "disks": [{ "slots": slots }], "buffers_used": slots.len() })
+        };
+        let mut watch = Watch::default();
+        watch.note(&status(&[(3, 0), (4, 7), (5, 0)]));
+        watch.note(&status(&[(5, 0), (6, 8), (7, 0)]));
+        assert_eq!(watch.busy(), [(4, 7, 9), (5, 0, 9), (6, 8, 9)]);
+        assert_eq!(watch.buffers, 3);
+        assert_eq!(Watch::default().busy(), []);
+    }
+}

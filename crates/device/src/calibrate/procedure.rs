@@ -1,0 +1,358 @@
+//! The order of the measurements and what is concluded from them. Knows no clock and makes no
+//! reads: a [`ReadTimer`] does, a real one or, in the tests, a modelled disk in its own time.
+
+use super::offsets::{Random, ReadableArea};
+use super::{CalibrateOptions, CalibrateProgress};
+use crate::DeviceError;
+use disk::{Calibration, ReadCost, ReadGuarantee, TimedRead, WriteCost};
+use std::ops::Range;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// Makes reads and times them.
+pub(super) trait ReadTimer {
+    /// Time since the calibration began.
+    fn elapsed(&self) -> Duration;
+
+    /// Reads `size` bytes at each of these places, `depth` at once, in this order.
+    fn round(&mut self, places: &[u64], size: u64, depth: u32) -> Result<RoundTimes, DeviceError>;
+
+    /// Reads these places one after another, each alone in the device, and times each.
+    fn alone(&mut self, places: &[u64], size: u64) -> Result<Vec<TimedRead>, DeviceError>;
+
+    /// Makes a round of reads while a writer makes these writes, one after another, and a flush.
+    /// Returns when both are done.
+    fn round_with_writes(
+        &mut self,
+        places: &[u64],
+        size: u64,
+        depth: u32,
+        writes: &WriteBatch,
+    ) -> Result<RoundTimes, DeviceError>;
+}
+
+/// WriteBatch beside a round of reads.
+#[derive(Clone, Debug)]
+pub(super) struct WriteBatch {
+    pub(super) places: Vec<u64>,
+    pub(super) size: u64,
+}
+
+/// What one round of reads showed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundTimes {
+    /// From the first submission to the last completion.
+    pub(super) took: Duration,
+    /// The longest that any read was alone at the head of the line.
+    pub(super) longest: Duration,
+    /// The longest such time of a sequential read: one that begins where the read before it ended,
+    /// requested without a pause. Zero if there was none.
+    pub(super) following: Duration,
+}
+
+/// Reads one behind another, each of `size` bytes, and the longest of those that went on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SequentialReads {
+    pub(super) places: (u64, u64),
+    pub(super) size: u64,
+    pub(super) longest: Duration,
+}
+
+/// One calibration.
+pub(super) struct Procedure<'a> {
+    pub(super) bench: &'a mut dyn ReadTimer,
+    pub(super) places: &'a ReadableArea,
+    pub(super) options: &'a CalibrateOptions,
+    progress: &'a mut dyn FnMut(CalibrateProgress),
+    pub(super) random: Random,
+    pub(super) rounds: u32,
+    pub(super) followings: Vec<SequentialReads>,
+}
+
+/// All rounds of one read size.
+#[derive(Default)]
+struct SizeTotals {
+    reads: u64,
+    took: Duration,
+    /// Mean time of a read in the slowest round.
+    slowest: Duration,
+    longest: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum ReadPattern {
+    Spread,
+    BothEnds,
+    Inner,
+    Random,
+}
+
+impl<'a> Procedure<'a> {
+    pub(super) fn new(
+        bench: &'a mut dyn ReadTimer,
+        places: &'a ReadableArea,
+        options: &'a CalibrateOptions,
+        progress: &'a mut dyn FnMut(CalibrateProgress),
+    ) -> Self {
+        let (random, followings) = (Random::new(options.seed), Vec::new());
+        Self { bench, places, options, progress, random, rounds: 0, followings }
+    }
+
+    /// Measures all; `method` and `measured_at` are for the caller to complete.
+    pub(super) fn run(mut self) -> Result<Calibration, DeviceError> {
+        let mut sizes = self.options.read_sizes.clone();
+        sizes.sort_unstable();
+        sizes.dedup();
+        // The smallest reads need the most at once; larger ones are none the worse for it.
+        let queue_depth = self.best_depth(sizes[0].0)?;
+        let mut guarantees = Vec::new();
+        let mut means = Vec::new();
+        for size in &sizes {
+            let share = self.options.budget.mul_f64(SWEEPS / sizes.len() as f64);
+            let tally = self.sweeps(size.0, queue_depth, share)?;
+            means.push((*size, tally.mean()));
+            guarantees.push(tally.guarantee(*size, self.options.slot));
+        }
+        let zones = self.zones(queue_depth)?;
+        let (zones, arm) = self.arm(zones, queue_depth)?;
+        let writing = self.writing(queue_depth, &means)?;
+        let cost = cost(&means, &zones);
+        let arm_seen = if arm.is_some() { "; arm fitted to timed reads" } else { "" };
+        (self.progress)(CalibrateProgress { stage: "done", done: 1.0 });
+        let calibration = Calibration {
+            slot: self.options.slot,
+            guarantees,
+            queue_depth,
+            r0: cost.r0,
+            t0: cost.t0,
+            zones,
+            actuator: arm,
+            writing,
+            method: format!(
+                "slowest of {} rounds in 4 placements, less one longest read{arm_seen}",
+                self.rounds
+            ),
+            measured_at: 0,
+        };
+        Ok(self.with_following(calibration))
+    }
+
+    /// The fewest reads at once that come near the best rate. All depths read the same places.
+    fn best_depth(&mut self, size: u64) -> Result<u32, DeviceError> {
+        let mut depths = self.options.depths.clone();
+        depths.retain(|depth| *depth > 0);
+        depths.sort_unstable();
+        depths.dedup();
+        let Some((&least, rest)) = depths.split_first() else { return Ok(1) };
+        if rest.is_empty() {
+            return Ok(least);
+        }
+        let share = self.options.budget.mul_f64(DEPTHS / depths.len() as f64);
+        let trial = self.read(ReadPattern::Random, 8, size, least, "queue depth")?;
+        let count = reads_in(share, trial.took / 8).max(8);
+        let places = self.places.random(count, size, &mut self.random);
+        let mut times = Vec::new();
+        for depth in &depths {
+            self.report("queue depth");
+            times.push(self.bench.round(&places, size, *depth)?.took);
+        }
+        let best = times.iter().min().copied().unwrap_or_default();
+        let near = times.iter().position(|took| took.mul_f64(NEAR_BEST) <= best);
+        Ok(depths[near.unwrap_or(0)])
+    }
+
+    fn sweeps(
+        &mut self,
+        size: u64,
+        depth: u32,
+        share: Duration,
+    ) -> Result<SizeTotals, DeviceError> {
+        let mut tally = SizeTotals::default();
+        let trial = self.read(ReadPattern::Spread, 4, size, depth, "sweeps")?;
+        let mut each = trial.took / 4;
+        let mut longest = trial.longest;
+        for (placement, weight) in PLACEMENTS {
+            let until = self.bench.elapsed() + share.mul_f64(weight);
+            loop {
+                let left = self.options.slot.saturating_sub(longest);
+                let count = reads_in(left, each).max(1);
+                let round = self.read(placement, count, size, depth, "sweeps")?;
+                each = round.took / count;
+                longest = longest.max(round.longest);
+                tally.add(&round, count);
+                if self.bench.elapsed() + round.took / 2 >= until {
+                    break;
+                }
+            }
+        }
+        tally.longest = longest;
+        Ok(tally)
+    }
+
+    /// Rounds with a writer beside the readers, in turn with rounds without. What a round with
+    /// writes takes longer is what its writes cost.
+    fn writing(
+        &mut self,
+        depth: u32,
+        means: &[(ByteCount, Duration)],
+    ) -> Result<Option<WriteCost>, DeviceError> {
+        let size = means.iter().rfind(|(size, _)| *size <= WRITE).or(means.first());
+        let (Some((size, each)), Some(scratch)) = (size.copied(), self.options.scratch.clone())
+        else {
+            return Ok(None);
+        };
+        let mut ring = ScratchRing::new(&scratch, WRITE.0);
+        if ring.places == 0 {
+            return Ok(None);
+        }
+        let reads = reads_in(self.options.slot, each).clamp(4, MOST_BESIDE_WRITES);
+        let until = self.bench.elapsed() + self.options.budget.mul_f64(WRITING);
+        let (mut with, mut without) = (Duration::ZERO, Duration::ZERO);
+        let (mut count, mut slowest) = (0, Duration::ZERO);
+        loop {
+            without += self.read(ReadPattern::Spread, reads, size.0, depth, "writes")?.took;
+            self.report("writes");
+            let writes = ring.next((reads / READS_PER_WRITE).max(1));
+            let places = ReadPattern::Spread.of(self.places, reads, size.0, &mut self.random);
+            let took = self.bench.round_with_writes(&places, size.0, depth, &writes)?.took;
+            let made = u32::try_from(writes.places.len()).unwrap_or(u32::MAX);
+            count += made;
+            with += took;
+            self.rounds += 1;
+            slowest = slowest.max(took.saturating_sub(each * reads) / made);
+            if self.bench.elapsed() >= until {
+                break;
+            }
+        }
+        let mean = with.saturating_sub(without) / count;
+        let slowest = slowest.max(mean);
+        Ok(Some(WriteCost { write_size: ByteCount(ring.size), mean, slowest }))
+    }
+
+    fn read(
+        &mut self,
+        placement: ReadPattern,
+        count: u32,
+        size: u64,
+        depth: u32,
+        stage: &'static str,
+    ) -> Result<RoundTimes, DeviceError> {
+        self.report(stage);
+        self.rounds += 1;
+        let places = placement.of(self.places, count, size, &mut self.random);
+        self.bench.round(&places, size, depth)
+    }
+
+    pub(super) fn report(&mut self, stage: &'static str) {
+        let done = self.bench.elapsed().as_secs_f64() / self.options.budget.as_secs_f64().max(1e-9);
+        (self.progress)(CalibrateProgress { stage, done: done.min(0.99) });
+    }
+}
+
+/// ReadableArea in the scratch, one after another and round again.
+struct ScratchRing {
+    start: u64,
+    size: u64,
+    places: u64,
+    next: u64,
+}
+
+impl ScratchRing {
+    fn new(scratch: &Range<u64>, size: u64) -> Self {
+        let places = scratch.end.saturating_sub(scratch.start) / size;
+        Self { start: scratch.start, size, places, next: 0 }
+    }
+
+    fn next(&mut self, count: u32) -> WriteBatch {
+        let places = (0..u64::from(count)).map(|i| (self.next + i) % self.places);
+        let places = places.map(|place| self.start + place * self.size).collect();
+        self.next = (self.next + u64::from(count)) % self.places;
+        WriteBatch { places, size: self.size }
+    }
+}
+
+impl ReadPattern {
+    fn of(self, places: &ReadableArea, count: u32, size: u64, random: &mut Random) -> Vec<u64> {
+        match self {
+            Self::Spread => places.spread(0.0..1.0, count, size, random),
+            Self::Inner => places.spread(0.9..1.0, count, size, random),
+            Self::Random => places.random(count, size, random),
+            Self::BothEnds => {
+                let mut both = places.spread(0.0..0.02, count.div_ceil(2), size, random);
+                if count > 1 {
+                    both.extend(places.spread(0.98..1.0, count / 2, size, random));
+                }
+                both
+            }
+        }
+    }
+}
+
+impl SizeTotals {
+    fn add(&mut self, round: &RoundTimes, count: u32) {
+        self.reads += u64::from(count);
+        self.took += round.took;
+        self.slowest = self.slowest.max(round.took / count);
+    }
+
+    fn mean(&self) -> Duration {
+        self.took.div_f64(self.reads.max(1) as f64)
+    }
+
+    fn guarantee(&self, read_size: ByteCount, slot: Duration) -> ReadGuarantee {
+        ReadGuarantee {
+            read_size,
+            min_read: reads_in(slot.saturating_sub(self.longest), self.slowest),
+            mean_read: slot.as_secs_f64() / self.mean().as_secs_f64().max(1e-9),
+            longest_read: self.longest,
+        }
+    }
+}
+
+/// The line through the mean times. If there is none, the rate is that of sequential reading and
+/// the rest of the smallest read's time is the constant.
+fn cost(means: &[(ByteCount, Duration)], zones: &[(ByteCount, BitRate)]) -> ReadCost {
+    ReadCost::fit(means).unwrap_or_else(|| {
+        let rates = zones.iter().map(|(_, rate)| rate.0);
+        let r0 = BitRate(rates.sum::<u64>() / (zones.len() as u64).max(1));
+        let (size, time) = means.first().copied().unwrap_or_default();
+        ReadCost { r0, t0: time.saturating_sub(size.time_at(r0)) }
+    })
+}
+
+pub(super) fn reads_in(time: Duration, each: Duration) -> u32 {
+    let reads = time.as_nanos() / each.as_nanos().max(1);
+    u32::try_from(reads).unwrap_or(u32::MAX).min(MOST_READS)
+}
+
+/// Each placement and its part of the time: the two that decide get most of it.
+const PLACEMENTS: [(ReadPattern, f64); 4] = [
+    (ReadPattern::Spread, 0.35),
+    (ReadPattern::BothEnds, 0.15),
+    (ReadPattern::Inner, 0.15),
+    (ReadPattern::Random, 0.35),
+];
+
+/// Parts of the budget.
+const DEPTHS: f64 = 0.15;
+const SWEEPS: f64 = 0.65;
+/// Beside the budget, where there is a scratch.
+const WRITING: f64 = 0.2;
+
+/// What a recorder writes at once: a chunk.
+const WRITE: ByteCount = ByteCount::MIB;
+
+/// A recorder for every few viewers.
+const READS_PER_WRITE: u32 = 4;
+
+/// On a fast disk a part of a slot says as much, and wears the disk less.
+const MOST_BESIDE_WRITES: u32 = 64;
+
+/// More reads at once must be worth 5 %: each holds a buffer.
+const NEAR_BEST: f64 = 0.95;
+
+/// Reads of one round at most, however fast the device: bounds the memory of its offsets.
+const MOST_READS: u32 = 1 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,19 @@
+//! Whether a path names a regular file or a block device; anything else is refused.
+
+use crate::{DeviceError, DeviceKind};
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// The kind of device that a file of this type is; an error for directories, sockets and the like.
+pub(crate) fn kind_of(path: &Path, file_type: FileType) -> Result<DeviceKind, DeviceError> {
+    if file_type.is_block_device() {
+        Ok(DeviceKind::Block)
+    } else if file_type.is_file() {
+        Ok(DeviceKind::File)
+    } else {
+        let what = if file_type.is_dir() { "a directory" } else { "no file and no block device" };
+        let reason = format!("it is {what}; name a regular file or a block device");
+        Err(DeviceError::Unusable { path: path.to_owned(), reason })
+    }
+}

@@ -1,0 +1,129 @@
+//! A file or block device that is open: reading, writing, and what may be done to it.
+//!
+//! Shared by a [`FileDevice`](crate::FileDevice) and the queues on it. How it is opened is in
+//! `opening.rs`, how a queue reads it in `method/`.
+
+use crate::block::ByteSpan;
+use crate::{DeviceError, DeviceKind, Direction, Geometry, Transfer};
+use rustix::fs::SeekFrom;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// What queues and device share; closed (and unlocked) when the last of them is gone.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    pub(crate) geometry: Geometry,
+    pub(crate) direct: bool,
+    /// Whether it was opened for writing, too.
+    pub(crate) writable: bool,
+    /// Device number (major, minor) of the disk that it is or lies on.
+    pub(crate) number: (u32, u32),
+}
+
+impl Drop for OpenFile {
+    /// By name: a ring that was registered with this file keeps it open, and so locked, until the
+    /// kernel finds time to take the ring down. Whoever opens it next would find it in use.
+    fn drop(&mut self) {
+        // Without a lock there is nothing to give back.
+        let _ = self.file.unlock();
+    }
+}
+
+impl OpenFile {
+    /// Whether a transfer is one that this file can do. Of a write it is asked whether the file is
+    /// still as long as it was: a write beyond its end would make it longer, with a hole in it.
+    pub(crate) fn check(&self, direction: Direction, place: ByteSpan) -> Result<(), DeviceError> {
+        self.geometry.check(direction, &self.path, place)?;
+        if direction == Direction::Read {
+            return Ok(());
+        }
+        if !self.writable {
+            let source =
+                io::Error::new(io::ErrorKind::PermissionDenied, "it is open for reading only");
+            return Err(DeviceError::io(direction.action(), &self.path, place, source));
+        }
+        self.check_end(direction, place)
+    }
+
+    /// Whether it still reaches to the end of this place.
+    pub(crate) fn check_end(
+        &self,
+        direction: Direction,
+        place: ByteSpan,
+    ) -> Result<(), DeviceError> {
+        let end = self.end().map_err(|e| self.failed(direction, place, e))?;
+        let there = usize::try_from(end.saturating_sub(place.offset)).unwrap_or(usize::MAX);
+        if there < place.len {
+            return Err(DeviceError::ends_early(direction, &self.path, place, there));
+        }
+        Ok(())
+    }
+
+    /// Reads into or writes from the transfer's buffer, wholly or not at all.
+    pub(crate) fn transfer(&self, transfer: &mut Transfer) -> Result<(), DeviceError> {
+        match transfer.direction {
+            Direction::Read => self.read(transfer.offset, &mut transfer.buffer),
+            Direction::Write => self.write(transfer.offset, &transfer.buffer),
+        }
+    }
+
+    /// Fills `into`, which is aligned if the file is direct.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
+        read_whole(&self.file, &self.path, offset, into)
+    }
+
+    /// Where it ends now; it may have been cut short since it was opened.
+    fn end(&self) -> io::Result<u64> {
+        end_of(&self.file, self.geometry.kind)
+    }
+
+    /// Writes `from`, which is aligned if the file is direct.
+    pub(crate) fn write(&self, offset: u64, from: &[u8]) -> Result<(), DeviceError> {
+        let done = self.file.write_all_at(from, offset);
+        done.map_err(|e| self.failed(Direction::Write, ByteSpan::new(offset, from.len()), e))
+    }
+
+    /// What the kernel said of a transfer.
+    pub(crate) fn failed(
+        &self,
+        direction: Direction,
+        place: ByteSpan,
+        source: io::Error,
+    ) -> DeviceError {
+        DeviceError::io(direction.action(), &self.path, place, source)
+    }
+}
+
+/// Fills `into` from `offset`, wholly or not at all.
+pub(crate) fn read_whole(
+    file: &File,
+    path: &Path,
+    offset: u64,
+    into: &mut [u8],
+) -> Result<(), DeviceError> {
+    let place = ByteSpan::new(offset, into.len());
+    let mut got = 0;
+    while got < into.len() {
+        match file.read_at(&mut into[got..], offset + got as u64) {
+            Ok(0) => return Err(DeviceError::ends_early(Direction::Read, path, place, got)),
+            Ok(more) => got += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(DeviceError::io(Direction::Read.action(), path, place, error));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where it ends now.
+pub(crate) fn end_of(file: &File, kind: DeviceKind) -> io::Result<u64> {
+    match kind {
+        DeviceKind::Block => Ok(rustix::fs::seek(file, SeekFrom::End(0))?),
+        _ => Ok(file.metadata()?.len()),
+    }
+}

@@ -1,0 +1,146 @@
+//! Why an experiment failed, or why its figures are not valid.
+//!
+//! The text has no full stop; the hint says what to do. Errors of other modules end with
+//! `; do this`: [`MeterError::of`] makes a hint of that part.
+
+use crate::compare::TooShort;
+use crate::fleet::{FleetError, NotAllowed, TokenError};
+use crate::log::LogError;
+use crate::network::NetworkError;
+use crate::report::PlotError;
+use crate::s3::S3Error;
+use crate::streams::PlanError;
+use crate::study::StudyError;
+use crate::target::TargetError;
+use crate::transfers::MixError;
+use crate::viewer::PlayError;
+use device::DeviceError;
+use std::fmt::Display;
+use std::path::Path;
+
+/// Why an experiment failed, or why its figures are not valid, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterError {
+    /// What kind of error it is.
+    pub kind: MeterErrorKind,
+    /// One sentence without a full stop.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+/// The kind of a [`MeterError`], from which a program derives its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterErrorKind {
+    /// The experiment was tried and did not work.
+    Failed,
+    /// The configuration is wrong.
+    Usage,
+    /// The experiment ran, but its figures cannot be relied on.
+    Invalid,
+    /// The user interrupted the experiment; the figures until then are reported.
+    Interrupted,
+}
+
+impl MeterError {
+    /// An experiment that did not work.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { kind: MeterErrorKind::Failed, message: message.into(), hint: None }
+    }
+
+    /// A wrong configuration.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { kind: MeterErrorKind::Usage, ..Self::new(message) }
+    }
+
+    /// A run that the user interrupted; `message` says what the report holds.
+    pub(crate) fn interrupted(message: &str) -> Self {
+        Self { kind: MeterErrorKind::Interrupted, ..Self::new(message) }
+    }
+
+    /// Another module's error, whose text may end with `; do this`.
+    pub fn of(error: &dyn Display) -> Self {
+        let text = error.to_string();
+        let (message, hint) = units::split_hint(&text);
+        Self { hint: hint.map(str::to_owned), ..Self::new(message) }
+    }
+
+    /// Adds a hint to this error.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Makes this error one of invalid figures.
+    pub(crate) fn invalid(self) -> Self {
+        Self { kind: MeterErrorKind::Invalid, ..self }
+    }
+
+    pub(crate) fn cannot(verb: &str, path: &Path, error: &dyn Display) -> Self {
+        Self::new(format!("cannot {verb} {}: {error}", path.display()))
+    }
+}
+
+macro_rules! from {
+    ($kind:ident: $($error:ty),*) => {
+        $(impl From<$error> for MeterError {
+            fn from(error: $error) -> Self {
+                Self { kind: MeterErrorKind::$kind, ..Self::of(&error) }
+            }
+        })*
+    };
+}
+
+from!(Failed: DeviceError, LogError, TooShort, NetworkError, FleetError, TokenError, NotAllowed);
+from!(Failed: PlayError);
+from!(Usage: PlanError, MixError);
+
+impl From<PlotError> for MeterError {
+    fn from(error: PlotError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl From<S3Error> for MeterError {
+    fn from(error: S3Error) -> Self {
+        let kind = match error {
+            S3Error::Address(_)
+            | S3Error::NoEndpoint
+            | S3Error::Endpoint(_)
+            | S3Error::Trust(_)
+            | S3Error::Identity(_) => MeterErrorKind::Usage,
+            _ => MeterErrorKind::Failed,
+        };
+        Self { kind, ..Self::of(&error) }
+    }
+}
+
+impl From<TargetError> for MeterError {
+    fn from(error: TargetError) -> Self {
+        let kind = match error {
+            TargetError::WouldDestroy(_) | TargetError::OneFile { .. } => MeterErrorKind::Usage,
+            _ => MeterErrorKind::Failed,
+        };
+        Self { kind, ..Self::of(&error) }
+    }
+}
+
+impl From<StudyError> for MeterError {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Place(error) => error.into(),
+            StudyError::Device(error) => error.into(),
+            StudyError::Mix(error) => error.into(),
+            StudyError::Unfit(sentence) => {
+                Self { kind: MeterErrorKind::Usage, ..Self::of(&sentence) }
+            }
+            StudyError::Hangs { .. } => Self::new(error.to_string())
+                .hint("is its server there? Files that the meter made may be left on it")
+                .invalid(),
+            failed @ StudyError::Failed { .. } => Self::new(failed.to_string())
+                .hint("the kernel's log says what the disk or the server complained of")
+                .invalid(),
+        }
+    }
+}

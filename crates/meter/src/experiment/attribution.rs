@@ -1,0 +1,133 @@
+//! Attribution of late reads: what the machine did while a run was on, and what was full first.
+
+use super::port::check_not_stuck;
+use crate::blame::{Faults, First, Sampler, SystemSample, Watched, faults, first_full};
+use crate::error::MeterError;
+use crate::report::{Block, LineShape, Plot, Series, number, plot_block, times_json};
+use crate::streams::StreamsOutcome;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The causes of the late reads of one run.
+pub(super) struct Attribution {
+    faults: Faults,
+    pub(super) first: First,
+    watched: Watched,
+}
+
+/// Starts to sample this machine and the devices beneath `target`.
+pub(super) fn watch(target: &Path) -> Result<Sampler, MeterError> {
+    Sampler::start(target).map_err(|error| MeterError::new(format!("cannot watch: {error}")))
+}
+
+impl Attribution {
+    pub(super) fn of(outcome: &StreamsOutcome, watched: Watched) -> Self {
+        let seconds = &outcome.seconds;
+        // The first second that was late for the storage; where there is none, for the meter.
+        let late = seconds.iter().position(|second| second.late > second.late_by_meter);
+        let late = late.or_else(|| seconds.iter().position(|second| second.late > 0));
+        let watched = watched.spun(seconds);
+        Self {
+            faults: faults(seconds, &watched.samples),
+            first: first_full(&watched, late),
+            watched,
+        }
+    }
+
+    /// Processors that the meter used in the mean: 0.5 is half of one.
+    pub(super) fn own_processors(&self) -> f64 {
+        let samples = &self.watched.samples;
+        let sum = |of: fn(&SystemSample) -> f64| samples.iter().map(of).sum::<f64>();
+        sum(|sample| sample.own_cpu) / sum(|sample| sample.seconds).max(1e-6)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let Watched { stack, samples, naps, speeds } = &self.watched;
+        let speeds = speeds.iter().map(|(name, speed)| (name.clone(), json!(speed.0)));
+        json!({
+            "faults": self.faults,
+            "broke_first": self.first,
+            "devices": stack.devices,
+            "mount": stack.mount,
+            "file_system": stack.file_system,
+            "link_bits_per_s": speeds.collect::<serde_json::Map<_, _>>(),
+            "naps": times_json(naps),
+            "seconds": samples,
+        })
+    }
+
+    /// The report's section.
+    pub(super) fn blocks(&self) -> Result<Vec<Block>, MeterError> {
+        let Faults { storage, meter, agent_cpu, clock } = self.faults;
+        let rows = [
+            ("the storage", storage),
+            ("this machine had no processor free for the meter", agent_cpu),
+            ("the meter itself", meter),
+            ("a clock was set", clock),
+        ];
+        let rows = rows.map(|(cause, count)| vec![cause.to_owned(), count.to_string()]);
+        let mut blocks = vec![
+            Block::Heading("What broke first".into()),
+            Block::Text(format!("{}.", self.first.sentence)),
+            Block::table(&["late because of", "frames"], rows.into()),
+        ];
+        if self.watched.samples.len() > 1 {
+            blocks.push(plot_block(
+                &self.busy(),
+                "What stands at 100 % when frames begin to be late is the limit. If nothing does, \
+                 the storage itself, or what lies between, takes its time.",
+            )?);
+        }
+        Ok(blocks)
+    }
+
+    fn busy(&self) -> Plot {
+        let line = |name: &str, share: &dyn Fn(&SystemSample) -> f64| {
+            let samples = (0u32..).map(f64::from).zip(&self.watched.samples);
+            let points = samples.map(|(at, sample)| (at, share(sample) * 100.0)).collect();
+            Series::new(name, LineShape::Line, points)
+        };
+        let mut series = vec![
+            line("processors", &SystemSample::processors_busy),
+            line("the meter's processor time", &SystemSample::own_share),
+        ];
+        for name in &self.watched.stack.devices {
+            series.push(line(name, &|sample| {
+                let device = sample.devices.iter().find(|device| device.name == *name);
+                device.map_or(0.0, |device| device.busy)
+            }));
+        }
+        let title = "How busy this machine and its devices were";
+        Plot::new(title, "seconds since the start", "% of the time", series)
+    }
+}
+
+/// Refuses a run whose figures cannot be relied on.
+pub(super) fn check_valid(
+    outcome: &StreamsOutcome,
+    attribution: Option<&Attribution>,
+) -> Result<(), MeterError> {
+    if !outcome.valid() {
+        let share = number(outcome.late_by_meter) / number(outcome.frames.max(1)) * 100.0;
+        let why = attribution.and_then(|attribution| attribution.faults.mostly());
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        let message = format!(
+            "not valid: {} of {} frames ({share:.1} %) were late because of this machine, not of \
+             the storage{why}",
+            outcome.late_by_meter, outcome.frames
+        );
+        return Err(MeterError::new(message)
+            .hint("let nothing else run here, measure fewer streams, or say --realtime")
+            .invalid());
+    }
+    check_complete(outcome)
+}
+
+/// Refuses a run in which a frame could not be read or written, or did not come back.
+pub(super) fn check_complete(outcome: &StreamsOutcome) -> Result<(), MeterError> {
+    check_not_stuck(outcome.stuck)?;
+    let Some(first) = &outcome.first_failure else { return Ok(()) };
+    let text =
+        format!("{} frames could not be read or written, the first: {first}", outcome.failed);
+    Err(MeterError::of(&text).invalid())
+}

@@ -1,0 +1,170 @@
+//! The largest number of streams or players that a target holds: the search, its summary and its
+//! conclusion in words.
+
+use super::capacity_page;
+use super::record::{self, ExperimentReport};
+use super::run_report::Subject;
+use super::search::{Probe, SearchRuns, run_search};
+use super::streams::INTERRUPTED;
+use crate::capacity::{HoldRule, Search, SearchResult, SearchStep};
+use crate::error::MeterError;
+use crate::observer::Observer;
+use crate::report::{TextTable, facts, late};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use units::{show, show_duration};
+
+/// A search for the largest number of streams or players.
+#[derive(Clone)]
+pub struct SearchConfig {
+    /// When a number counts as held.
+    pub rule: HoldRule,
+    /// The largest number that is tried.
+    pub max_streams: u32,
+    /// New directory for the report and all figures.
+    pub out: Option<PathBuf>,
+}
+
+/// Searches, and saves and reports the result. `run` is as [`run_search`] has it.
+pub(super) fn find(
+    config: &SearchConfig,
+    subject: &Subject,
+    run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let runs = run_search(Search::new(config.max_streams, MAX_RUNS), run, observer);
+    let found = CapacityResult { subject, rule: config.rule, runs };
+    let summary = found.summary();
+    let page = || capacity_page::page(&found);
+    let saved = record::save(config.out.as_deref(), &summary, page, observer);
+    let text = found.text();
+    let verdict = saved.and_then(|()| found.check(observer));
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+/// Runs of a search at most.
+const MAX_RUNS: u32 = 40;
+
+/// The result of a search.
+pub(super) struct CapacityResult<'a> {
+    pub(super) subject: &'a Subject,
+    pub(super) rule: HoldRule,
+    pub(super) runs: SearchRuns,
+}
+
+impl CapacityResult<'_> {
+    fn summary(&self) -> Value {
+        let Self { subject, rule, runs } = self;
+        let SearchResult { streams, confirmed, at_limit, too_many, by_meter, invalid, .. } =
+            runs.verdict;
+        let certainty = runs.confirming().map(|probe| rule.certainty(&probe.outcome));
+        json!({
+            "scenario": subject.scenario,
+            "caches": subject.caches,
+            "rule": rule.word(),
+            "streams": streams,
+            "confirmed": confirmed,
+            "at_limit": at_limit,
+            "too_many": too_many,
+            "by_meter": by_meter,
+            "invalid": invalid,
+            "broke_first": runs.broke_first(),
+            "late_share_at_most": certainty,
+            "runs": runs.probes.iter().map(Probe::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let probes = &self.runs.probes;
+        let mut head = vec![">streams", "why", "answer", ">took", ">frames", ">late", ">rate"];
+        // Only players have renditions.
+        let smaller = probes.iter().any(|probe| probe.outcome.below_best > 0);
+        head.extend(smaller.then_some(">smaller"));
+        let mut table = TextTable::new(&head);
+        for Probe { step, answer, outcome, .. } in probes {
+            let below = smaller.then(|| outcome.below_best.to_string());
+            let mut row = vec![
+                step.streams.to_string(),
+                step.purpose.word().to_owned(),
+                answer.word().to_owned(),
+                show::length(outcome.took.as_secs_f64()),
+                outcome.frames.to_string(),
+                outcome.late_by_storage().to_string(),
+                outcome.rate().to_string(),
+            ];
+            row.extend(below);
+            table.row(row);
+        }
+        format!("{}\n{}", table.show(), facts(&self.conclusion()))
+    }
+
+    /// The result in words; the first line is the number that is held.
+    pub(super) fn conclusion(&self) -> Vec<(&'static str, String)> {
+        let Self { subject, rule, runs } = self;
+        let SearchResult { probes, invalid, .. } = runs.verdict;
+        let length = show_duration(subject.duration);
+        let made = match invalid {
+            0 => format!("{probes} of {length}"),
+            _ => format!("{probes} of {length}, and {invalid} that this machine made invalid"),
+        };
+        let mut lines =
+            vec![("holds", self.holds()), ("rule", rule.word().to_owned()), ("runs", made)];
+        if let Some(Probe { outcome, .. }) = runs.confirming() {
+            let unit = if *rule == HoldRule::Strict { "frames" } else { "rounds" };
+            let share = rule.certainty(outcome) * 100.0;
+            lines.push((
+                "certainty",
+                format!("95 %: no more than {share:.4} % of {unit} late, of {}", late(outcome)),
+            ));
+            lines.push(("read by", outcome.method.clone()));
+        }
+        lines.push(("caches", subject.caches.clone()));
+        if let Some((_, sentence)) = runs.limit() {
+            lines.push(("broke first", sentence));
+        }
+        lines
+    }
+
+    fn holds(&self) -> String {
+        let (what, verdict) = (&self.subject.what, self.runs.verdict);
+        let count = verdict.streams;
+        match verdict {
+            SearchResult { at_limit: true, .. } => {
+                format!("at least {count} {what}; more were not tried")
+            }
+            SearchResult { by_meter: true, confirmed: true, too_many: Some(more), .. } => format!(
+                "at least {count} {what}; {more} cannot be measured from here: this machine was \
+                 late itself"
+            ),
+            SearchResult { confirmed: true, too_many: Some(more), .. } if more > count + 1 => {
+                format!("{count} {what}; {more} are too many, those between were not tried")
+            }
+            SearchResult { confirmed: true, .. } => format!("{count} {what}"),
+            SearchResult { .. } => format!("about {count} {what}, not confirmed"),
+        }
+    }
+
+    /// Refuses a search that was interrupted, failed, or found no number that held again.
+    fn check(&self, observer: &dyn Observer) -> Result<(), MeterError> {
+        let verdict = self.runs.verdict;
+        if observer.is_stopped() {
+            return Err(MeterError::interrupted(INTERRUPTED));
+        }
+        if let Some(error) = &self.runs.error {
+            return Err(error.clone());
+        }
+        if verdict.confirmed {
+            return Ok(());
+        }
+        if verdict.by_meter && verdict.streams == 0 {
+            let message = "not valid: this machine was late itself with as few as one";
+            return Err(MeterError::new(message)
+                .hint("let nothing else run here, or measure from another machine")
+                .invalid());
+        }
+        let message = format!("no count held when asked again, in {} runs", verdict.probes);
+        Err(MeterError::new(message)
+            .hint("let nothing else use it, or take a longer --duration")
+            .invalid())
+    }
+}

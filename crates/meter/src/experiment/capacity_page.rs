@@ -1,0 +1,292 @@
+//! The page of a search: what was found in a few figures, what they mean in plain words, every run,
+//! and the runs at the edge. Whoever pays for the storage reads it, so it explains its own words.
+
+use super::capacity::CapacityResult;
+use super::search::{LONG, Probe};
+use crate::capacity::{HoldRule, RunVerdict};
+use crate::error::MeterError;
+use crate::report::{
+    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, number, plot_block,
+    round_spread, run_plots, time,
+};
+use crate::rounds::Spread;
+use std::time::Duration;
+use units::{BitRate, show, show_duration};
+
+pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
+    let CapacityResult { subject, runs, .. } = found;
+    let conclusion = found.conclusion();
+    let holds = conclusion[0].1.clone();
+    let mut blocks =
+        vec![Block::Findings(findings(found)), Block::Heading("What this means".into())];
+    blocks.extend(meaning(found).into_iter().map(Block::Text));
+    blocks.extend([
+        Block::facts(["what", "found"], conclusion),
+        Block::Heading("By number of streams".into()),
+        plot_block(&rates(subject.each, &runs.probes), RATES)?,
+        plot_block(&responses(subject.each, &runs.probes), RESPONSES)?,
+        Block::Heading("Runs, in order".into()),
+        Block::Text(purposes(subject.duration * LONG)),
+        all_runs(&runs.probes),
+    ]);
+    if let Some(edge) = runs.edge() {
+        blocks.extend(rounds(&runs.probes, edge)?);
+    }
+    if let Some(probe) = runs.confirming() {
+        blocks.push(Block::Heading("The confirming run".into()));
+        blocks.extend(run_plots(&probe.outcome, subject.each)?);
+    }
+    if let Some(attribution) = runs.attribution() {
+        blocks.extend(attribution.blocks()?);
+    }
+    Ok(Page {
+        title: format!("How many {} {} holds", subject.what, subject.target),
+        summary: format!("Holds {holds}."),
+        blocks,
+    })
+}
+
+/// The few figures that a reader takes away.
+fn findings(found: &CapacityResult<'_>) -> Vec<Finding> {
+    let CapacityResult { subject, rule, runs } = found;
+    let verdict = runs.verdict;
+    let finding = |name: &str, value: String, meaning: String| Finding {
+        name: name.to_owned(),
+        value,
+        meaning,
+    };
+    let count = verdict.streams;
+    let least = if verdict.at_limit || verdict.by_meter { "at least " } else { "" };
+    let together = subject.each.map(|each| BitRate(each.rate.0.saturating_mul(count.into())));
+    let mut all = vec![finding(
+        "Holds",
+        match verdict.confirmed {
+            true => format!("{least}{count}"),
+            false => format!("about {count}"),
+        },
+        match together {
+            Some(rate) => format!("{}, {rate} together", subject.what),
+            None => subject.what.clone(),
+        },
+    )];
+    all.push(match runs.confirming() {
+        Some(Probe { outcome, .. }) => finding(
+            "How sure",
+            format!("1 in {}", one_in(rule.certainty(outcome))),
+            format!(
+                "At most one {} in so many is late in the long run, with 95 % confidence. The last run: \
+                 {}, frames: {}.",
+                unit(*rule),
+                show::length(outcome.took.as_secs_f64()),
+                late(outcome),
+            ),
+        ),
+        None => finding(
+            "How sure",
+            "not confirmed".to_owned(),
+            "No number held when it was asked again. Do not rely on it.".to_owned(),
+        ),
+    });
+    if let Some(more) = verdict.too_many {
+        let edge = runs.edge();
+        let by_meter =
+            if verdict.by_meter { " Not the storage's limit: this machine's." } else { "" };
+        let how = edge.map_or_else(String::new, |Probe { outcome, .. }| {
+            let (frames, late) = (outcome.frames, outcome.late_by_storage());
+            let smaller = match outcome.below_best {
+                0 => String::new(),
+                below => {
+                    format!(" {below} pieces were of a smaller rendition than they had to be.")
+                }
+            };
+            format!("Of {frames} frames {late} were late because of the storage.{smaller}")
+        });
+        all.push(finding("Too many", more.to_string(), format!("{how}{by_meter}")));
+    }
+    if let Some((word, sentence)) = runs.limit() {
+        all.push(finding("What broke first", word, format!("{sentence}.")));
+    }
+    all
+}
+
+fn unit(rule: HoldRule) -> &'static str {
+    match rule {
+        HoldRule::Strict => "frame",
+        HoldRule::OneLateRoundOf100 => "round",
+    }
+}
+
+/// The reciprocal of a share: one in how many.
+fn one_in(share: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above zero")]
+    let of = (1.0 / share.clamp(1e-15, 1.0)).floor() as u64;
+    show::thousands(of)
+}
+
+/// What is counted and what follows, for who has not read the manual.
+fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
+    let CapacityResult { subject, rule, runs } = found;
+    let verdict = runs.verdict;
+    let counted = match subject.each {
+        Some(StreamDemand { allowed, rate }) => format!(
+            "Each stream ({}, {rate}) asks for its frames by the clock, as a player does, whether the \
+             storage keeps up or not. A frame is late if it is not there {} after it was to be asked for: \
+             so long a client's buffer lasts.",
+            subject.title,
+            time(allowed),
+        ),
+        None => "Each viewer plays by the clock. A piece of the title is late if the picture stood for it. \
+                 Whoever is left with a smaller rendition than the best on offer, once there was time to \
+                 find out how wide the way is, is not held either, however smoothly it plays."
+            .to_owned(),
+    };
+    let rule = match rule {
+        HoldRule::Strict => {
+            "A number of streams is held if not one frame of any of them is late because of the storage."
+        }
+        HoldRule::OneLateRoundOf100 => {
+            "A number of streams is held if at most one round of a hundred is late; the frames of one \
+             number of all streams are a round."
+        }
+    };
+    let mut all = vec![format!("{counted} {rule}")];
+    if verdict.confirmed {
+        all.push(format!(
+            "The confidence is the rule of three: with no late frame among n, fewer than 3/n are late in \
+             the long run. It takes frames for independent of each other, which those of one disturbance \
+             are not, and says nothing of what was not there while it was measured: other users, a full \
+             or an aged file system, a failed disk. A longer run proves more ({} here, and {LONG} times \
+             that for the last).",
+            show_duration(subject.duration),
+        ));
+    }
+    if verdict.by_meter {
+        all.push(
+            "More could not be measured from this machine, which was late itself: the storage may hold \
+             more. Measure from several machines at once (--hosts), or a larger one."
+                .to_owned(),
+        );
+    }
+    all
+}
+
+fn rates(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
+    let mut series = by_answer(probes, |probe| number(probe.outcome.rate().0) / 1e6);
+    if let Some(StreamDemand { rate, .. }) = each {
+        let most = probes.iter().map(|probe| probe.step.streams).max().unwrap_or(0);
+        let mut asked = vec![(0.0, 0.0)];
+        asked.push((f64::from(most), f64::from(most) * number(rate.0) / 1e6));
+        series.push(Series { name: "asked for".into(), shape: LineShape::Line, points: asked });
+    }
+    Plot {
+        title: "What came, by number of streams".into(),
+        x_label: "streams".into(),
+        y_label: "Mb/s".into(),
+        series,
+    }
+}
+
+const RATES: &str = "Each dot is a run; the line is what so many streams ask for. Where dots leave the \
+    line, the storage gives less than is asked for; where they no longer rise, it is at its end.";
+
+fn responses(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
+    let mut series =
+        by_answer(probes, |probe| probe.outcome.response.quantile(0.99).as_secs_f64() * 1e3);
+    series.extend(each.map(in_time));
+    Plot {
+        title: "How long 99 of 100 frames took at most, by number of streams".into(),
+        x_label: "streams".into(),
+        y_label: "milliseconds".into(),
+        series,
+    }
+}
+
+const RESPONSES: &str = "From when a frame was to be asked for until it was there. Level: there is room. \
+    Rising: frames begin to wait for each other. Above the dashed line more than one in a hundred is late.";
+
+/// Runs that held, that did not, and that say nothing.
+fn by_answer(probes: &[Probe], of: fn(&Probe) -> f64) -> Vec<Series> {
+    let series = [RunVerdict::Held, RunVerdict::Failed, RunVerdict::Invalid].map(|answer| {
+        let chosen = probes.iter().filter(|probe| probe.answer == answer);
+        let points = chosen.map(|probe| (f64::from(probe.step.streams), of(probe))).collect();
+        Series { name: answer.word().to_owned(), shape: LineShape::Dots, points }
+    });
+    series.into_iter().filter(|series| !series.points.is_empty()).collect()
+}
+
+/// The purposes of the runs of a search, whose confirming runs last `long`.
+fn purposes(long: Duration) -> String {
+    format!(
+        "up: four times as many as before, until some frame is late. narrow: a number between what held \
+         and what did not. above: one more than the largest held, which must fail once more. confirm: \
+         right after that, still overloaded, the largest held must hold for {}, because storage remembers \
+         what was asked of it before. invalid: this machine was late itself, so that the run says nothing \
+         of the storage and is made again. A run that cannot change its answer any more ends early.",
+        show_duration(long),
+    )
+}
+
+fn all_runs(probes: &[Probe]) -> Block {
+    let head = ["streams", "why", "answer", "frames", "rate", "99 % within", "longest", "took"];
+    let row = |Probe { step, answer, outcome, .. }: &Probe| {
+        vec![
+            step.streams.to_string(),
+            step.purpose.word().to_owned(),
+            answer.word().to_owned(),
+            late(outcome),
+            outcome.rate().to_string(),
+            time(outcome.response.quantile(0.99)),
+            time(outcome.response.max()),
+            show::length(outcome.took.as_secs_f64()),
+        ]
+    };
+    Block::table(&head, probes.iter().map(row).collect())
+}
+
+/// The rounds of the smallest number that did not hold, beside those of all other runs.
+fn rounds(probes: &[Probe], first: &Probe) -> Result<Vec<Block>, MeterError> {
+    let counted = probes.iter().filter(|probe| probe.answer != RunVerdict::Invalid);
+    let spreads: Vec<(f64, Spread)> = counted
+        .map(|probe| (f64::from(probe.step.streams), round_spread(&probe.outcome)))
+        .collect();
+    let of = |of: fn(&Spread) -> f64| {
+        spreads.iter().map(|(streams, spread)| (*streams, of(spread) * 1e3)).collect::<Vec<_>>()
+    };
+    let between = |low: fn(&Spread) -> f64, high: fn(&Spread) -> f64| {
+        let ends = of(low).into_iter().zip(of(high));
+        ends.flat_map(|(low, high)| [low, high]).collect::<Vec<_>>()
+    };
+    let series = |name: &str, shape, points| Series { name: name.to_owned(), shape, points };
+    let by_count = Plot {
+        title: "Rounds, by number of streams".into(),
+        x_label: "streams".into(),
+        y_label: "milliseconds".into(),
+        series: vec![
+            series("least to most", LineShape::Spans, between(|of| of.min, |of| of.max)),
+            series(
+                "mean \u{b1} sd",
+                LineShape::Spans,
+                between(|of| (of.mean - of.sd).max(0.0), |of| of.mean + of.sd),
+            ),
+            series("mean", LineShape::Dots, of(|of| of.mean)),
+        ],
+    };
+    let head = ["streams", "rounds", "mean", "sd", "least", "most"];
+    let Spread { mean, sd, min, max } = round_spread(&first.outcome);
+    let mut row = vec![first.step.streams.to_string(), first.outcome.rounds.to_string()];
+    row.extend([mean, sd, min, max].map(|seconds| time(Duration::from_secs_f64(seconds))));
+    Ok(vec![
+        Block::Heading("The smallest number that did not hold".into()),
+        Block::Text(
+            "How long rounds took: from when a frame was to be asked for until the last stream had its \
+             frame of that number."
+                .to_owned(),
+        ),
+        Block::table(&head, vec![row]),
+        plot_block(
+            &by_count,
+            "Each line is a run, from its shortest round to its longest. As long as means stay level there \
+             is room; where they leave the ground, rounds begin to wait for those before them.",
+        )?,
+    ])
+}

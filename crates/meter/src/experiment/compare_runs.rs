@@ -1,0 +1,212 @@
+//! The comparison of two runs from their directories, figure by figure (`meter compare`).
+
+use super::record::ExperimentReport;
+use crate::compare::{Comparison, Difference, DifferenceVerdict, FigureSeries, compare};
+use crate::error::MeterError;
+use crate::log;
+use crate::observer::Observer;
+use crate::report::TextTable;
+use crate::streams::Second;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A comparison of two runs.
+#[derive(Clone, Debug)]
+pub struct ComparisonConfig {
+    /// The directory of the first run.
+    pub a: PathBuf,
+    /// The directory of the second run.
+    pub b: PathBuf,
+    /// Confidence of all intervals together, in percent.
+    pub confidence_percent: u32,
+    /// Seed of the bootstrap's draws.
+    pub seed: u64,
+}
+
+/// The directory of a run.
+struct RunDirectory {
+    dir: PathBuf,
+    summary: Value,
+}
+
+/// The result of a search for the largest number of streams.
+struct FoundStreams {
+    streams: u64,
+    confirmed: bool,
+}
+
+/// Compares two runs, or the numbers of streams that two searches found.
+pub fn compare_runs(
+    config: &ComparisonConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let a = RunDirectory::read(&config.a, observer)?;
+    let b = RunDirectory::read(&config.b, observer)?;
+    let unlike = unlike(&a.summary["scenario"], &b.summary["scenario"]);
+    match (a.found_streams(), b.found_streams()) {
+        (None, None) => {}
+        (Some(of_a), Some(of_b)) => return Ok(compare_counts(of_a, of_b, &unlike)),
+        _ => {
+            return Err(MeterError::new("one is of `meter capacity`, the other is not")
+                .hint("compare two of a kind"));
+        }
+    }
+    let false_alarm = f64::from(100 - config.confidence_percent) / 100.0;
+    let comparison = compare(&a.figures()?, &b.figures()?, false_alarm, config.seed)?;
+    let summary = json!({ "comparison": comparison, "scenarios_differ_in": unlike });
+    Ok(ExperimentReport { summary, text: text(&comparison, &unlike), verdict: Ok(()) })
+}
+
+impl RunDirectory {
+    fn read(dir: &Path, observer: &dyn Observer) -> Result<Self, MeterError> {
+        let path = dir.join("summary.json");
+        let hint = "name a directory that `meter run --out` made";
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            MeterError::new(format!("cannot read {}: {error}", path.display())).hint(hint)
+        })?;
+        let summary: Value = serde_json::from_str(&text).map_err(|error| {
+            MeterError::new(format!("{} is no summary: {error}", path.display())).hint(hint)
+        })?;
+        if summary["valid"] == false {
+            observer.note(&format!(
+                "{} is of a run that was not valid: its misses are the meter's own",
+                dir.display()
+            ));
+        }
+        Ok(Self { dir: dir.to_owned(), summary })
+    }
+
+    /// The result of a search; `None` for the directory of a run.
+    fn found_streams(&self) -> Option<FoundStreams> {
+        self.summary.get("rule")?;
+        let streams = self.summary["streams"].as_u64()?;
+        Some(FoundStreams { streams, confirmed: self.summary["confirmed"].as_bool()? })
+    }
+
+    /// The figures of the log of operations, if there is one, else of the seconds in the summary.
+    fn figures(&self) -> Result<Vec<FigureSeries>, MeterError> {
+        if self.dir.join(log::FILE).exists() {
+            let log = log::read(&self.dir)?;
+            return Ok(FigureSeries::of_log(log)?);
+        }
+        let seconds = self.summary["seconds"]
+            .as_array()
+            .and_then(|seconds| seconds.iter().map(second).collect::<Option<Vec<Second>>>());
+        let seconds = seconds.ok_or_else(|| {
+            let path = self.dir.join("summary.json");
+            MeterError::new(format!("{} has no seconds to compare", path.display()))
+                .hint("name a directory that `meter run --out` made")
+        })?;
+        Ok(FigureSeries::of_seconds(&seconds))
+    }
+}
+
+fn second(of: &Value) -> Option<Second> {
+    let longest = Duration::try_from_secs_f64(of["longest_response"].as_f64()?).ok()?;
+    Some(Second {
+        frames: of["frames"].as_u64()?,
+        late: of["late"].as_u64()?,
+        longest_response: longest,
+        ..Second::default()
+    })
+}
+
+/// The names of the settings in which two scenarios differ.
+fn unlike(a: &Value, b: &Value) -> Vec<String> {
+    let (Some(of_a), Some(of_b)) = (a.as_object(), b.as_object()) else { return Vec::new() };
+    let names = of_a.keys().chain(of_b.keys().filter(|name| !of_a.contains_key(*name)));
+    names.filter(|name| of_a.get(*name) != of_b.get(*name)).cloned().collect()
+}
+
+/// Two numbers of streams that searches found.
+fn compare_counts(a: FoundStreams, b: FoundStreams, unlike: &[String]) -> ExperimentReport {
+    let summary = json!({
+        "streams": [a.streams, b.streams],
+        "confirmed": [a.confirmed, b.confirmed],
+        "scenarios_differ_in": unlike,
+    });
+    let said = |found: &FoundStreams| {
+        let sure = if found.confirmed { "" } else { ", not confirmed" };
+        format!("{} streams{sure}", found.streams)
+    };
+    let mut text = format!("A holds {}, B holds {}.\n", said(&a), said(&b));
+    text += if a.confirmed && b.confirmed && a.streams == b.streams {
+        "No difference.\n"
+    } else {
+        "Each is one search: search again to tell a change from chance, or compare two `meter run`s \
+         with the smaller number of streams.\n"
+    };
+    ExperimentReport { summary, text: text + &differ(unlike), verdict: Ok(()) }
+}
+
+fn text(comparison: &Comparison, unlike: &[String]) -> String {
+    let mut table =
+        TextTable::new(&["figure", ">A", ">B", ">B against A", ">from", ">to", "verdict"]);
+    for figure in &comparison.figures {
+        table.row(row(figure));
+    }
+    let mut text = table.show();
+    for figure in &comparison.figures {
+        text += &format!("\n{}: {}", figure.name, figure.about);
+    }
+    let (a, b) = comparison.seconds;
+    let sure = (1.0 - comparison.false_alarm) * 100.0;
+    text += &format!(
+        "\n\n{a} and {b} seconds, drawn in blocks. With {sure:.0} % confidence all of these \
+         differences lie between from and to; one that has 0 between them may be chance.\n"
+    );
+    text + &differ(unlike)
+}
+
+fn differ(unlike: &[String]) -> String {
+    if unlike.is_empty() {
+        return String::new();
+    }
+    format!("The two were not asked the same: {} differ.\n", unlike.join(", "))
+}
+
+fn row(figure: &Difference) -> Vec<String> {
+    let show = |value: f64| match figure.absolute {
+        _ if !value.is_finite() => "?".to_owned(),
+        true => format!("{:+.3} %", value * 100.0),
+        false => format!("{:+.1} %", value * 100.0),
+    };
+    let own = |value: f64| match figure.name {
+        "late" => format!("{:.3} %", value * 100.0),
+        "rate" => format!("{:.1} MB/s", value / 1e6),
+        _ => format!("{:.2} ms", value * 1e3),
+    };
+    let verdict = match figure.verdict {
+        DifferenceVerdict::Better => "better".to_owned(),
+        DifferenceVerdict::Worse => "worse".to_owned(),
+        DifferenceVerdict::NoDifferenceShown => {
+            let wide = (figure.difference.high - figure.difference.low) / 2.0;
+            format!("no difference shown (of {} or more it would be)", show(wide).replace('+', ""))
+        }
+    };
+    let interval = &figure.difference;
+    vec![
+        figure.name.to_owned(),
+        own(figure.a),
+        own(figure.b),
+        show(interval.estimate),
+        show(interval.low),
+        show(interval.high),
+        verdict,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_differently_is_named() {
+        let a = json!({ "profile": "x", "buffer": 8 });
+        let b = json!({ "profile": "x", "buffer": 9, "seed": 1 });
+        assert_eq!(unlike(&a, &b), ["buffer", "seed"]);
+        assert_eq!(unlike(&a, &a), Vec::<String>::new());
+        assert_eq!(unlike(&Value::Null, &a), Vec::<String>::new());
+    }
+}

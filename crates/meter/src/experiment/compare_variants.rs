@@ -1,0 +1,492 @@
+//! One search for each of several variants of the same streams, side by side.
+//!
+//! ```text
+//!   Variants::Path      client ▶ cached ▶ network ▶ cold     more and more of the path
+//!   Variants::Methods   io_uring, threads, pread, mmap ...   each kernel interface, same file
+//! ```
+//!
+//! The path answers what ends first ([`bottleneck`]); the methods are Table 1 of Alderman and
+//! Diallo for this machine and this storage. A method that the kernel or the disk refuses for the
+//! file is left out with the reason: threads would read in its place, and those are a variant of
+//! their own.
+
+use super::attribution::Attribution;
+use super::capacity::SearchConfig;
+use super::record::{self, ExperimentReport};
+use super::search::{Probe, SearchRuns, run_search};
+use super::streams::{INTERRUPTED, StreamRuns, StreamsConfig};
+use super::target::OpenTarget;
+use crate::blame::{Stack, beneath};
+use crate::bottleneck::{Bottleneck, PathStage, StageCapacity, bottleneck};
+use crate::capacity::{Search, SearchResult};
+use crate::error::MeterError;
+use crate::observer::Observer;
+use crate::report::{
+    Block, LineShape, Page, Plot, Series, TextTable, facts, late, plot_block, time,
+};
+use crate::target::Layout;
+use device::Method;
+use serde_json::{Value, json};
+use std::path::Path;
+use units::{ByteCount, show_duration};
+
+/// The variants that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variants {
+    /// Stages of the path to the storage.
+    Path,
+    /// Kernel interfaces of reading.
+    Methods,
+}
+
+/// Searches the largest number of streams of each variant.
+pub fn compare_variants(
+    config: &StreamsConfig,
+    variants: Variants,
+    search: &SearchConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    match variants {
+        Variants::Path => compare_stages(config, search, observer),
+        Variants::Methods => compare_methods(config, search, observer),
+    }
+}
+
+/// Runs of a variant at most: precise to a few percent, which is enough for a comparison.
+const MAX_RUNS: u32 = 14;
+
+/// The search of one variant on an open target. Returns also whether the comparison is to end.
+fn search_variant(
+    runs: &StreamRuns,
+    target: &OpenTarget,
+    search: &SearchConfig,
+    observer: &dyn Observer,
+) -> Result<(SearchRuns, bool), MeterError> {
+    let one = runs.plan(1, runs.config.duration, target)?;
+    let most = search.max_streams.min(runs.within(target).most_streams(one.stride()));
+    let run = &mut |step| {
+        let probe = runs.probe(target, search.rule, step, observer)?;
+        let delivered = probe.delivered(one.rate());
+        Ok((probe, delivered))
+    };
+    let found = run_search(Search::new(most, MAX_RUNS), run, observer);
+    let ends = found.error.is_some() || observer.is_stopped();
+    Ok((found, ends))
+}
+
+/// Why a comparison is not valid. `names` names the variant of each search in words.
+fn check<'a>(
+    searches: impl Iterator<Item = (&'a SearchRuns, String)> + Clone,
+    observer: &dyn Observer,
+) -> Result<(), MeterError> {
+    if observer.is_stopped() {
+        return Err(MeterError::interrupted(INTERRUPTED));
+    }
+    if let Some(error) = searches.clone().find_map(|(search, _)| search.error.clone()) {
+        return Err(error);
+    }
+    match searches.into_iter().find(|(search, _)| !search.verdict.confirmed) {
+        None => Ok(()),
+        Some((_, name)) => Err(MeterError::new(format!("no count held when asked again, {name}"))
+            .hint("let nothing else run here, or take a longer --duration")
+            .invalid()),
+    }
+}
+
+/// A number of streams with its reservations.
+fn streams_text(at_least: bool, verdict: SearchResult) -> String {
+    let least = if at_least { "at least " } else { "" };
+    let sure = if verdict.confirmed { "" } else { ", not confirmed" };
+    format!("{least}{}{sure}", verdict.streams)
+}
+
+/// Bars of the streams that each variant holds.
+fn streams_plot<'a>(
+    title: &str,
+    x_label: &str,
+    variants: impl Iterator<Item = (&'a str, u32)>,
+) -> Plot {
+    let bars = (1u32..).map(f64::from).zip(variants);
+    let series = bars.map(|(at, (name, streams))| {
+        Series::new(name, LineShape::Spans, vec![(at, 0.0), (at, f64::from(streams))])
+    });
+    Plot::new(title, x_label, "streams", series.collect())
+}
+
+/// The delivered rate of every run.
+fn rates_plot(series: Vec<Series>) -> Plot {
+    Plot::new("What came, by number of streams", "streams", "Mb/s", series)
+}
+
+// ---- stages of the path ------------------------------------------------------------------------
+
+/// A stage of the path with its search.
+struct StageSearch {
+    held: StageCapacity,
+    found: SearchRuns,
+    method: String,
+}
+
+fn compare_stages(
+    config: &StreamsConfig,
+    search: &SearchConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let runs = StreamRuns::new(config, observer)?;
+    let stages = stages(config)?;
+    record::prepare(search.out.as_deref())?;
+    let mut searches: Vec<StageSearch> = Vec::new();
+    for stage in stages {
+        let runs = on_stage(&runs, stage);
+        let target = match stage {
+            PathStage::Client => OpenTarget::Null { shape: runs.shape(search.max_streams)? },
+            _ => runs.open(search.max_streams, observer)?,
+        };
+        if matches!(stage, PathStage::Cached | PathStage::Network) {
+            observer.status("reading it into memory");
+            target.read_all(runs.within(&target), observer.stop())?;
+        }
+        let (found, ends) = search_variant(&runs, &target, search, observer)?;
+        let method = found.probes.last().map(|probe| probe.outcome.method.clone());
+        let held = stage_capacity(stage, &found);
+        searches.push(StageSearch { held, found, method: method.unwrap_or_default() });
+        if ends {
+            break;
+        }
+    }
+    let held: Vec<StageCapacity> = searches.iter().map(|search| search.held.clone()).collect();
+    let report = StageReport { runs: &runs, searches: &searches, bottleneck: bottleneck(&held) };
+    let summary = report.summary();
+    let saved = record::save(search.out.as_deref(), &summary, || report.page(), observer);
+    let text = report.text();
+    let named = searches
+        .iter()
+        .map(|search| (&search.found, format!("on stage {}", search.held.stage.word())));
+    let verdict = saved.and_then(|()| check(named, observer));
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+/// The stages that the path to the target has.
+fn stages(config: &StreamsConfig) -> Result<Vec<PathStage>, MeterError> {
+    use PathStage::{Cached, Client, Cold, Network};
+    if config.target.is_simulated() {
+        return Err(MeterError::usage("a simulated disk has no way to it")
+            .hint("name a directory, a file, a block device or a bucket"));
+    }
+    if config.target.is_bucket() {
+        return Ok(vec![Client, Network, Cold]);
+    }
+    let Stack { devices, file_system, .. } = beneath(Path::new(&config.target.target));
+    // Without a block device of this machine a server answers, unless the file system is memory.
+    let memory = file_system.is_some_and(|kind| ["tmpfs", "ramfs"].contains(&kind.as_str()));
+    Ok(match (memory, devices.is_empty()) {
+        (true, _) => vec![Client, Cold],
+        (false, true) => vec![Client, Cached, Network, Cold],
+        (false, false) => vec![Client, Cached, Cold],
+    })
+}
+
+/// Runs of the streams on this stage of the path only.
+fn on_stage(runs: &StreamRuns, stage: PathStage) -> StreamRuns {
+    let mut own = runs.clone();
+    if stage == PathStage::Client {
+        // Nothing is opened, so a shared file has room for any number of streams.
+        own.layout = Layout::SharedFile;
+    }
+    if matches!(stage, PathStage::Cached | PathStage::Network) {
+        let target = &mut own.config.target;
+        let small = SMALL.max(FRAMES * runs.config.profile.slot()).min(target.size.0);
+        target.size = ByteCount(small);
+        target.buffered = stage == PathStage::Cached;
+        target.drop_caches = false;
+        target.fill_level = None;
+        own.within = Some(ByteCount(small));
+        if runs.layout.is_single() {
+            // As many streams as there may be, on what fits in memory.
+            own.layout = Layout::SharedFile;
+        }
+    }
+    own
+}
+
+/// Bytes that stay in memory on the way: more than a processor's caches, less than a server's.
+const SMALL: u64 = 256 << 20;
+
+/// Where frames are large, at least this many of them.
+const FRAMES: u64 = 16;
+
+fn stage_capacity(stage: PathStage, found: &SearchRuns) -> StageCapacity {
+    let SearchResult { streams, confirmed, at_limit, by_meter, .. } = found.verdict;
+    // With nothing behind the meter its own limit is the limit of the stage.
+    let by_meter = by_meter && stage != PathStage::Client;
+    let first = found.broke_first().cloned();
+    StageCapacity { stage, streams, confirmed, at_least: at_limit || by_meter, first }
+}
+
+struct StageReport<'a> {
+    runs: &'a StreamRuns,
+    searches: &'a [StageSearch],
+    bottleneck: Bottleneck,
+}
+
+const STAGE_HEAD: [&str; 7] =
+    ["stage", "what it adds", ">streams", ">rate", ">99 % within", "too much", "then full"];
+
+impl StageReport<'_> {
+    fn summary(&self) -> Value {
+        let stages = self.searches.iter().map(|StageSearch { held, found, method }| {
+            let mut stage = json!(held);
+            stage["method"] = json!(method);
+            stage["too_many"] = json!(found.verdict.too_many);
+            stage["by_meter"] = json!(found.verdict.by_meter);
+            stage["runs"] = found.probes.iter().map(Probe::json).collect();
+            stage["bits_per_s"] = json!(found.confirming().map(|probe| probe.outcome.rate().0));
+            stage
+        });
+        json!({
+            "scenario": self.runs.scenario(),
+            "stage": self.bottleneck.stage,
+            "sentence": self.bottleneck.sentence,
+            "stages": stages.collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let table = TextTable::with_rows(&STAGE_HEAD, self.rows());
+        let found = facts(&[("bottleneck", self.bottleneck.sentence.clone())]);
+        format!("{}\n{found}", table.show())
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let row = |StageSearch { held, found, .. }: &StageSearch| {
+            let confirming = found.confirming();
+            let of = |text: fn(&Probe) -> String| confirming.map_or_else(|| "-".to_owned(), text);
+            let too_many = found.verdict.too_many;
+            vec![
+                held.stage.word().to_owned(),
+                held.stage.adds().to_owned(),
+                streams_text(held.at_least, found.verdict),
+                of(|probe| probe.outcome.rate().to_string()),
+                of(|probe| time(probe.outcome.response.quantile(0.99))),
+                too_many.map_or_else(|| "-".to_owned(), |more| more.to_string()),
+                held.first.as_ref().map_or_else(|| "-".to_owned(), |first| first.sentence.clone()),
+            ]
+        };
+        self.searches.iter().map(row).collect()
+    }
+
+    fn page(&self) -> Result<Page, MeterError> {
+        let StreamsConfig { profile, target, duration, .. } = &self.runs.config;
+        let held =
+            self.searches.iter().map(|search| (search.held.stage.word(), search.held.streams));
+        let streams = streams_plot(
+            "Streams held on each stage",
+            "stage, from the meter to the storage",
+            held,
+        );
+        let rates =
+            self.searches.iter().map(|search| search.found.rate_series(search.held.stage.word()));
+        let mut blocks = vec![
+            Block::table(&STAGE_HEAD, self.rows()),
+            plot_block(
+                &streams,
+                "Each stage has all that the one before has, and more. The first that is no higher \
+                 than the last is what ends first.",
+            )?,
+            plot_block(
+                &rates_plot(rates.collect()),
+                "Each dot is a run. Where the dots no longer rise, the stage is at its end.",
+            )?,
+        ];
+        for StageSearch { held, found, method } in self.searches {
+            let SearchResult { probes, invalid, .. } = found.verdict;
+            let length = show_duration(*duration);
+            let text = format!(
+                "{}: {probes} of {length} and {invalid} invalid, by {method}.",
+                held.stage.adds()
+            );
+            blocks.push(Block::Heading(format!("Stage {}", held.stage.word())));
+            blocks.push(Block::Text(text));
+            let rows = found.probes.iter().map(|Probe { step, answer, outcome, .. }| {
+                let streams = step.streams.to_string();
+                vec![streams, answer.word().to_owned(), late(outcome), outcome.rate().to_string()]
+            });
+            blocks.push(Block::table(&["streams", "answer", "frames", "rate"], rows.collect()));
+            if let Some(attribution) = found.attribution() {
+                blocks.extend(attribution.blocks()?);
+            }
+        }
+        Ok(Page {
+            title: format!("What ends first on the way to {}", target.target),
+            summary: format!("Streams of {}: {}.", profile.title, self.bottleneck.sentence),
+            blocks,
+        })
+    }
+}
+
+// ---- kernel interfaces -------------------------------------------------------------------------
+
+/// A kernel interface with its search.
+struct MethodSearch {
+    method: Method,
+    found: SearchRuns,
+}
+
+/// A kernel interface that is refused for this file.
+struct RefusedMethod {
+    method: Method,
+    reason: String,
+}
+
+fn compare_methods(
+    config: &StreamsConfig,
+    search: &SearchConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let runs = StreamRuns::new(config, observer)?;
+    let target = &config.target;
+    let elsewhere = target.is_simulated() || target.is_null() || target.is_bucket();
+    if !runs.layout.is_single() || elsewhere {
+        let message = "the kernel's ways of reading are for a single file or device";
+        return Err(MeterError::usage(message)
+            .hint("take --layout one-file or shared-file, in a directory, a file or a device"));
+    }
+    record::prepare(search.out.as_deref())?;
+    let mut target = runs.open(search.max_streams, observer)?;
+    let (mut searches, mut refused) = (Vec::new(), Vec::new());
+    let (mut allowed, mut ended) = (Vec::new(), false);
+    for (method, probed) in target.methods() {
+        match probed {
+            Ok(()) => allowed.push(method),
+            Err(error) => {
+                observer.note(&format!("{method} is left out: {error}"));
+                refused.push(RefusedMethod { method, reason: error.to_string() });
+            }
+        }
+    }
+    for method in allowed {
+        if ended {
+            break;
+        }
+        target.set_method(method);
+        let (found, ends) = search_variant(&runs, &target, search, observer)?;
+        searches.push(MethodSearch { method, found });
+        ended = ends;
+    }
+    let summary = json!({
+        "scenario": runs.scenario(),
+        "rule": search.rule.word(),
+        "methods": searches.iter().map(MethodSearch::json).collect::<Vec<_>>(),
+        "refused": refused.iter().map(RefusedMethod::json).collect::<Vec<_>>(),
+    });
+    let page = || methods_page(&runs.config, &searches, &refused);
+    let saved = record::save(search.out.as_deref(), &summary, page, observer);
+    let rows = searches.iter().map(MethodSearch::row).collect();
+    let text = TextTable::with_rows(&METHOD_HEAD, rows).show();
+    let named =
+        searches.iter().map(|search| (&search.found, format!("by {}", search.method.name())));
+    let verdict = saved.and_then(|()| check(named, observer));
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+const METHOD_HEAD: [&str; 6] =
+    ["method", ">streams", ">rate", ">99 % within", ">processors", "done by, and then full"];
+
+impl MethodSearch {
+    /// The confirming run, or the last.
+    fn representative(&self) -> Option<&Probe> {
+        self.found.confirming().or(self.found.probes.last())
+    }
+
+    fn at_least(&self) -> bool {
+        self.found.verdict.at_limit || self.found.verdict.by_meter
+    }
+
+    /// Processors that the meter used in the representative run.
+    fn processors(&self) -> Option<f64> {
+        let attribution = self.representative().and_then(|probe| probe.attribution.as_ref());
+        attribution.map(Attribution::own_processors)
+    }
+
+    fn row(&self) -> Vec<String> {
+        let full = self.found.broke_first();
+        let full = full.map_or(String::new(), |first| format!("; {}", first.sentence));
+        let of = |text: &dyn Fn(&Probe) -> String| {
+            self.representative().map_or_else(|| "-".to_owned(), text)
+        };
+        vec![
+            self.method.name().to_owned(),
+            streams_text(self.at_least(), self.found.verdict),
+            of(&|probe| probe.outcome.rate().to_string()),
+            of(&|probe| time(probe.outcome.response.quantile(0.99))),
+            self.processors().map_or("-".to_owned(), |busy| format!("{busy:.2}")),
+            of(&|probe| format!("{}{full}", probe.outcome.method)),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let SearchRuns { verdict, probes, .. } = &self.found;
+        let run = self.representative().map(|probe| &probe.outcome);
+        json!({
+            "method": self.method.name(),
+            "done_by": run.map(|outcome| outcome.method.clone()),
+            "streams": verdict.streams,
+            "confirmed": verdict.confirmed,
+            "at_least": self.at_least(),
+            "by_meter": verdict.by_meter,
+            "too_many": verdict.too_many,
+            "bits_per_s": run.map(|outcome| outcome.rate().0),
+            "processors": self.processors(),
+            "broke_first": self.found.broke_first(),
+            "runs": probes.iter().map(Probe::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl RefusedMethod {
+    fn json(&self) -> Value {
+        json!({ "method": self.method.name(), "reason": self.reason })
+    }
+}
+
+fn methods_page(
+    config: &StreamsConfig,
+    searches: &[MethodSearch],
+    refused: &[RefusedMethod],
+) -> Result<Page, MeterError> {
+    let held = searches.iter().map(|search| (search.method.name(), search.found.verdict.streams));
+    let streams = streams_plot(
+        "Streams held by each way of reading",
+        "way of reading, as in the legend",
+        held,
+    );
+    let rates = searches.iter().map(|search| search.found.rate_series(search.method.name()));
+    let row = |method: Method, tried: String| {
+        vec![method.name().to_owned(), method.description().to_owned(), tried]
+    };
+    let tried = searches.iter().map(|search| row(search.method, "yes".to_owned()));
+    let left_out = refused.iter().map(|refused| row(refused.method, refused.reason.clone()));
+    Ok(Page {
+        title: format!("Ways of reading {}", config.target.target),
+        summary: format!(
+            "How many streams of {} each of the kernel's ways of reading holds, on the same file.",
+            config.profile.title
+        ),
+        blocks: vec![
+            Block::table(&METHOD_HEAD, searches.iter().map(MethodSearch::row).collect()),
+            plot_block(
+                &streams,
+                "Ways that make one read after another leave the disk's queue empty.",
+            )?,
+            plot_block(
+                &rates_plot(rates.collect()),
+                "Each dot is a run. Where dots no longer rise, that way is at its end.",
+            )?,
+            Block::Heading("The ways".into()),
+            Block::table(
+                &["method", "what it does", "tried, or why not"],
+                tried.chain(left_out).collect(),
+            ),
+        ],
+    })
+}

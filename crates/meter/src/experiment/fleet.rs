@@ -1,0 +1,195 @@
+//! The same run of streams on many machines at once (`meter run --agents`, `--hosts`).
+
+use super::fleet_page as page;
+use super::metrics::MetricsServer;
+use super::record::{self, ExperimentReport};
+use super::remote_deploy::RemoteDeploy;
+use crate::error::MeterError;
+use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob};
+use crate::observer::Observer;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Time for a connection to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// One run of streams on agents.
+pub struct FleetConfig {
+    /// Addresses of agents that run already.
+    pub agents: Vec<String>,
+    /// The token of these agents.
+    pub token: Option<Token>,
+    /// Hosts to which the agent is copied, and where it is started, by ssh.
+    pub hosts: Vec<String>,
+    /// The ssh command, split at blanks.
+    pub ssh: String,
+    /// The program that is copied to hosts; without it this one.
+    pub program: Option<PathBuf>,
+    /// A directory on each agent.
+    pub target: String,
+    /// The profile's text.
+    pub profile: String,
+    /// Streams of all agents together.
+    pub streams: u32,
+    /// Processes on each agent.
+    pub workers: u32,
+    /// Options of `meter run` that all workers get, as typed; `None` is a switch.
+    pub options: BTreeMap<String, Option<String>>,
+    /// Address at which counts are served while the run is on.
+    pub metrics: Option<SocketAddr>,
+    /// New directory for the report and all figures.
+    pub out: Option<PathBuf>,
+}
+
+/// Runs streams on all agents at the same time and reports them together.
+pub fn run_fleet(
+    config: &FleetConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let FleetConfig { target, profile, streams, workers, options, .. } = config;
+    let metrics = MetricsServer::open(config.metrics, observer)?;
+    record::prepare(config.out.as_deref())?;
+    let began = Instant::now();
+    observer.status("connecting");
+    let (connections, helpers) = connect_all(config, began)?;
+    let shares = shares(*streams, *workers, connections.len())?;
+    let job = |streams: Vec<u32>| {
+        let (target, profile, options) = (target.clone(), profile.clone(), options.clone());
+        WorkerJob { target, profile, streams, options }
+    };
+    let jobs = shares.into_iter().map(job).collect();
+    let ready_ms = began.elapsed().as_millis();
+    if let Some(live) = metrics.live() {
+        live.begin(*streams);
+    }
+    let mut watch = |seen: &[Seen]| {
+        observer.status(&view(seen));
+        if let Some(live) = metrics.live() {
+            live.agents(seen);
+        }
+        !observer.is_stopped()
+    };
+    let result = fleet::run(connections, jobs, began, &mut watch);
+    for mut helper in helpers {
+        let _ = helper.wait();
+    }
+    let outcome = result?;
+    let why = page::why_invalid(&outcome, observer.is_stopped());
+    let mut summary = page::summary(&outcome, &why);
+    summary["scenario"] = json!({
+        "target": target,
+        "streams": streams,
+        "workers": workers,
+        "options": options,
+        "connected_in_ms": ready_ms,
+    });
+    let report = || page::page(&outcome, &summary);
+    let saved = record::save(config.out.as_deref(), &summary, report, observer);
+    let text = page::text(&outcome, &summary);
+    let verdict = saved.and_then(|()| match why.first() {
+        None => Ok(()),
+        Some(first) => Err(MeterError::new(format!("not valid: {first}"))
+            .hint("what the others measured is above; run again when all agents are there")
+            .invalid()),
+    });
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+/// Streams of each worker of each agent, as even as can be.
+fn shares(streams: u32, workers: u32, agents: usize) -> Result<Vec<Vec<u32>>, MeterError> {
+    let all = workers * u32::try_from(agents).unwrap_or(u32::MAX);
+    if streams < all {
+        let sentence = format!("{streams} streams are too few for {all} workers");
+        return Err(MeterError::usage(sentence).hint("ask for --streams of all agents together"));
+    }
+    let one = |number: u32| streams / all + u32::from(number < streams % all);
+    let each: Vec<u32> = (0..all).map(one).collect();
+    Ok(each.chunks(usize::try_from(workers).unwrap_or(1)).map(<[u32]>::to_vec).collect())
+}
+
+type Connected = (Vec<AgentConnection>, Vec<Child>);
+
+/// Connects to all agents at the same time: forty logins one after another would take a while.
+fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterError> {
+    let FleetConfig { agents, hosts, ssh, token, program, target, .. } = config;
+    let deploy = match hosts.is_empty() {
+        true => None,
+        false => Some(RemoteDeploy::new(ssh, program.as_deref(), target)?),
+    };
+    let made: Vec<Result<(AgentConnection, Option<Child>), MeterError>> =
+        std::thread::scope(|scope| {
+            let dialled = agents.iter().map(|agent| {
+                let token = token.as_ref();
+                scope.spawn(move || Ok((dial(agent, token, began)?, None)))
+            });
+            let dialled: Vec<_> = dialled.collect();
+            let deployed = deploy.iter().flat_map(|deploy| {
+                hosts.iter().map(move |host| {
+                    scope.spawn(move || {
+                        let (connection, child) = deploy.start(host, began)?;
+                        Ok((connection, Some(child)))
+                    })
+                })
+            });
+            let deployed: Vec<_> = deployed.collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err(MeterError::new("a connection's thread is gone")))
+            };
+            dialled.into_iter().chain(deployed).map(join).collect()
+        });
+    let (mut connections, mut children) = (Vec::new(), Vec::new());
+    for one in made {
+        let (connection, child) = one?;
+        connections.push(connection);
+        children.extend(child);
+    }
+    Ok((connections, children))
+}
+
+fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConnection, MeterError> {
+    let token = token.ok_or_else(|| MeterError::usage("--token-file is missing"))?;
+    let cannot = |error: std::io::Error| {
+        MeterError::new(format!("agent {agent}: cannot connect: {error}"))
+            .hint("is `tenuto meter agent` running there, with --listen for the network?")
+    };
+    let address = agent.to_socket_addrs().map_err(cannot)?.next();
+    let address = address.ok_or_else(|| MeterError::usage(format!("{agent} is no address")))?;
+    let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
+    stream.set_nodelay(true).map_err(cannot)?;
+    let from = Box::new(stream.try_clone().map_err(cannot)?);
+    Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)
+}
+
+/// The state of all agents, a line for each.
+fn view(seen: &[Seen]) -> String {
+    let line = |agent: &Seen| {
+        let state = match agent {
+            Seen { lost: true, .. } => "lost".to_owned(),
+            Seen { ready, workers, .. } if ready < workers => {
+                format!("preparing, {ready} of {workers} ready")
+            }
+            Seen { done, workers, .. } if done == workers => "done".to_owned(),
+            _ => format!("{:.0} s", agent.seconds),
+        };
+        format!("{:20} {state:24} {:>10} frames {:>8} late", agent.name, agent.frames, agent.late)
+    };
+    seen.iter().map(line).collect::<Vec<_>>().join("\n  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_shared_out_evenly() {
+        assert_eq!(shares(7, 2, 2).unwrap(), [vec![2, 2], vec![2, 1]]);
+        assert_eq!(shares(3, 1, 3).unwrap(), [[1], [1], [1]]);
+        assert!(shares(3, 2, 2).is_err());
+    }
+}

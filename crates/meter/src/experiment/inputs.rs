@@ -1,0 +1,53 @@
+//! Profiles and ramp scripts that a user names: built in, or a file.
+
+use crate::error::MeterError;
+use crate::profiles::{self, Profile};
+use crate::ramp::{self, Script};
+
+/// The profile of this name, or the one in the file of this name.
+pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
+    if let Some(profile) = profiles::named(name) {
+        return Ok(profile);
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| {
+        let message = match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                format!("there is no profile '{name}', and no file of that name")
+            }
+            _ => format!("cannot read {name}: {error}"),
+        };
+        MeterError::new(message).hint("`tenuto meter profiles` lists those that come along")
+    })?;
+    text.parse().map_err(|error| MeterError::of(&format!("{name}: {error}")))
+}
+
+/// The text of the profile of this name, or of the file of this name if it holds a profile.
+pub fn load_profile_text(name: &str) -> Result<String, MeterError> {
+    if let Some(text) = profiles::text(name) {
+        return Ok(text.to_owned());
+    }
+    load_profile(name)?;
+    std::fs::read_to_string(name)
+        .map_err(|error| MeterError::new(format!("cannot read {name}: {error}")))
+}
+
+/// The ramp script of this name, or the one in the file of this name.
+pub fn load_script(name: &str) -> Result<Script, MeterError> {
+    if let Some(text) = ramp::text(name) {
+        return Ok(Script::read(text).expect("a test reads it"));
+    }
+    let text =
+        std::fs::read_to_string(name).map_err(|error| no_script(name, &error.to_string()))?;
+    Script::read(&text).map_err(|error| MeterError::new(format!("{name}: {error}")))
+}
+
+/// The text of the built-in ramp script of this name.
+pub fn builtin_script(name: &str) -> Result<&'static str, MeterError> {
+    ramp::text(name).ok_or_else(|| no_script(name, "it does not come along"))
+}
+
+fn no_script(name: &str, why: &str) -> MeterError {
+    let names: Vec<String> = ramp::builtin().into_iter().map(|script| script.name).collect();
+    MeterError::new(format!("there is no script '{name}': {why}"))
+        .hint(format!("name a file, or one that comes along: {}", names.join(", ")))
+}

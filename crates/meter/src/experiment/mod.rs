@@ -1,0 +1,62 @@
+//! Experiments: each takes a configuration, measures, and returns a report.
+//!
+//! ```text
+//!   XConfig ──▶ run_x(config, observer) ──▶ ExperimentReport { summary, text, verdict }
+//!                   │          ▲ status, notes; stop
+//!                   │          └ the program that started it
+//!                   ├─ target, port      open the target, choose the port
+//!                   ├─ search            runs one after another, within a time budget
+//!                   ├─ attribution       what was full when reads were late
+//!                   └─ record            the log of a run, and the files of --out
+//! ```
+//!
+//! One file for each kind of experiment, with its page beside it. Nothing here prints or parses a
+//! command line; how streams, transfers and rounds are timed is in the modules of these names.
+
+mod agent;
+mod attribution;
+mod capacity;
+mod capacity_page;
+mod compare_runs;
+mod compare_variants;
+mod fleet;
+mod fleet_page;
+mod inputs;
+mod metrics;
+mod network;
+mod players;
+mod port;
+mod ramp;
+mod rate_alarm;
+mod record;
+mod recount;
+mod recount_page;
+mod remote_deploy;
+mod rounds;
+mod run_report;
+mod search;
+mod start_barrier;
+mod streams;
+mod study;
+mod study_page;
+mod target;
+mod transfers;
+mod transfers_page;
+
+pub use agent::{AgentConfig, read_token, serve_agent, serve_agent_stdio};
+pub use capacity::SearchConfig;
+pub use compare_runs::{ComparisonConfig, compare_runs};
+pub use compare_variants::{Variants, compare_variants};
+pub use fleet::{FleetConfig, run_fleet};
+pub use inputs::{builtin_script, load_profile, load_profile_text, load_script};
+pub use network::{NetworkConfig, study_network};
+pub use players::{PlayersConfig, run_players, search_players};
+pub use ramp::{RampConfig, run_ramp};
+pub use rate_alarm::RateAlarmConfig;
+pub use record::ExperimentReport;
+pub use recount::recount_runs;
+pub use rounds::{RoundsConfig, run_rounds};
+pub use streams::{StreamRunConfig, StreamsConfig, run_streams, search_streams};
+pub use study::{StudyConfig, run_study};
+pub use target::TargetSpec;
+pub use transfers::{TransfersConfig, run_transfers};

@@ -1,0 +1,138 @@
+//! Port selection: the way of reading and writing for each kind of target.
+
+use super::target::OpenTarget;
+use crate::error::MeterError;
+use crate::s3::bucket_port;
+use crate::target::{
+    self, Anew, FileSet, IoCompletion, IoRequest, Layout, NullPort, Port, QueuedPort,
+    SimulatedPort, TargetStorage, Use, files_port,
+};
+use device::{DeviceError, FileDevice, Method, SimulatedDisk};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use units::{ByteCount, Moment};
+
+/// The operations that a run will make, as far as the choice of a port depends on them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traffic {
+    /// Operations in flight at most.
+    pub(super) at_once: u32,
+    /// Bytes of an operation at most.
+    pub(super) largest: ByteCount,
+    pub(super) writes: bool,
+    /// Files are opened and closed as they are used, rather than before and after the run.
+    pub(super) opens: bool,
+    /// A write creates a new file, which replaces the old one when it is complete.
+    pub(super) replaces: bool,
+}
+
+/// Closes a port after its run. Returns the number of operations that did not come back within
+/// [`PATIENT`], or within [`HURRIED`] once the user interrupts.
+pub(super) fn close_port(port: Box<dyn Port>, stop: &AtomicBool) -> u32 {
+    target::close_port(port, &|| if stop.load(Ordering::Relaxed) { HURRIED } else { PATIENT })
+}
+
+/// Refuses a run that left `stuck` operations with a storage that hangs.
+pub(super) fn check_not_stuck(stuck: u32) -> Result<(), MeterError> {
+    if stuck == 0 {
+        return Ok(());
+    }
+    let operations = if stuck == 1 { "operation" } else { "operations" };
+    Err(MeterError::new(format!(
+        "the storage hangs: {stuck} {operations} did not come back at the end"
+    ))
+    .hint("is its server there? Files that the meter made may be left on it: .tenuto-meter-*")
+    .invalid())
+}
+
+/// Without any completion: longer than disks take for their own retries.
+const PATIENT: Duration = Duration::from_secs(30);
+const HURRIED: Duration = Duration::from_secs(2);
+
+impl OpenTarget {
+    /// A port whose clock starts at moment zero. The caches are as [`Self::caches`] says.
+    pub(super) fn port(&self, traffic: &Traffic) -> Result<Box<dyn Port>, DeviceError> {
+        if let Self::Local { place, drop_caches: true, .. } = self {
+            place.forget()?;
+        }
+        match self {
+            Self::Simulated { model, shape } => {
+                let disk = SimulatedDisk::new(model);
+                Ok(Box::new(SimulatedPort::with_files(disk, shape.each)))
+            }
+            Self::Null { .. } => Ok(Box::new(NullPort::new(Instant::now()))),
+            Self::Bucket { objects, .. } => {
+                let Traffic { at_once, largest, .. } = *traffic;
+                let objects = Arc::clone(objects);
+                Ok(Box::new(bucket_port(objects, at_once, largest, Instant::now())))
+            }
+            Self::Local { path, place, method, .. } => match &**place {
+                TargetStorage::One { device, made: false, .. } if traffic.opens => {
+                    threads(vec![path.clone()], device.is_direct(), false, traffic)
+                }
+                TargetStorage::One { device, .. } => queued(device, *method, traffic),
+                TargetStorage::Many { files, layout, direct } => {
+                    let paths = (0..files.files()).map(|number| files.path(number)).collect();
+                    threads(paths, *direct, *layout == Layout::FilePerFrame, traffic)
+                }
+            },
+        }
+    }
+
+    /// Reads all of `shape` once, so that every cache on the way holds it.
+    pub(super) fn read_all(&self, shape: FileSet, stop: &AtomicBool) -> Result<(), MeterError> {
+        let largest = ByteCount(shape.each.0.min(PIECE));
+        let traffic = Traffic { at_once: 1, largest, writes: false, opens: false, replaces: false };
+        let mut port = self.port(&traffic)?;
+        let mut done: Vec<IoCompletion> = Vec::new();
+        for file in 0..shape.files {
+            for offset in (0..shape.each.0).step_by(usize::try_from(PIECE).expect("it is small")) {
+                let len = PIECE.min(shape.each.0 - offset);
+                port.begin(IoRequest { file, ..IoRequest::read(0, offset, len) })?;
+                while done.is_empty() {
+                    port.wait(Moment::MAX, &mut done)?;
+                }
+                done.drain(..).try_for_each(|arrived| arrived.result.map_err(|error| *error))?;
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const PIECE: u64 = 1 << 20;
+
+/// One file or device through a queue of the kernel.
+fn queued(
+    device: &Arc<FileDevice>,
+    method: Method,
+    traffic: &Traffic,
+) -> Result<Box<dyn Port>, DeviceError> {
+    let Traffic { at_once, largest, .. } = *traffic;
+    let pool = QueuedPort::pool(at_once, largest);
+    // For reads, too: the kernel otherwise finds the memory while the first frames are due.
+    QueuedPort::fill(&pool, at_once, largest);
+    let queue = device.queue_by(method, at_once, &pool)?;
+    Ok(Box::new(QueuedPort::new(&**device, queue, pool, Instant::now())))
+}
+
+/// Files through threads. `anew`: a write creates its file each time.
+fn threads(
+    paths: Vec<PathBuf>,
+    direct: bool,
+    anew: bool,
+    traffic: &Traffic,
+) -> Result<Box<dyn Port>, DeviceError> {
+    let Traffic { at_once, largest, writes, opens, replaces } = *traffic;
+    let anew = match (replaces, anew) {
+        (true, _) => Anew::Replaced,
+        (false, true) => Anew::InPlace,
+        (false, false) => Anew::No,
+    };
+    let how = Use { paths, direct, write: writes, keep: !opens, anew, at_once, largest };
+    Ok(Box::new(files_port(how, Instant::now())?))
+}

@@ -1,0 +1,170 @@
+//! The alarm of a run: it reports at once when the mean rate within a window falls below a
+//! threshold, of all streams together or of any single one.
+
+use crate::error::MeterError;
+use crate::log::{NONE, Record, RecordSink};
+use crate::observer::Observer;
+use crate::report::time;
+use crate::threshold::{Crossing, Threshold, ThresholdWatch};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// The threshold below which a run raises an alarm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateAlarmConfig {
+    /// The mean rate below which the alarm is raised; without it there is no alarm.
+    pub rate: Option<BitRate>,
+    /// The time over which the mean is taken; without it the time that a client's buffer lasts.
+    pub window: Option<Duration>,
+    /// Watch each stream by itself rather than all together.
+    pub each: bool,
+}
+
+impl RateAlarmConfig {
+    pub(super) fn check(&self) -> Result<(), MeterError> {
+        let Self { rate, window, each } = *self;
+        if rate.is_none() && window.is_some() {
+            return Err(MeterError::usage("--threshold-window is for --threshold"));
+        }
+        if rate.is_none() && each {
+            return Err(MeterError::usage("--threshold-each is for --threshold"));
+        }
+        if window == Some(Duration::ZERO) {
+            return Err(MeterError::usage("--threshold-window: no rate has a mean of no time"));
+        }
+        Ok(())
+    }
+}
+
+/// Watches one run against a threshold, if there is one.
+pub(super) struct RateAlarm<'a> {
+    armed: Option<Armed>,
+    /// Clients of the run, where it is one of several.
+    clients: Option<u32>,
+    observer: &'a dyn Observer,
+}
+
+struct Armed {
+    threshold: Threshold,
+    /// Whether there is a watch for each stream.
+    each: bool,
+    watches: RefCell<Vec<ThresholdWatch>>,
+    next_look: Cell<Duration>,
+}
+
+/// A log that also feeds an alarm.
+pub(super) struct WatchedLog<'a> {
+    pub(super) log: &'a mut dyn RecordSink,
+    pub(super) alarm: &'a RateAlarm<'a>,
+}
+
+impl<'a> RateAlarm<'a> {
+    /// An alarm for a run of `streams` streams whose clients buffer for `buffer`.
+    pub(super) fn new(
+        config: &RateAlarmConfig,
+        buffer: Duration,
+        streams: u32,
+        observer: &'a dyn Observer,
+    ) -> Self {
+        let RateAlarmConfig { rate, window, each } = *config;
+        let armed = rate.map(|rate| {
+            let threshold = Threshold { rate, window: window.unwrap_or(buffer) };
+            let count = if each { streams } else { 1 };
+            let watches = (0..count).map(|_| ThresholdWatch::new(threshold)).collect();
+            let (watches, next_look) = (RefCell::new(watches), Cell::new(Duration::ZERO));
+            Armed { threshold, each, watches, next_look }
+        });
+        Self { armed, clients: None, observer }
+    }
+
+    /// Makes this the alarm of one of several runs, which its number of clients identifies.
+    pub(super) fn of_run(self, clients: u32) -> Self {
+        Self { clients: Some(clients), ..self }
+    }
+
+    /// Reports every crossing until `now`.
+    pub(super) fn look(&self, now: Duration) {
+        let Some(armed) = &self.armed else { return };
+        if now < armed.next_look.get() {
+            return;
+        }
+        armed.next_look.set(now + if armed.each { BETWEEN } else { Duration::ZERO });
+        for (stream, watch) in armed.watches.borrow_mut().iter_mut().enumerate() {
+            if let Some(crossing) = watch.look(now) {
+                self.report(armed, stream, &crossing);
+            }
+        }
+    }
+
+    fn report(&self, armed: &Armed, stream: usize, crossing: &Crossing) {
+        let mut event = armed.object(stream, crossing);
+        event["event"] = json!("threshold");
+        if let Some(clients) = self.clients {
+            event["clients"] = json!(clients);
+        }
+        let Crossing { at, below, mean } = *crossing;
+        let which = if below { "below" } else { "again above" };
+        let (rate, window) = (armed.threshold.rate, time(armed.threshold.window));
+        let run = self.clients.map_or(String::new(), |clients| format!("{clients} clients: "));
+        let whose = if armed.each { format!("stream {stream}: ") } else { String::new() };
+        let at = time(at);
+        let text = format!("{run}{whose}{which} {rate} at {at}: {mean} in the last {window}");
+        self.observer.crossing(&text, &event);
+    }
+
+    /// The threshold and all crossings, for a summary; null without a threshold.
+    pub(super) fn json(&self) -> Value {
+        let Some(armed) = &self.armed else { return Value::Null };
+        let Threshold { rate, window } = armed.threshold;
+        let watches = armed.watches.borrow();
+        let mut crossings: Vec<(Duration, Value)> = Vec::new();
+        for (stream, watch) in watches.iter().enumerate() {
+            let all = watch.crossings().iter();
+            crossings.extend(all.map(|crossing| (crossing.at, armed.object(stream, crossing))));
+        }
+        crossings.sort_by_key(|(at, _)| *at);
+        json!({
+            "bits_per_s": rate.0,
+            "window": window.as_secs_f64(),
+            "each": armed.each,
+            "least_bits_per_s": watches.iter().filter_map(ThresholdWatch::least).min().map(|least| least.0),
+            "crossings": crossings.into_iter().map(|(_, crossing)| crossing).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Armed {
+    fn object(&self, stream: usize, crossing: &Crossing) -> Value {
+        let mut object = json!({
+            "at": crossing.at.as_secs_f64(),
+            "below": crossing.below,
+            "bits_per_s": crossing.mean.0,
+        });
+        if self.each {
+            object["stream"] = json!(stream);
+        }
+        object
+    }
+}
+
+/// Between two looks at the watches of many streams: often enough for people, rarely enough to
+/// cost nothing.
+const BETWEEN: Duration = Duration::from_millis(10);
+
+impl RecordSink for WatchedLog<'_> {
+    fn keep(&mut self, record: &Record) {
+        if let Some(armed) = &self.alarm.armed
+            && record.end != NONE
+            && record.errno == 0
+        {
+            let of =
+                if armed.each { usize::try_from(record.stream).unwrap_or(usize::MAX) } else { 0 };
+            if let Some(watch) = armed.watches.borrow_mut().get_mut(of) {
+                watch.moved(Duration::from_nanos(record.end), ByteCount(record.bytes.into()));
+            }
+        }
+        self.log.keep(record);
+    }
+}

@@ -1,0 +1,188 @@
+//! The directory of an experiment, and the life of a run's log.
+//!
+//! ```text
+//!   DIR/scenario.json      the configuration
+//!   DIR/environment.json   the machine
+//!   DIR/summary.json       the results: as --json
+//!   DIR/operations.parquet every operation (of `meter run`)
+//!   DIR/seconds.csv        the figures of each second (of `meter run`)
+//!   DIR/runs/003-64/       both of these of each run of a search: its number, its streams
+//!   DIR/report.html        everything for people; needs no other file
+//! ```
+
+use crate::error::MeterError;
+use crate::log::{
+    BackgroundWriter, FILE, LogSink, RecordSink, WhenFull, Written, background_writer,
+};
+use crate::observer::Observer;
+use crate::report::{Environment, Page, time};
+use crate::streams::StreamsOutcome;
+use serde_json::{Value, json};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What an experiment hands to the program that started it.
+pub struct ExperimentReport {
+    /// The results for programs.
+    pub summary: Value,
+    /// The results for people, as text for a terminal.
+    pub text: String,
+    /// Why the results are not valid, were interrupted, or could not be saved.
+    pub verdict: Result<(), MeterError>,
+}
+
+/// The subdirectory in which a search keeps its runs.
+pub(super) const RUNS: &str = "runs";
+
+/// Makes the directory of an experiment; refuses one that holds something.
+pub(super) fn prepare(dir: Option<&Path>) -> Result<(), MeterError> {
+    let Some(dir) = dir else { return Ok(()) };
+    let failed = |error| MeterError::cannot("make", dir, &error);
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    let mut inside = std::fs::read_dir(dir).map_err(failed)?;
+    if inside.next().is_some() {
+        return Err(MeterError::new(format!("{} is not empty", dir.display()))
+            .hint("name a new directory for each run"));
+    }
+    Ok(())
+}
+
+/// The log of a run: written in the background where the run has a directory.
+pub(super) struct RunLog {
+    sink: LogSink,
+    writer: Option<BackgroundWriter>,
+}
+
+impl RunLog {
+    /// Opens the log in `dir`. A run in virtual time waits for its log; a run by the real clock
+    /// loses records instead, and counts them.
+    pub(super) fn open(dir: Option<&Path>, virtual_time: bool) -> Result<Self, MeterError> {
+        let Some(dir) = dir else { return Ok(Self { sink: LogSink::none(), writer: None }) };
+        let room = if virtual_time { WhenFull::Wait } else { WhenFull::Count };
+        let (sink, writer) = background_writer(&dir.join(FILE), BLOCKS, room)?;
+        Ok(Self { sink, writer: Some(writer) })
+    }
+
+    pub(super) fn sink(&mut self) -> &mut dyn RecordSink {
+        &mut self.sink
+    }
+
+    /// Waits until all records are written; `None` where there is no log.
+    pub(super) fn finish(self) -> Result<Option<Written>, MeterError> {
+        let Self { sink, writer } = self;
+        Ok(writer.map(|writer| writer.finish(sink, &[])).transpose()?)
+    }
+}
+
+/// Adds the fate of the log to a run's summary.
+pub(super) fn add_log(summary: &mut Value, written: &Result<Option<Written>, MeterError>) {
+    match written {
+        Ok(None) => {}
+        Ok(Some(Written { records, lost, .. })) => {
+            summary["log"] = json!({ "records": records, "lost": lost });
+        }
+        Err(error) => summary["log"] = json!({ "error": error.message }),
+    }
+}
+
+/// The operations that a log lacks, in words.
+fn lost_records(written: &Written) -> Option<String> {
+    let first = time(Duration::from_nanos(written.first_lost?));
+    Some(format!(
+        "{FILE} lacks {} operations, the first of them due after {first}: they came faster than the \
+         log could be written",
+        written.lost,
+    ))
+}
+
+/// Notes which operations the log of one of several runs lacks; `run` names the run.
+pub(super) fn note_lost(written: Option<&Written>, run: &str, observer: &dyn Observer) {
+    if let Some(sentence) = written.and_then(lost_records) {
+        observer.note(&format!("{run}: {sentence}"));
+    }
+}
+
+/// Refuses a run whose log lacks operations, because it cannot be counted again.
+pub(super) fn check_log(written: Option<&Written>) -> Result<(), MeterError> {
+    written.and_then(lost_records).map_or(Ok(()), |sentence| {
+        Err(MeterError::new(format!("not valid: {sentence}"))
+            .hint("put --out on faster storage that is not measured, or make the run shorter")
+            .invalid())
+    })
+}
+
+/// Blocks of 16 Ki operations each: 200 MB of memory at most.
+const BLOCKS: usize = 128;
+
+/// Writes the files of an experiment into its directory, if it has one.
+pub(super) fn save(
+    dir: Option<&Path>,
+    summary: &Value,
+    page: impl FnOnce() -> Result<Page, MeterError>,
+    observer: &dyn Observer,
+) -> Result<(), MeterError> {
+    let Some(dir) = dir else { return Ok(()) };
+    let mut page = page()?;
+    let scenario = &summary["scenario"];
+    // The target of agents lies on their machines, not beneath this one.
+    let local = scenario["agents"].is_null();
+    let target = scenario["target"].as_str().filter(|_| local).map(Path::new);
+    let environment = Environment::of(target);
+    page.blocks.extend(environment.blocks());
+    let pretty = |value: &Value| format!("{value:#}\n");
+    let files = [
+        ("scenario.json", pretty(scenario)),
+        ("environment.json", pretty(&json!(environment))),
+        ("summary.json", pretty(summary)),
+        ("report.html", page.html()),
+    ];
+    for (name, text) in files {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|error| MeterError::cannot("write", &path, &error))?;
+    }
+    observer.note(&format!("wrote {}", dir.join("report.html").display()));
+    Ok(())
+}
+
+/// Makes the directory of a run of a search; runs count from 1.
+pub(super) fn run_directory(
+    dir: Option<&Path>,
+    number: u32,
+    streams: u32,
+) -> Result<Option<PathBuf>, MeterError> {
+    let Some(dir) = dir else { return Ok(None) };
+    let path = dir.join(RUNS).join(format!("{number:03}-{streams}"));
+    std::fs::create_dir_all(&path).map_err(|error| MeterError::cannot("write", &path, &error))?;
+    Ok(Some(path))
+}
+
+/// Writes `seconds.csv`.
+pub(super) fn write_seconds(
+    dir: Option<&Path>,
+    outcome: &StreamsOutcome,
+) -> Result<(), MeterError> {
+    let Some(dir) = dir else { return Ok(()) };
+    let path = dir.join("seconds.csv");
+    seconds(&path, outcome).map_err(|error| MeterError::cannot("write", &path, &error))
+}
+
+fn seconds(path: &Path, outcome: &StreamsOutcome) -> io::Result<()> {
+    let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+    file.write_all(
+        b"second,frames_due,late,late_by_meter,bytes_read,bytes_written,longest_response_ns\n",
+    )?;
+    for (number, second) in outcome.seconds.iter().enumerate() {
+        writeln!(
+            file,
+            "{number},{},{},{},{},{},{}",
+            second.frames,
+            second.late,
+            second.late_by_meter,
+            second.bytes_read.0,
+            second.bytes_written.0,
+            second.longest_response.as_nanos()
+        )?;
+    }
+    file.flush()
+}

@@ -1,0 +1,224 @@
+//! The recount of a run from its log alone, whatever the run itself reported; of a search or a ramp
+//! that of each of its runs (`meter report`).
+
+use super::record::{ExperimentReport, RUNS};
+use super::recount_page;
+use crate::error::MeterError;
+use crate::log::{FILE, OperationKind, OutcomeFromLog, Recount, read};
+use crate::observer::Observer;
+use crate::report::{TextTable, facts, time};
+use crate::streams::StreamsOutcome;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// Frames by which two counts of the same run may differ.
+const ONE_FRAME: u64 = 1;
+
+/// A run, counted from its log.
+pub(super) struct RecountedRun {
+    /// Its directory within the named one; empty for the named one itself.
+    pub(super) name: String,
+    pub(super) counted: Recount,
+    pub(super) outcome: StreamsOutcome,
+    /// Time from the intended start of a frame's read to its deadline.
+    pub(super) allowed: Option<Duration>,
+    /// Operations that the log lacks.
+    pub(super) lost: u64,
+    /// Whether the summary has the same counts; `None` without a summary.
+    pub(super) agrees: Option<bool>,
+}
+
+/// Counts the runs in `dir` again and writes `recount.html` there.
+pub fn recount_runs(dir: &Path, observer: &dyn Observer) -> Result<ExperimentReport, MeterError> {
+    let runs = counted(dir)?;
+    let html = recount_page::page(dir, &runs)?.html();
+    let path = dir.join("recount.html");
+    let saved =
+        std::fs::write(&path, html).map_err(|error| MeterError::cannot("write", &path, &error));
+    let (summary, text) = match &runs[..] {
+        [run] if run.name.is_empty() => (object(run), facts(&lines(run))),
+        runs => (all(runs), TextTable::with_rows(&HEAD, runs.iter().map(row).collect()).show()),
+    };
+    if saved.is_ok() {
+        observer.note(&format!("wrote {}", path.display()));
+    }
+    let verdict = saved.and_then(|()| match runs.iter().any(|run| run.agrees == Some(false)) {
+        false => Ok(()),
+        true => Err(MeterError::new("summary.json says something else than the log")
+            .hint(format!("was {FILE} or summary.json of this directory changed?"))
+            .invalid()),
+    });
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+/// Every run that has a log in it: the directory's own, or those of its runs in their order.
+fn counted(dir: &Path) -> Result<Vec<RecountedRun>, MeterError> {
+    let said = said(dir)?;
+    if dir.join(FILE).exists() || !dir.is_dir() {
+        return Ok(vec![count(String::new(), dir, said.as_ref())?]);
+    }
+    let mut names = inner(dir, "");
+    names.extend(inner(dir, RUNS));
+    if names.is_empty() {
+        return Err(MeterError::new(format!(
+            "{} has no {FILE}, nor has a run in it",
+            dir.display()
+        ))
+        .hint("name what --out of meter run, capacity, transfers or ramp made"));
+    }
+    let of = |at: usize| {
+        let steps = said.as_ref().map(|said| [&said["runs"], &said["steps"]]);
+        steps.into_iter().flatten().find_map(|steps| steps.get(at))
+    };
+    let runs = names.into_iter().enumerate();
+    runs.map(|(at, name)| count(name.clone(), &dir.join(name), of(at))).collect()
+}
+
+/// Directories with a log in `dir/below`, by name.
+fn inner(dir: &Path, below: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.join(below)).into_iter().flatten().flatten();
+    let name = |entry: std::fs::DirEntry| {
+        let name = Path::new(below).join(entry.file_name());
+        dir.join(&name).join(FILE).exists().then(|| name.display().to_string())
+    };
+    let mut names: Vec<String> = entries.filter_map(name).collect();
+    names.sort();
+    names
+}
+
+fn count(name: String, dir: &Path, said: Option<&Value>) -> Result<RecountedRun, MeterError> {
+    let log = read(dir)?;
+    let lost = log.about("lost").and_then(|lost| lost.parse::<u64>().ok()).unwrap_or(0);
+    let (mut counted, mut again) = (Recount::default(), OutcomeFromLog::default());
+    for group in log {
+        for record in group? {
+            counted.count(&record);
+            again.count(&record);
+        }
+    }
+    let agrees = said.map(|said| agree(said, &counted, lost));
+    let allowed = again.allowed();
+    Ok(RecountedRun { name, counted, outcome: again.outcome(), allowed, lost, agrees })
+}
+
+/// The summary, if the run came so far.
+fn said(dir: &Path) -> Result<Option<Value>, MeterError> {
+    let path = dir.join("summary.json");
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+    let value = serde_json::from_str(&text)
+        .map_err(|error| MeterError::new(format!("{} is no summary: {error}", path.display())))?;
+    Ok(Some(value))
+}
+
+/// Whether it counts the same, but for what the log lost. Of transfers: blocks.
+fn agree(said: &Value, counted: &Recount, lost: u64) -> bool {
+    let same = |said: u64, count: u64| said.abs_diff(count) <= ONE_FRAME + lost;
+    let near = |name: &str, count| said[name].as_u64().is_none_or(|said| same(said, count));
+    if let Some(rows) = said["rows"].as_array() {
+        let blocks = rows.iter().filter_map(|row| row["blocks"].as_u64()).sum();
+        return same(blocks, counted.records - counted.failed - counted.never);
+    }
+    near("failed", counted.failed)
+        && near("frames", counted.frames)
+        && near("late", counted.late)
+        && near("late_by_meter", counted.late_by_meter)
+}
+
+pub(super) fn lines(run: &RecountedRun) -> Vec<(&'static str, String)> {
+    let RecountedRun { counted, lost, agrees, .. } = run;
+    let moved = |kind| ByteCount(counted.bytes.get(&kind).copied().unwrap_or(0));
+    let frames = match counted.frames {
+        0 => "none: nothing had a deadline".to_owned(),
+        frames => format!(
+            "{frames}, {} late, of these {} by no more than the meter was",
+            counted.late, counted.late_by_meter
+        ),
+    };
+    let mut lines = vec![
+        ("operations", counted.records.to_string()),
+        ("frames", frames),
+        ("failed", counted.failed.to_string()),
+        ("never came", counted.never.to_string()),
+        (
+            "moved",
+            format!("{} read, {} written", moved(OperationKind::Read), moved(OperationKind::Write)),
+        ),
+        ("longest response", time(Duration::from_nanos(counted.longest_response))),
+    ];
+    if *lost > 0 {
+        lines.push(("not in the log", format!("{lost} operations")));
+    }
+    lines.push(("summary", said_of(*agrees).to_owned()));
+    lines
+}
+
+fn said_of(agrees: Option<bool>) -> &'static str {
+    match agrees {
+        Some(true) => "says the same",
+        Some(false) => "says something else",
+        None => "there is none: the run did not come to its end",
+    }
+}
+
+/// The columns of a table of runs.
+pub(super) const HEAD: [&str; 9] = [
+    "run",
+    ">streams",
+    ">operations",
+    ">late",
+    ">by the meter",
+    ">failed",
+    ">rate",
+    ">99 % within",
+    "summary",
+];
+
+pub(super) fn row(run: &RecountedRun) -> Vec<String> {
+    let outcome = &run.outcome;
+    vec![
+        run.name.clone(),
+        outcome.streams.len().to_string(),
+        run.counted.records.to_string(),
+        run.counted.late.to_string(),
+        run.counted.late_by_meter.to_string(),
+        run.counted.failed.to_string(),
+        BitRate::of(outcome.bytes(), outcome.took).to_string(),
+        time(outcome.response.quantile(0.99)),
+        said_of(run.agrees).to_owned(),
+    ]
+}
+
+fn all(runs: &[RecountedRun]) -> Value {
+    let one = |run: &RecountedRun| {
+        let mut said = object(run);
+        said["run"] = json!(run.name);
+        said["streams"] = json!(run.outcome.streams.len());
+        said
+    };
+    let agrees = runs.iter().all(|run| run.agrees == Some(true));
+    json!({
+        "runs": runs.iter().map(one).collect::<Vec<_>>(),
+        "summary_agrees": agrees,
+    })
+}
+
+fn object(run: &RecountedRun) -> Value {
+    let RecountedRun { counted, lost, agrees, .. } = run;
+    let seconds = counted.late_by_second.iter().map(|(second, late)| json!([second, late]));
+    json!({
+        "operations": counted.records,
+        "frames": counted.frames,
+        "late": counted.late,
+        "late_by_meter": counted.late_by_meter,
+        "failed": counted.failed,
+        "never_came": counted.never,
+        "bytes_read": counted.bytes.get(&OperationKind::Read).copied().unwrap_or(0),
+        "bytes_written": counted.bytes.get(&OperationKind::Write).copied().unwrap_or(0),
+        "longest_response": Duration::from_nanos(counted.longest_response).as_secs_f64(),
+        "late_by_second": seconds.collect::<Vec<_>>(),
+        "lost": lost,
+        "summary_agrees": agrees,
+    })
+}

@@ -1,0 +1,117 @@
+//! The page of a recount: the plots of a run from its log alone, and of several runs side by side.
+
+use super::recount::{HEAD, RecountedRun, lines, row};
+use crate::error::MeterError;
+use crate::log::{FILE, Recount};
+use crate::report::{
+    Block, LineShape, Page, Plot, Series, StreamDemand, heat_block, number, plot_block, run_plots,
+};
+use crate::streams::StreamsOutcome;
+use std::path::Path;
+use units::BitRate;
+
+pub(super) fn page(dir: &Path, runs: &[RecountedRun]) -> Result<Page, MeterError> {
+    let operations: u64 = runs.iter().map(|run| run.counted.records).sum();
+    let mut blocks = vec![Block::Text(format!(
+        "Everything here is made from {FILE} alone, by nothing of what judged the operations while they \
+         were made."
+    ))];
+    match runs {
+        [run] if run.name.is_empty() => blocks.extend(one(run)?),
+        runs => blocks.extend(several(runs)?),
+    }
+    Ok(Page {
+        title: format!("The log of {}", dir.display()),
+        summary: format!("{operations} operations, counted again."),
+        blocks,
+    })
+}
+
+fn one(run: &RecountedRun) -> Result<Vec<Block>, MeterError> {
+    let mut blocks = vec![Block::facts(["what", "counted"], lines(run))];
+    blocks.extend(over_time(run)?);
+    Ok(blocks)
+}
+
+fn several(runs: &[RecountedRun]) -> Result<Vec<Block>, MeterError> {
+    let mut blocks = vec![
+        Block::table(&HEAD, runs.iter().map(row).collect()),
+        plot_block(
+            &by_streams(runs, "What came, by number of streams", "Mb/s", |outcome| {
+                number(BitRate::of(outcome.bytes(), outcome.took).0) / 1e6
+            }),
+            "Each dot is a run. Where the dots no longer rise, the storage is at its end.",
+        )?,
+        plot_block(
+            &by_streams(runs, "Responses, by number of streams", "milliseconds", |outcome| {
+                outcome.response.quantile(0.99).as_secs_f64() * 1e3
+            }),
+            "Within so long 99 of 100 operations were over. Where it rises, they wait for each other.",
+        )?,
+    ];
+    let storage = |run: &&RecountedRun| run.counted.late > run.counted.late_by_meter;
+    let streams = |run: &&RecountedRun| run.outcome.streams.len();
+    let failing = runs.iter().filter(storage).min_by_key(streams);
+    let last = runs.last().filter(|last| failing.is_none_or(|first| first.name != last.name));
+    for (run, what) in [(failing, "the fewest streams of which some were late"), (last, "the last")]
+    {
+        if let Some(run) = run {
+            blocks.push(Block::Heading(format!("{}: {what}", run.name)));
+            blocks.extend(over_time(run)?);
+        }
+    }
+    Ok(blocks)
+}
+
+fn over_time(run: &RecountedRun) -> Result<Vec<Block>, MeterError> {
+    let outcome = &run.outcome;
+    if outcome.reads.operations + outcome.writes.operations == 0 {
+        return Ok(vec![Block::Text("No operation came to an end.".to_owned())]);
+    }
+    let Some(allowed) = run.allowed else {
+        return Ok(vec![heat_block(&outcome.heat, "Blocks over time", None)?]);
+    };
+    let mut blocks = vec![plot_block(&late_by_second(&run.counted), WHY)?];
+    blocks.extend(run_plots(outcome, Some(StreamDemand { allowed, rate: BitRate(0) }))?);
+    Ok(blocks)
+}
+
+const WHY: &str = "By when they had to be there.";
+
+fn late_by_second(counted: &Recount) -> Plot {
+    let last = counted.late_by_second.keys().next_back().copied().unwrap_or(0).min(MONTH);
+    let late = |second: u64| counted.late_by_second.get(&second).copied().unwrap_or(0);
+    let points = (0..=last).map(|second| (number(second), number(late(second)))).collect();
+    Plot {
+        title: "Late frames by second".into(),
+        x_label: "seconds since the start".into(),
+        y_label: "frames".into(),
+        series: vec![Series { name: "late".into(), shape: LineShape::Area, points }],
+    }
+}
+
+/// In seconds: no log that is sound has later ones.
+const MONTH: u64 = 31 * 86_400;
+
+fn by_streams(
+    runs: &[RecountedRun],
+    title: &str,
+    unit: &str,
+    of: fn(&StreamsOutcome) -> f64,
+) -> Plot {
+    let point = |run: &RecountedRun| {
+        let outcome = &run.outcome;
+        (number(outcome.streams.len() as u64), of(outcome))
+    };
+    let series = Series {
+        name: "runs".into(),
+        shape: LineShape::Dots,
+        points: runs.iter().map(point).collect(),
+    };
+    Plot {
+        title: title.to_owned(),
+        x_label: "streams".into(),
+        y_label: unit.to_owned(),
+        series: vec![series],
+    }
+}

@@ -1,0 +1,123 @@
+//! Deployment of the agent to hosts by ssh: it is copied there, started, and removed when it ends.
+
+use crate::error::MeterError;
+use crate::fleet::{self, AgentConnection, Token};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+/// An agent program and the ssh command that copies and starts it.
+pub(super) struct RemoteDeploy<'a> {
+    ssh: Vec<String>,
+    program: Vec<u8>,
+    /// The directory that the agent may use on each host.
+    target: &'a str,
+}
+
+impl<'a> RemoteDeploy<'a> {
+    /// Reads the program; without a path it is this program itself.
+    pub(super) fn new(
+        ssh: &str,
+        program: Option<&Path>,
+        target: &'a str,
+    ) -> Result<Self, MeterError> {
+        let path = program.unwrap_or(Path::new(THIS));
+        let ssh = ssh_words(ssh)?;
+        let program =
+            std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
+        if !program.starts_with(b"\x7fELF") {
+            return Err(MeterError::usage(format!("{} is no program", path.display()))
+                .hint("`make agent` builds one"));
+        }
+        Ok(Self { ssh, program, target })
+    }
+
+    /// Copies the program to a host, starts it there, and connects to it through ssh. Its directory
+    /// is removed when it ends, however it does.
+    pub(super) fn start(
+        &self,
+        host: &str,
+        began: Instant,
+    ) -> Result<(AgentConnection, Child), MeterError> {
+        let Self { ssh, program, target } = self;
+        let failed = |error: std::io::Error| {
+            MeterError::new(format!("host {host}: {error}"))
+                .hint(format!("`{} {host} true` must work", ssh.join(" ")))
+        };
+        if host.starts_with('-') {
+            return Err(MeterError::usage(format!("'{host}' is no host")));
+        }
+        let quoted = format!("'{}'", target.replace('\'', r"'\''"));
+        let script = format!(
+            "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
+             trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
+             head -c {} > \"$d/tenuto\" && chmod 700 \"$d/tenuto\" && \
+             \"$d/tenuto\" meter agent --stdio {quoted}",
+            program.len()
+        );
+        let mut child = Command::new(&ssh[0])
+            .args(&ssh[1..])
+            .args(["--", host, &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let (token, text) = Token::fresh().map_err(failed)?;
+        let mut to = child.stdin.take().expect("piped");
+        let from = Box::new(child.stdout.take().expect("piped"));
+        to.write_all(program)
+            .and_then(|()| to.write_all(format!("{text}\n").as_bytes()))
+            .map_err(failed)?;
+        let connection = fleet::connect(host, from, Box::new(to), &token, began)?;
+        Ok((connection, child))
+    }
+}
+
+/// The words of the ssh command with options of ours at the end: ssh takes the first value of an
+/// option, so those of the user win.
+fn ssh_words(typed: &str) -> Result<Vec<String>, MeterError> {
+    let mut words: Vec<String> = typed.split_whitespace().map(str::to_owned).collect();
+    let Some((program, its_own)) = words.split_first() else {
+        return Err(MeterError::usage("--ssh names no program").hint("leave it out for `ssh`"));
+    };
+    // The version is on standard error. A program that cannot be started fails later, with a hint.
+    let version = Command::new(program).args(its_own).arg("-V").stdin(Stdio::null()).output();
+    let version = version.map(|said| String::from_utf8_lossy(&said.stderr).into_owned());
+    if version.is_ok_and(|version| prefers(&version)) {
+        words.extend(QUICK.map(str::to_owned));
+    }
+    words.extend(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"].map(str::to_owned));
+    Ok(words)
+}
+
+/// Options for a quick login. Forty logins at once are mostly key exchange, and the one that
+/// resists quantum computers takes three times as long; no secret here outlives a run. With `^` a
+/// host without these algorithms uses its own.
+const QUICK: [&str; 4] =
+    ["-o", "KexAlgorithms=^curve25519-sha256", "-o", "Ciphers=^aes128-gcm@openssh.com"];
+
+/// Whether that ssh knows what `^` means: OpenSSH does from 8.0 on.
+fn prefers(version: &str) -> bool {
+    let major = version.trim_start().strip_prefix("OpenSSH_").and_then(|rest| {
+        rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|major| major.parse::<u32>().ok())
+    });
+    major.is_some_and(|major| major >= 8)
+}
+
+/// This program's own file, also after it has been replaced.
+const THIS: &str = "/proc/self/exe";
+
+#[cfg(test)]
+mod tests {
+    use super::prefers;
+
+    #[test]
+    fn an_ssh_that_does_not_know_preferences_is_given_none() {
+        let of =
+            ["OpenSSH_9.2p1 Debian-2+deb12u10, OpenSSL 3.0.19", "OpenSSH_10.0p2", "OpenSSH_8.0"];
+        assert!(of.into_iter().all(prefers));
+        let of = ["OpenSSH_7.4p1, OpenSSL 1.0.2k-fips", "Dropbear v2022.83", "", "usage: our-ssh"];
+        assert!(!of.into_iter().any(prefers));
+    }
+}

@@ -1,0 +1,157 @@
+//! The report of one run of streams or players: its summary, its page and its files.
+
+use super::attribution::Attribution;
+use crate::error::MeterError;
+use crate::report::{
+    Block, Page, StreamDemand, late, moved, renditions, round_spread, run_plots, spread_json, time,
+    times_json,
+};
+use crate::streams::{StreamsOutcome, Times};
+use crate::viewer::PlayReport;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What is measured, as every report on it begins.
+pub(super) struct Subject {
+    /// The plural that stands after a number: `streams of xdcam422`, `viewers`.
+    pub(super) what: String,
+    /// The title of `what` in sentences.
+    pub(super) title: String,
+    pub(super) target: String,
+    /// What one stream asks for; players have no such clock.
+    pub(super) each: Option<StreamDemand>,
+    /// Length of each run.
+    pub(super) duration: Duration,
+    /// Which caches may have answered.
+    pub(super) caches: String,
+    /// The configuration, as `scenario.json` has it.
+    pub(super) scenario: Value,
+}
+
+/// One run: what was measured and what came of it.
+pub(super) struct RunFigures<'a> {
+    pub(super) subject: &'a Subject,
+    /// What all streams of the run ask for together.
+    pub(super) demand: Option<StreamDemand>,
+    pub(super) outcome: &'a StreamsOutcome,
+    pub(super) attribution: Option<&'a Attribution>,
+}
+
+impl RunFigures<'_> {
+    /// `summary.json` of the run.
+    pub(super) fn summary(&self) -> Value {
+        let Self { subject, demand, outcome, attribution } = self;
+        let streams = outcome.streams.iter().map(|stream| {
+            json!({
+                "frames": stream.frames,
+                "late": stream.late,
+                "longest_outage": stream.longest_outage.as_secs_f64(),
+                "aggregate_drift": stream.aggregate_drift.as_secs_f64(),
+                "consecutive_drift": stream.consecutive_drift.as_secs_f64(),
+            })
+        });
+        let seconds = outcome.seconds.iter().map(|second| {
+            json!({
+                "frames": second.frames,
+                "late": second.late,
+                "late_by_meter": second.late_by_meter,
+                "longest_own": second.longest_own.as_secs_f64(),
+                "longest_response": second.longest_response.as_secs_f64(),
+                "bytes_read": second.bytes_read.0,
+                "bytes_written": second.bytes_written.0,
+            })
+        });
+        let mut all = outcome_json(outcome);
+        all["scenario"] = subject.scenario.clone();
+        all["caches"] = json!(subject.caches);
+        all["allowed"] = json!(demand.map(|demand| demand.allowed.as_secs_f64()));
+        all["demand_bits_per_s"] = json!(demand.map(|demand| demand.rate.0));
+        all["seconds"] = seconds.collect();
+        all["each_stream"] = streams.collect();
+        all["blame"] = json!(attribution.map(Attribution::json));
+        all
+    }
+
+    /// The page of the run. `summary["play"]` is the players' report, if there were players.
+    pub(super) fn page(&self, summary: &Value) -> Result<Page, MeterError> {
+        let Self { subject, outcome, attribution, .. } = self;
+        let mut blocks = self.blocks()?;
+        let played = serde_json::from_value::<PlayReport>(summary["play"].clone());
+        let lines = played.map(|report| renditions(&report)).unwrap_or_default();
+        if !lines.is_empty() {
+            blocks.push(Block::facts(["what players got", "found"], lines));
+        }
+        if let Some(attribution) = attribution {
+            blocks.extend(attribution.blocks()?);
+        }
+        Ok(Page {
+            title: format!("{} {}", outcome.streams.len(), subject.what),
+            summary: format!("{} on {}. Frames: {}.", subject.title, subject.target, late(outcome)),
+            blocks,
+        })
+    }
+
+    fn blocks(&self) -> Result<Vec<Block>, MeterError> {
+        let Self { subject, demand, outcome, .. } = self;
+        let row = |name: &str, times: &Times| {
+            let shares = [0.5, 0.95, 0.99, 0.999, 1.0].map(|share| time(times.quantile(share)));
+            std::iter::once(name.to_owned()).chain(shares).collect::<Vec<_>>()
+        };
+        let in_time = demand.map_or(String::new(), |demand| {
+            let allowed = time(demand.allowed);
+            format!(" In time is within {allowed} of when a frame was to be asked for.")
+        });
+        let mut blocks = vec![
+            Block::Text(format!(
+                "Done by {}; {}.{in_time} Longest outage: {}. Caches: {}.",
+                outcome.method,
+                moved(outcome),
+                time(outcome.longest_outage()),
+                subject.caches,
+            )),
+            Block::table(
+                &["time", "half within", "95 %", "99 %", "99.9 %", "all"],
+                vec![
+                    row("service: from asking to having", &outcome.service()),
+                    row("response: from when it was to be asked for", &outcome.response),
+                    row("the meter's own lateness with asking", &outcome.issue),
+                ],
+            ),
+        ];
+        blocks.extend(run_plots(outcome, *demand)?);
+        Ok(blocks)
+    }
+}
+
+/// The figures of every run, in a search as well.
+pub(super) fn outcome_json(outcome: &StreamsOutcome) -> Value {
+    json!({
+        "streams": outcome.streams.len(),
+        "complete": outcome.complete,
+        "valid": outcome.valid(),
+        "method": outcome.method,
+        "took": outcome.took.as_secs_f64(),
+        "frames": outcome.frames,
+        "late": outcome.late,
+        "late_by_storage": outcome.late_by_storage(),
+        "late_by_meter": outcome.late_by_meter,
+        "below_best": outcome.below_best,
+        "failed": outcome.failed,
+        "never_came": outcome.never,
+        "stuck": outcome.stuck,
+        "rounds": outcome.rounds,
+        "late_rounds": outcome.late_rounds,
+        "round_time": spread_json(round_spread(outcome)),
+        "longest_outage": outcome.longest_outage().as_secs_f64(),
+        "bytes": outcome.bytes().0,
+        "bytes_read": outcome.reads.bytes.0,
+        "bytes_written": outcome.writes.bytes.0,
+        "bits_per_s": outcome.rate().0,
+        "service": times_json(&outcome.service()),
+        "read_service": times_json(&outcome.reads.service),
+        "write_service": times_json(&outcome.writes.service),
+        "response": times_json(&outcome.response),
+        "meter_lateness": times_json(&outcome.issue),
+        "meter_spun": outcome.spun().as_secs_f64(),
+    })
+}

@@ -1,0 +1,187 @@
+//! The search driver: makes the runs of a search one after another, within its time budget, and
+//! says what broke first at the edge.
+//!
+//! [`Search`] decides which run is next, [`Rule`](crate::capacity::HoldRule) whether a run held.
+
+use super::attribution::Attribution;
+use super::run_report::outcome_json;
+use crate::blame::{First, Resource};
+use crate::capacity::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
+use crate::error::MeterError;
+use crate::observer::Observer;
+use crate::report::{LineShape, Series, late, number, time};
+use crate::streams::StreamsOutcome;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use units::BitRate;
+
+/// A run of a search.
+pub(super) struct Probe {
+    pub(super) step: SearchStep,
+    pub(super) answer: RunVerdict,
+    pub(super) outcome: StreamsOutcome,
+    /// `None` of a simulated disk.
+    pub(super) attribution: Option<Attribution>,
+}
+
+impl Probe {
+    /// The number of streams whose bytes arrived, if each asks for the rate `each`.
+    pub(super) fn delivered(&self, each: BitRate) -> f64 {
+        number(self.outcome.rate().0) / number(each.0.max(1))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let mut run = outcome_json(&self.outcome);
+        run["why"] = json!(self.step.purpose.word());
+        run["held"] = json!(self.answer == RunVerdict::Held);
+        run["invalid"] = json!(self.answer == RunVerdict::Invalid);
+        run["blame"] = json!(self.attribution.as_ref().map(Attribution::json));
+        run
+    }
+
+    /// Number of streams and rate in Mb/s, for plots.
+    pub(super) fn rate_point(&self) -> (f64, f64) {
+        (f64::from(self.step.streams), number(self.outcome.rate().0) / 1e6)
+    }
+}
+
+/// All runs of a search and its verdict.
+pub(super) struct SearchRuns {
+    pub(super) verdict: SearchResult,
+    pub(super) probes: Vec<Probe>,
+    /// The error that ended the search early; the runs until then are kept.
+    pub(super) error: Option<MeterError>,
+}
+
+/// Makes the runs of a search. `run` makes one; with its figures it returns how many of the streams
+/// were delivered.
+pub(super) fn run_search(
+    mut search: Search,
+    run: &mut dyn FnMut(SearchStep) -> Result<(Probe, f64), MeterError>,
+    observer: &dyn Observer,
+) -> SearchRuns {
+    let (mut probes, mut error) = (Vec::new(), None);
+    let begun = Instant::now();
+    let mut budget = TIME_BUDGET;
+    while let Some(step) = search.step() {
+        let made = run(step);
+        if probes.is_empty() {
+            budget = budget.max(begun.elapsed() * RUNS_IN_BUDGET);
+        }
+        if observer.is_stopped() {
+            break;
+        }
+        let (probe, delivered) = match made {
+            Ok(made) => made,
+            Err(failed) => {
+                error = Some(failed);
+                break;
+            }
+        };
+        search.report(step, RunResult { answer: probe.answer, delivered });
+        observer.run_done(&format!(
+            "{:>6} streams, {:7} {:8} {} frames at {}, 99 % within {}",
+            step.streams,
+            step.purpose.word(),
+            probe.answer.word(),
+            late(&probe.outcome),
+            probe.outcome.rate(),
+            time(probe.outcome.response.quantile(0.99)),
+        ));
+        probes.push(probe);
+        if begun.elapsed() > budget {
+            search.finish();
+            budget = Duration::MAX;
+        }
+    }
+    SearchRuns { verdict: search.verdict(), probes, error }
+}
+
+/// After this time, or after the time of [`RUNS_IN_BUDGET`] runs if that is longer, a search makes
+/// its last two runs: with runs of 20 s it takes a quarter of an hour.
+const TIME_BUDGET: Duration = Duration::from_secs(12 * 60);
+
+const RUNS_IN_BUDGET: u32 = 20;
+
+/// A confirming run is this many times as long as the others.
+pub(super) const LONG: u32 = 3;
+
+/// The answer of a run, from the rule's verdict and the meter's own lateness. Where the storage was
+/// late ten times as often as the meter, the run failed whatever the meter added.
+pub(super) fn answer_of(held: bool, outcome: &StreamsOutcome) -> RunVerdict {
+    let clear = !held && outcome.missed() >= 10 * outcome.late_by_meter;
+    match held {
+        _ if !clear && !outcome.valid() => RunVerdict::Invalid,
+        true => RunVerdict::Held,
+        false => RunVerdict::Failed,
+    }
+}
+
+impl SearchRuns {
+    /// The run that confirmed the verdict.
+    pub(super) fn confirming(&self) -> Option<&Probe> {
+        let verdict = &self.verdict;
+        let confirms = |probe: &&Probe| {
+            let SearchStep { streams, purpose, .. } = probe.step;
+            let held = probe.answer == RunVerdict::Held;
+            purpose == Purpose::Confirm && streams == verdict.streams && held
+        };
+        self.probes.iter().rev().find(confirms).filter(|_| verdict.confirmed)
+    }
+
+    /// The last run of the smallest number of streams that was too much. Larger numbers may have
+    /// failed for other reasons.
+    pub(super) fn edge(&self) -> Option<&Probe> {
+        let streams = self.verdict.too_many?;
+        let last = |answer| {
+            let mut probes = self.probes.iter().rev();
+            probes.find(|probe| probe.step.streams == streams && probe.answer == answer)
+        };
+        last(RunVerdict::Failed).or_else(|| last(RunVerdict::Invalid))
+    }
+
+    /// The attribution of the run at the edge; of the last run, if nothing was too much.
+    pub(super) fn attribution(&self) -> Option<&Attribution> {
+        self.edge().or(self.probes.last()).and_then(|probe| probe.attribution.as_ref())
+    }
+
+    /// The resource that was full at the edge.
+    pub(super) fn broke_first(&self) -> Option<&First> {
+        self.attribution().map(|attribution| &attribution.first)
+    }
+
+    /// What limits the number of streams, in a few words and in a sentence. Where no resource was
+    /// full but the delivered rate was the same in all failing runs, that rate is the limit.
+    pub(super) fn limit(&self) -> Option<(String, String)> {
+        let first = self.broke_first()?;
+        let unknown = first.resource == Resource::Nothing && self.verdict.too_many.is_some();
+        Some(match self.steady_rate().filter(|_| unknown) {
+            None => (first.short(), first.sentence.clone()),
+            Some(rate) => (
+                format!("a limit of {rate}"),
+                format!("{}. However many streams asked, {rate} came: its limit", first.sentence),
+            ),
+        })
+    }
+
+    /// The delivered rate of the failing runs, if it was the same in most of them.
+    fn steady_rate(&self) -> Option<BitRate> {
+        let failed = self.probes.iter().filter(|probe| probe.answer == RunVerdict::Failed);
+        let mut rates: Vec<u64> = failed.map(|probe| probe.outcome.rate().0).collect();
+        rates.sort_unstable();
+        let (low, high) = (*rates.get(rates.len() / 4)?, *rates.get(rates.len() * 3 / 4)?);
+        let steady = rates.len() >= ENOUGH && (high - low) * 100 <= high * STEADY_PERCENT;
+        steady.then(|| BitRate(rates[rates.len() / 2]))
+    }
+
+    /// The rates of all runs over their numbers of streams.
+    pub(super) fn rate_series(&self, name: &str) -> Series {
+        Series::new(name, LineShape::Dots, self.probes.iter().map(Probe::rate_point).collect())
+    }
+}
+
+/// Runs that distinguish a steady rate from chance.
+const ENOUGH: usize = 3;
+
+/// Difference between the quartiles of a steady rate, in percent.
+const STEADY_PERCENT: u64 = 3;

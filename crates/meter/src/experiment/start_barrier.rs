@@ -1,0 +1,50 @@
+//! The start barrier (`--hold`): a prepared run that waits for a line on standard input.
+//!
+//! An agent starts its workers so that they begin together; see [`fleet`](crate::fleet).
+
+use crate::error::MeterError;
+use crate::fleet::{PROGRESS, READY};
+use crate::observer::Observer;
+use crate::streams::StreamsProgress;
+use std::io::{self, BufRead};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Reports the progress of a run to the program that released it; `None` where nobody holds it.
+pub(super) struct StartBarrier(Option<Instant>);
+
+impl StartBarrier {
+    /// Signals that the run is ready, and waits for a line. The run stops when standard input
+    /// ends.
+    pub(super) fn wait(hold: bool, observer: &dyn Observer) -> Result<Self, MeterError> {
+        if !hold {
+            return Ok(Self(None));
+        }
+        observer.signal(READY);
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        if !read.is_ok_and(|bytes| bytes > 0) {
+            return Err(MeterError::new("standard input ended before the run began"));
+        }
+        let stop = Arc::clone(observer.stop());
+        // The thread ends with the process.
+        std::thread::spawn(move || {
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            stop.store(true, Ordering::Relaxed);
+        });
+        Ok(Self(Some(Instant::now())))
+    }
+
+    /// Signals the progress once a second.
+    pub(super) fn signal(&mut self, progress: &StreamsProgress, observer: &dyn Observer) {
+        let Some(last) = &mut self.0 else { return };
+        if last.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        *last = Instant::now();
+        let seconds = progress.elapsed.as_secs_f64();
+        let line = format!("{PROGRESS} {seconds:.1} {} {}", progress.judged, progress.late);
+        observer.signal(&line);
+    }
+}

@@ -1,0 +1,431 @@
+//! Paced streams on a target: one run of them (`meter run`), and the largest number that the target
+//! holds (`meter capacity`).
+//!
+//! ```text
+//!   StreamsConfig ── new: check ──▶ StreamRuns ── open ──▶ OpenTarget
+//!                               plan ──▶ Plan │              │ port ──▶ Port
+//!                                             └─ attempt ── streams::run ──▶ Outcome
+//! ```
+
+use super::attribution::{self, Attribution, check_complete, check_valid};
+use super::capacity::{self, SearchConfig};
+use super::metrics::MetricsServer;
+use super::port::{Traffic, close_port};
+use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
+use super::record::{self, ExperimentReport, RunLog};
+use super::run_report::{RunFigures, Subject};
+use super::search::{LONG, Probe, answer_of};
+use super::start_barrier::StartBarrier;
+use super::target::{OpenTarget, TargetSpec};
+use crate::blame::{Sampler, beneath};
+use crate::capacity::{HoldRule, SearchStep};
+use crate::error::MeterError;
+use crate::live::Metered;
+use crate::log::{LogSink, RecordSink};
+use crate::observer::Observer;
+use crate::profiles::{Pattern, Profile};
+use crate::report::{StreamDemand, facts, late, moved, quantiles, time};
+use crate::streams::{self, PlanError, StreamsOutcome, StreamsPlan, StreamsProgress};
+use crate::target::{FileSet, Layout};
+use device::{DeviceError, Method};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use units::{ByteCount, show};
+
+/// Paced streams on a target: what a run and a search have in common.
+#[derive(Clone)]
+pub struct StreamsConfig {
+    /// What one stream asks for.
+    pub profile: Profile,
+    /// Where.
+    pub target: TargetSpec,
+    /// How streams share files; without it as the profile has it.
+    pub layout: Option<Layout>,
+    /// Frames that a client buffers.
+    pub buffer: u32,
+    /// Length of a run.
+    pub duration: Duration,
+    /// The measuring thread gets the realtime class, before all other threads of this machine.
+    pub realtime: bool,
+    /// The measuring thread watches the clock rather than sleep until the next frame is due.
+    pub spin: bool,
+    /// Address at which counts are served while runs are on.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// One run of streams.
+#[derive(Clone)]
+pub struct StreamRunConfig {
+    /// The streams and their target.
+    pub streams: StreamsConfig,
+    /// Number of streams.
+    pub count: u32,
+    /// The rate below which an alarm is raised.
+    pub alarm: RateAlarmConfig,
+    /// Wait for a line on standard input once everything is prepared.
+    pub hold: bool,
+    /// New directory for the report and all figures.
+    pub out: Option<PathBuf>,
+}
+
+/// Runs streams once and reports which frames were late.
+pub fn run_streams(
+    config: &StreamRunConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let dir = config.out.as_deref();
+    config.alarm.check()?;
+    let runs = StreamRuns::new(&config.streams, observer)?;
+    record::prepare(dir)?;
+    let target = runs.open(config.count, observer)?;
+    let plan = runs.plan(config.count, runs.config.duration, &target)?;
+    let mut barrier = StartBarrier::wait(config.hold, observer)?;
+    let alarm = RateAlarm::new(&config.alarm, plan.allowed(), plan.streams, observer);
+    let mut go_on = |progress: StreamsProgress| {
+        barrier.signal(&progress, observer);
+        observer.status(&format!(
+            "{} of {}: {} frames, {} late",
+            show::length(progress.elapsed.as_secs_f64()),
+            show::length(plan.duration.as_secs_f64()),
+            show::thousands(progress.judged),
+            progress.late
+        ));
+        alarm.look(progress.elapsed);
+        !observer.is_stopped()
+    };
+    let sampler = runs.watch()?;
+    let mut log = RunLog::open(dir, runs.config.target.is_simulated())?;
+    let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
+    let outcome = runs.attempt(&target, &plan, &mut watched, &mut go_on, observer);
+    let written = log.finish();
+    let outcome = outcome?;
+    let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
+
+    let subject = runs.subject(&target);
+    let demand = StreamDemand { allowed: plan.allowed(), rate: plan.rate() };
+    let figures = RunFigures {
+        subject: &subject,
+        demand: Some(demand),
+        outcome: &outcome,
+        attribution: attribution.as_ref(),
+    };
+    let mut summary = figures.summary();
+    summary["threshold"] = alarm.json();
+    record::add_log(&mut summary, &written);
+    let saved = record::save(dir, &summary, || figures.page(&summary), observer)
+        .and_then(|()| record::write_seconds(dir, &outcome));
+    let text = text(&figures, &plan);
+    // A report that cannot be saved is shown all the same; the verdict says so.
+    let verdict = written.and_then(|written| {
+        saved?;
+        if !outcome.complete {
+            check_complete(&outcome)?;
+            return Err(MeterError::interrupted(INTERRUPTED));
+        }
+        check_valid(&outcome, attribution.as_ref())?;
+        record::check_log(written.as_ref())
+    });
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+/// Note on the report of a run that the user interrupted.
+pub(super) const INTERRUPTED: &str = "interrupted: this is what there was until then";
+
+/// Searches the largest number of streams that the target holds.
+pub fn search_streams(
+    config: &StreamsConfig,
+    search: &SearchConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let dir = search.out.as_deref();
+    let runs = StreamRuns::new(config, observer)?;
+    record::prepare(dir)?;
+    let target = runs.open(search.max_streams, observer)?;
+    let one = runs.plan(1, config.duration, &target)?;
+    let max_streams = search.max_streams.min(target.shape().most_streams(one.stride()));
+    let mut made = 0;
+    let mut run = |step: SearchStep| {
+        made += 1;
+        let dir = record::run_directory(dir, made, step.streams)?;
+        let mut log = RunLog::open(dir.as_deref(), config.target.is_simulated())?;
+        let probe = runs.probe_logged(&target, search.rule, step, log.sink(), observer);
+        let written = log.finish();
+        let probe = probe?;
+        record::note_lost(written?.as_ref(), &format!("{} streams", step.streams), observer);
+        record::write_seconds(dir.as_deref(), &probe.outcome)?;
+        let delivered = probe.delivered(one.rate());
+        Ok((probe, delivered))
+    };
+    let search = SearchConfig { max_streams, ..search.clone() };
+    capacity::find(&search, &runs.subject(&target), &mut run, observer)
+}
+
+/// The runs of an experiment with streams, whose configuration has been checked.
+#[derive(Clone)]
+pub(super) struct StreamRuns {
+    pub(super) config: StreamsConfig,
+    /// How streams share files.
+    pub(super) layout: Layout,
+    /// Bytes of the target that are used at most.
+    pub(super) within: Option<ByteCount>,
+    metrics: MetricsServer,
+}
+
+impl StreamRuns {
+    pub(super) fn new(config: &StreamsConfig, observer: &dyn Observer) -> Result<Self, MeterError> {
+        let StreamsConfig { profile, target, .. } = config;
+        target.check()?;
+        let of_profile = match profile.pattern {
+            Pattern::FilePerFrame => Layout::FilePerFrame,
+            _ => Layout::OneFile,
+        };
+        let layout = config.layout.unwrap_or(of_profile);
+        let method = target.method;
+        if !layout.is_single() && method != Method::Best && method != Method::Threads {
+            return Err(MeterError::usage(format!("--method {method} is for a single file"))
+                .hint("many files are read and written by threads"));
+        }
+        if config.realtime && config.spin {
+            return Err(MeterError::usage("--realtime and --busy-poll exclude each other")
+                .hint("what never sleeps and goes before all others lets nothing else run"));
+        }
+        let metrics = MetricsServer::open(config.metrics, observer)?;
+        Ok(Self { config: config.clone(), layout, within: None, metrics })
+    }
+
+    /// What is measured, for reports.
+    pub(super) fn subject(&self, target: &OpenTarget) -> Subject {
+        let StreamsConfig { profile, buffer, duration, .. } = &self.config;
+        let rate = profile.rate().zip(profile.fps);
+        Subject {
+            what: format!("streams of {}", profile.name),
+            title: profile.title.clone(),
+            target: self.config.target.target.clone(),
+            each: rate
+                .map(|(rate, fps)| StreamDemand { allowed: fps.moment((*buffer).into()), rate }),
+            duration: *duration,
+            caches: target.caches().to_owned(),
+            scenario: self.scenario(),
+        }
+    }
+
+    /// The configuration, as `scenario.json` has it.
+    pub(super) fn scenario(&self) -> Value {
+        let StreamsConfig { profile, target, buffer, duration, realtime, spin, .. } = &self.config;
+        json!({
+            "profile": profile,
+            "target": target.target,
+            "layout": self.layout.name(),
+            "size": target.size.0,
+            "fill_level": target.fill_level,
+            "buffer_frames": buffer,
+            "duration": duration.as_secs_f64(),
+            "buffered": target.buffered,
+            "drop_caches": target.drop_caches,
+            "destroy": target.destructive,
+            "method": target.method.name(),
+            "realtime": realtime,
+            "busy_poll": spin,
+        })
+    }
+
+    /// Starts to sample this machine, unless the storage is not on it.
+    fn watch(&self) -> Result<Option<Sampler>, MeterError> {
+        let target = &self.config.target;
+        if target.is_simulated() {
+            return Ok(None);
+        }
+        attribution::watch(Path::new(&target.target)).map(Some)
+    }
+
+    /// The plan of a run of `streams` streams for `length`.
+    pub(super) fn plan(
+        &self,
+        streams: u32,
+        length: Duration,
+        target: &OpenTarget,
+    ) -> Result<StreamsPlan, MeterError> {
+        let StreamsConfig { profile, buffer, spin, target: spec, .. } = &self.config;
+        let mut plan = StreamsPlan::new(profile, streams, *buffer, length, self.within(target))?;
+        plan.blocking = target.is_blocking();
+        // The kernel puts a thread to sleep that submits more than the device's queue takes, and
+        // the reads of all its streams would be late.
+        let queue = target.is_queued().then(|| beneath(Path::new(&spec.target)).takes(plan.frame));
+        plan.at_once = plan.at_once.min(queue.flatten().unwrap_or(u32::MAX));
+        plan.spin = *spin && !spec.is_simulated();
+        Ok(plan)
+    }
+
+    /// Makes and fills the files for at most `streams` streams, and opens the target.
+    pub(super) fn open(
+        &self,
+        streams: u32,
+        observer: &dyn Observer,
+    ) -> Result<OpenTarget, MeterError> {
+        let StreamsConfig { profile, target, buffer, duration, .. } = &self.config;
+        let shape = self.shape(streams)?;
+        if target.is_made() {
+            // A plan that is impossible fails before anything is written.
+            StreamsPlan::new(profile, 1, *buffer, *duration, shape)?;
+        }
+        target.open(shape, profile.read_percent < 100, observer)
+    }
+
+    /// One run. `go_on` is asked a few hundred times a second.
+    fn attempt(
+        &self,
+        target: &OpenTarget,
+        plan: &StreamsPlan,
+        log: &mut dyn RecordSink,
+        go_on: &mut dyn FnMut(StreamsProgress) -> bool,
+        observer: &dyn Observer,
+    ) -> Result<StreamsOutcome, DeviceError> {
+        let mut port = target.port(&Traffic {
+            at_once: plan.at_once,
+            largest: plan.frame,
+            writes: plan.writes(),
+            opens: plan.shape.layout == Layout::FilePerFrame,
+            replaces: false,
+        })?;
+        // The kernel otherwise lets a thread sleep 50 us longer, to wake several at once.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let live = self.metrics.live();
+        live.into_iter().for_each(|live| live.begin(plan.streams));
+        let realtime = self.config.realtime && enter_realtime_class(observer);
+        let outcome = streams::run(plan, &mut *port, &mut Metered { log, live }, go_on);
+        if realtime {
+            let _ = device::leave_realtime();
+        }
+        let stuck = close_port(port, observer.stop());
+        Ok(StreamsOutcome { stuck, ..outcome? })
+    }
+
+    /// A run of a search that keeps no log.
+    pub(super) fn probe(
+        &self,
+        target: &OpenTarget,
+        rule: HoldRule,
+        step: SearchStep,
+        observer: &dyn Observer,
+    ) -> Result<Probe, MeterError> {
+        self.probe_logged(target, rule, step, &mut LogSink::none(), observer)
+    }
+
+    /// A run of a search. A frame that could not be read or written ends the search.
+    fn probe_logged(
+        &self,
+        target: &OpenTarget,
+        rule: HoldRule,
+        step: SearchStep,
+        log: &mut dyn RecordSink,
+        observer: &dyn Observer,
+    ) -> Result<Probe, MeterError> {
+        let duration = self.config.duration;
+        let length = if step.long { duration * LONG } else { duration };
+        let plan = self.plan(step.streams, length, target)?;
+        // A failing run goes on for a second after the buffers are empty: what arrives from then on
+        // shows how much the storage delivers.
+        let enough = plan.allowed() + Duration::from_secs(1);
+        let mut decided = None;
+        let mut go_on = |progress: StreamsProgress| {
+            let at = time(progress.elapsed);
+            observer.status(&format!("{} streams: {at}, {} late", step.streams, progress.late));
+            decided = rule.decided(&progress, step.streams);
+            let over = match decided {
+                Some(true) => !step.long,
+                Some(false) => progress.elapsed >= enough,
+                None => false,
+            };
+            !over && !observer.is_stopped()
+        };
+        let sampler = self.watch()?;
+        let outcome = self.attempt(target, &plan, log, &mut go_on, observer)?;
+        let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
+        let held = match decided {
+            Some(held) if !outcome.complete => held,
+            _ => rule.holds(&outcome),
+        };
+        check_complete(&outcome)?;
+        Ok(Probe { step, answer: answer_of(held, &outcome), outcome, attribution })
+    }
+
+    /// The part of the target that is used.
+    pub(super) fn within(&self, target: &OpenTarget) -> FileSet {
+        let shape = target.shape();
+        let most = self.within.filter(|_| shape.layout.is_single()).unwrap_or(shape.each);
+        FileSet { each: shape.each.min(most), ..shape }
+    }
+
+    /// The files for at most `streams` streams.
+    pub(super) fn shape(&self, streams: u32) -> Result<FileSet, MeterError> {
+        let StreamsConfig { profile, target, .. } = &self.config;
+        if let Some(why) = profile.cannot_run() {
+            return Err(PlanError::Profile { name: profile.name.clone(), why }.into());
+        }
+        let slot = profile.slot();
+        let shape = target.shape(self.layout, streams, slot)?;
+        if self.layout == Layout::FilePerStream && shape.most_streams(slot) == 0 {
+            // So many streams leave no room for a frame in a file: fewer streams, larger files.
+            let most = u32::try_from(shape.size().0 / slot).unwrap_or(u32::MAX);
+            return target.shape(self.layout, most.clamp(1, streams), slot);
+        }
+        Ok(shape)
+    }
+}
+
+/// The report of a run for a terminal.
+fn text(figures: &RunFigures<'_>, plan: &StreamsPlan) -> String {
+    let RunFigures { subject, outcome, attribution, .. } = figures;
+    let worst = outcome.streams.iter().max_by_key(|stream| stream.aggregate_drift);
+    let worst = worst.copied().unwrap_or_default();
+    let mut lines = vec![
+        ("streams", format!("{} {}, {} together", plan.streams, subject.what, plan.rate())),
+        ("done by", outcome.method.clone()),
+        ("moved", moved(outcome)),
+        ("frames", late(outcome)),
+        ("longest outage", time(outcome.longest_outage())),
+        ("service", quantiles(&outcome.service())),
+        (
+            "response",
+            format!("{}; in time is {}", quantiles(&outcome.response), time(plan.allowed())),
+        ),
+        (
+            "drift",
+            format!(
+                "of the worst stream {} in all, {} in a row",
+                time(worst.aggregate_drift),
+                time(worst.consecutive_drift)
+            ),
+        ),
+        ("the meter", own_lateness(outcome)),
+        ("caches", subject.caches.clone()),
+    ];
+    if outcome.failed > 0 {
+        lines.push(("failed", format!("{} operations", outcome.failed)));
+    }
+    lines.extend(attribution.map(|found| ("broke first", found.first.sentence.clone())));
+    facts(&lines)
+}
+
+/// How late the meter itself was, in words.
+fn own_lateness(outcome: &StreamsOutcome) -> String {
+    let late = format!("asks late by {}", quantiles(&outcome.issue));
+    let spun = outcome.spun();
+    if spun.is_zero() {
+        return late;
+    }
+    let percent = spun.as_secs_f64() / outcome.took.as_secs_f64().max(1e-9) * 100.0;
+    format!("{late}; watched the clock for {percent:.0} % of the time")
+}
+
+/// Gives this thread the realtime class; whether that was allowed.
+fn enter_realtime_class(observer: &dyn Observer) -> bool {
+    let done = device::enter_realtime();
+    if let Err(why) = &done {
+        observer.note(&format!("--realtime is not allowed ({why}): root and CAP_SYS_NICE may"));
+    }
+    done.is_ok()
+}

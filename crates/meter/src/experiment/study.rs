@@ -1,0 +1,141 @@
+//! A study: what one factor does to a storage, other things being equal (`meter study`).
+
+use super::record::{self, ExperimentReport};
+use super::study_page;
+use super::target::disk_model;
+use crate::error::MeterError;
+use crate::observer::Observer;
+use crate::study::{
+    self, ClaimResult, Done, Median, Study, StudyFigure, StudyPlan, StudyTarget, answers, median,
+};
+use serde_json::{Value, json};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use units::ByteCount;
+
+/// A study of a storage.
+#[derive(Clone)]
+pub struct StudyConfig {
+    /// Which factor is varied, and what is claimed of it.
+    pub study: &'static Study,
+    /// A directory, a file, a device, or `sim:MODEL`.
+    pub target: String,
+    /// A directory on the second node of a study of two nodes.
+    pub second: Option<PathBuf>,
+    /// Sizes, lengths and repetitions.
+    pub plan: StudyPlan,
+    /// New directory for the report and all figures.
+    pub out: Option<PathBuf>,
+}
+
+/// Makes all runs of a study and compares its settings with the published claims.
+pub fn run_study(
+    config: &StudyConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let ground = ground(config, observer)?;
+    record::prepare(config.out.as_deref())?;
+    let mut done = study::run(config.study, &ground, &config.plan, &mut |progress| {
+        let doing = match progress.making {
+            Some(bytes) => format!("files, {}", ByteCount(bytes)),
+            None => "running".to_owned(),
+        };
+        let (next, all) = (progress.runs + 1, progress.all);
+        observer.status(&format!("run {next} of {all}: {}: {doing}", progress.setting));
+        !observer.is_stopped()
+    })?;
+    let answers = answers(config.study, &done);
+    let summary = summary(config, &done, &answers);
+    let page = || study_page::page(config, &done, &answers);
+    let saved = record::save(config.out.as_deref(), &summary, page, observer);
+    let text = study_page::text(config, &done, &answers);
+    let verdict = saved.and_then(|()| match done.trouble.take() {
+        Some(error) => Err(error.into()),
+        None if done.complete => Ok(()),
+        None => Err(MeterError::interrupted("interrupted: these are the runs until then")),
+    });
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+/// The directories, file, device or simulated disk of the study.
+fn ground(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTarget, MeterError> {
+    let StudyConfig { target, second, .. } = config;
+    let Some(model) = disk_model(target)? else {
+        let target = PathBuf::from(target);
+        let device = |path: &PathBuf| path.metadata().ok().map(|about| about.dev());
+        if second.as_ref().is_some_and(|second| device(second) == device(&target)) {
+            observer.note("both directories are on one file system: this is one node twice");
+        }
+        return Ok(StudyTarget::at(std::iter::once(target).chain(second.clone()).collect())?);
+    };
+    if second.is_some() {
+        return Err(MeterError::usage("--second is for a directory")
+            .hint("two simulated disks are there without it"));
+    }
+    Ok(StudyTarget::Simulated(Box::new(model)))
+}
+
+/// The median of a figure over all runs of a setting.
+pub(super) fn figure_of(done: &Done, setting: usize, figure: StudyFigure) -> Option<Median> {
+    let runs = done.runs.iter().filter(|run| run.setting == setting);
+    median(runs.filter_map(|run| run.figure(figure)).collect())
+}
+
+fn summary(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> Value {
+    let StudyConfig { study, target, second, plan, .. } = config;
+    let settings = done.settings.iter().enumerate().map(|(number, setting)| {
+        let mut object = json!({ "name": setting.name, "line": setting.line, "x": setting.x });
+        for figure in StudyFigure::ALL {
+            object[figure.names().0] = interval(figure_of(done, number, figure));
+        }
+        object
+    });
+    let runs = done.runs.iter().map(|run| {
+        let mut object = json!({
+            "setting": done.settings[run.setting].name,
+            "repeat": run.repeat,
+            "transfers": run.measured.transfers,
+            "method": run.measured.method,
+            "fragments": run.measured.fragments,
+        });
+        for figure in StudyFigure::ALL {
+            object[figure.names().0] = json!(run.figure(figure));
+        }
+        object
+    });
+    let answers = answers.iter().map(|answer| {
+        json!({
+            "says": answer.claim.says,
+            "place": answer.claim.place,
+            "figure": answer.claim.figure.names().0,
+            "from": answer.claim.from,
+            "to": answer.claim.to,
+            "more": answer.claim.more,
+            "ratio": interval(answer.ratio),
+            "verdict": answer.verdict.word(),
+        })
+    });
+    json!({
+        "scenario": {
+            "study": study.name,
+            "target": target,
+            "second": second,
+            "size": plan.scale.size.0,
+            "clients": plan.scale.clients,
+            "duration": plan.length.as_secs_f64(),
+            "repeats": plan.repeats,
+            "seed": plan.seed,
+        },
+        "complete": done.complete,
+        "answers": answers.collect::<Vec<_>>(),
+        "settings": settings.collect::<Vec<_>>(),
+        "runs": runs.collect::<Vec<_>>(),
+    })
+}
+
+fn interval(of: Option<Median>) -> Value {
+    of.map_or(
+        Value::Null,
+        |of| json!({ "median": of.median, "low": of.low, "high": of.high, "sure": of.sure }),
+    )
+}

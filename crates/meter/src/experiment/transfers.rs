@@ -1,0 +1,314 @@
+//! Transfers as fast as the storage allows, by the definitions of EBU TECH 3362 (`meter
+//! transfers`).
+
+use super::metrics::MetricsServer;
+use super::port::{Traffic, check_not_stuck, close_port};
+use super::rate_alarm::{RateAlarm, RateAlarmConfig, WatchedLog};
+use super::record::{self, ExperimentReport, RunLog};
+use super::streams::INTERRUPTED;
+use super::target::{OpenTarget, TargetSpec};
+use super::transfers_page;
+use crate::error::MeterError;
+use crate::live::{Live, Metered};
+use crate::log::RecordSink;
+use crate::observer::Observer;
+use crate::profiles::Profile;
+use crate::report::times_json;
+use crate::target::{FileSet, Layout};
+use crate::transfers::{
+    self, Length, TransferMix, TransferRow, TransferRowKey, TransfersOutcome, TransfersPlan,
+    TransfersProgress,
+};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// Transfers on a target, one after another in each client.
+#[derive(Clone)]
+pub struct TransfersConfig {
+    /// What a transfer is.
+    pub profile: Profile,
+    /// Where.
+    pub target: TargetSpec,
+    /// Clients that work at the same time.
+    pub clients: u32,
+    /// Files that are drawn from.
+    pub files: u32,
+    /// Each client has a file of its own; `files` does not count then.
+    pub own_files: bool,
+    /// No client reads the same place twice until all places are read.
+    pub unrepeated: bool,
+    /// Pause between the transfers of a client.
+    pub think: Duration,
+    /// Each transfer is a whole file; a written one is new and replaces the old one.
+    pub replace: bool,
+    /// Bytes of a transfer, instead of the profile's.
+    pub length: Option<ByteCount>,
+    /// Bytes of a block, instead of the profile's.
+    pub block: Option<ByteCount>,
+    /// Frames of a transfer, instead of the profile's length.
+    pub frames: Option<u32>,
+    /// No transfer begins later than this.
+    pub duration: Duration,
+    /// Transfers of each client at most.
+    pub max_transfers: Option<u64>,
+    /// Seed of all that is drawn.
+    pub seed: u64,
+    /// The rate below which an alarm is raised.
+    pub alarm: RateAlarmConfig,
+    /// Address at which counts are served while the run is on.
+    pub metrics: Option<SocketAddr>,
+    /// New directory for the report and all figures.
+    pub out: Option<PathBuf>,
+}
+
+/// A checked configuration and its plan.
+pub(super) struct TransferRuns<'a> {
+    pub(super) config: &'a TransfersConfig,
+    pub(super) plan: TransfersPlan,
+}
+
+/// Makes transfers and reports rate and latency by operation and block size.
+pub fn run_transfers(
+    config: &TransfersConfig,
+    observer: &dyn Observer,
+) -> Result<ExperimentReport, MeterError> {
+    let dir = config.out.as_deref();
+    config.alarm.check()?;
+    let runs = TransferRuns { plan: plan(config)?, config };
+    let metrics = MetricsServer::open(config.metrics, observer)?;
+    record::prepare(dir)?;
+    let target = open(&config.target, &runs.plan.mix, observer)?;
+    let plan = fit(&target, &runs.plan)?;
+    let mut log = RunLog::open(dir, config.target.is_simulated())?;
+    let alarm = RateAlarm::new(&config.alarm, SECOND, plan.clients, observer);
+    let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
+    let go_on = &mut |progress: TransfersProgress| {
+        alarm.look(progress.elapsed);
+        observer.status(&format!("{} transfers, {}", progress.transfers, progress.bytes));
+        !observer.is_stopped()
+    };
+    let outcome = attempt(&target, &plan, &mut watched, metrics.live(), go_on, observer);
+    let written = log.finish();
+    let outcome = outcome?;
+    let mut summary = summary(&runs, &outcome);
+    summary["threshold"] = alarm.json();
+    record::add_log(&mut summary, &written);
+    let page = || transfers_page::page(&runs, &outcome);
+    let saved = record::save(dir, &summary, page, observer);
+    let text = transfers_page::text(&runs, &outcome);
+    let verdict = written.and_then(|written| {
+        saved?;
+        check_valid(&outcome)?;
+        record::check_log(written.as_ref())
+    });
+    Ok(ExperimentReport { summary, text, verdict })
+}
+
+/// The window of an alarm unless it is configured: transfers have no buffer that would say.
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+/// Refuses a run whose figures cannot be relied on.
+pub(super) fn check_valid(outcome: &TransfersOutcome) -> Result<(), MeterError> {
+    check_not_stuck(outcome.stuck)?;
+    if let Some(first) = &outcome.first_failure {
+        let message = format!("{} transfers failed; the first: {first}", outcome.failed);
+        return Err(MeterError::new(message)
+            .hint("the kernel's log says what the disk or the server complained of")
+            .invalid());
+    }
+    if !outcome.complete {
+        return Err(MeterError::interrupted(INTERRUPTED));
+    }
+    Ok(())
+}
+
+/// Checks the configuration and draws up the plan, for files of the size that is made.
+fn plan(config: &TransfersConfig) -> Result<TransfersPlan, MeterError> {
+    let TransfersConfig { profile, target, clients, .. } = config;
+    target.check()?;
+    let files = if config.own_files { *clients } else { config.files };
+    let mut mix = TransferMix::of(profile, files, file_size(target.size()?, files));
+    mix.own_file = config.own_files;
+    mix.unrepeated = config.unrepeated;
+    mix.delay = config.think;
+    let shaped = config.length.is_some() || config.block.is_some();
+    if mix.drawn.is_some() && (shaped || mix.unrepeated) {
+        return Err(MeterError::usage(format!("profile {} says all sizes itself", profile.name))
+            .hint("leave out --length, --block and --no-repeat"));
+    }
+    if config.replace {
+        if mix.drawn.is_some() {
+            return Err(MeterError::usage(format!("profile {} writes parts", profile.name))
+                .hint("--replace is for profiles with frames or transfers"));
+        }
+        (mix.replace, mix.length) = (true, Length::Whole);
+    }
+    if let Some(length) = config.length {
+        mix.length = Length::UpTo(length.0);
+    }
+    if let Some(block) = config.block {
+        mix.blocks = vec![u32::try_from(block.0).unwrap_or(u32::MAX)];
+    }
+    if let Some(frames) = config.frames {
+        if profile.fps.is_none() {
+            return Err(MeterError::usage(format!("profile {} has no frames", profile.name))
+                .hint("`tenuto meter profiles` lists those that have"));
+        }
+        mix.length = Length::Frames(profile.bytes, frames);
+    }
+    let TransfersConfig { duration, max_transfers: most, seed, .. } = *config;
+    Ok(TransfersPlan { mix, clients: *clients, duration, most, seed })
+}
+
+/// Bytes of each of `files` files that take `size` together.
+pub(super) fn file_size(size: ByteCount, files: u32) -> ByteCount {
+    FileSet::of(Layout::FilePerStream, size, files, 1).each
+}
+
+/// Makes and fills the files of a mix, if they are not there, and opens the target.
+pub(super) fn open(
+    target: &TargetSpec,
+    mix: &TransferMix,
+    observer: &dyn Observer,
+) -> Result<OpenTarget, MeterError> {
+    let mut shape = FileSet { layout: Layout::FilePerStream, files: mix.files, each: mix.each };
+    if mix.replace && !Path::new(&target.target).is_dir() {
+        return Err(MeterError::usage("a file is replaced only where files are made")
+            .hint("name a directory as --target"));
+    }
+    if target.is_one() && mix.files == 1 {
+        shape.layout = Layout::SharedFile;
+    } else if target.is_one() || Path::new(&target.target).is_dir() {
+        // A mix that is impossible fails before anything is written.
+        mix.check(mix.files)?;
+    }
+    target.open(shape, mix.writes(), observer)
+}
+
+/// The plan with the file size of the open target.
+pub(super) fn fit(target: &OpenTarget, plan: &TransfersPlan) -> Result<TransfersPlan, MeterError> {
+    let mut plan = plan.clone();
+    plan.mix.each = target.shape().each;
+    plan.mix.check(plan.clients)?;
+    Ok(plan)
+}
+
+/// One run.
+pub(super) fn attempt(
+    target: &OpenTarget,
+    plan: &TransfersPlan,
+    log: &mut dyn RecordSink,
+    live: Option<&Live>,
+    go_on: &mut dyn FnMut(TransfersProgress) -> bool,
+    observer: &dyn Observer,
+) -> Result<TransfersOutcome, MeterError> {
+    let mut port = target.port(&Traffic {
+        at_once: plan.clients,
+        largest: ByteCount(plan.mix.largest_block().into()),
+        writes: plan.mix.writes(),
+        opens: true,
+        replaces: plan.mix.replace,
+    })?;
+    live.into_iter().for_each(|live| live.begin(plan.clients));
+    let outcome = transfers::run(plan, &mut *port, &mut Metered { log, live }, go_on);
+    let stuck = close_port(port, observer.stop());
+    Ok(TransfersOutcome { stuck, ..outcome? })
+}
+
+/// `summary.json`.
+fn summary(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Value {
+    let mut all = figures(outcome);
+    all["scenario"] = scenario(runs);
+    let clients = outcome.clients.iter().map(|client| {
+        json!({
+            "transfers": client.transfers,
+            "bytes": client.bytes.0,
+            "bits_per_s": BitRate::of(client.bytes, client.data).0,
+            "latency": client.latency.as_secs_f64(),
+            "longest_latency": client.longest_latency.as_secs_f64(),
+        })
+    });
+    all["each_client"] = clients.collect();
+    let seconds = outcome.seconds.iter().map(|second| {
+        json!({
+            "bytes_read": second.read.0,
+            "bytes_written": second.written.0,
+            "blocks": second.blocks,
+            "longest": second.longest.as_secs_f64(),
+        })
+    });
+    all["seconds"] = seconds.collect();
+    all
+}
+
+/// The figures of a run, or of a step of a ramp.
+pub(super) fn figures(outcome: &TransfersOutcome) -> Value {
+    let rows = outcome.rows.iter().map(|(key, row)| {
+        let mut object = of_row(row);
+        object["kind"] = json!(key.kind.word());
+        object["random"] = json!(key.random);
+        object["block"] = json!(key.block);
+        object
+    });
+    json!({
+        "complete": outcome.complete,
+        "method": outcome.method,
+        "took": outcome.took.as_secs_f64(),
+        "failed": outcome.failed,
+        "unfinished": outcome.unfinished,
+        "stuck": outcome.stuck,
+        "total_bits_per_s": outcome.total_rate().0,
+        "all": of_row(&outcome.sum(|_| true)),
+        "rows": rows.collect::<Vec<_>>(),
+    })
+}
+
+fn of_row(row: &TransferRow) -> Value {
+    json!({
+        "transfers": row.transfers,
+        "blocks": row.blocks,
+        "bytes": row.bytes.0,
+        "bits_per_s": row.rate().0,
+        "mean_bits_per_s": row.mean_rate().0,
+        "mean_latency": row.mean_latency().as_secs_f64(),
+        "longest_latency": row.longest_latency.as_secs_f64(),
+        "meter": row.meter.as_secs_f64(),
+        "open_and_close": row.open.as_secs_f64(),
+        "mean_fill": row.mean_fill().as_secs_f64(),
+        "block_service": times_json(&row.service),
+    })
+}
+
+fn scenario(runs: &TransferRuns<'_>) -> Value {
+    let TransferRuns { config: TransfersConfig { profile, target, .. }, plan, .. } = runs;
+    let TransfersPlan { mix, clients, duration, most, seed } = plan;
+    json!({
+        "profile": profile,
+        "target": target.target,
+        "clients": clients,
+        "duration": duration.as_secs_f64(),
+        "transfers": most,
+        "seed": seed,
+        "size": target.size.0,
+        "files": mix.files,
+        "file_per_client": mix.own_file,
+        "write_percent": mix.write_percent,
+        "random_percent": mix.random_percent,
+        "longest": mix.length.most(),
+        "blocks": mix.blocks,
+        "think": mix.delay.as_secs_f64(),
+        "no_repeat": mix.unrepeated,
+        "replace": mix.replace,
+        "fill_level": target.fill_level,
+        "buffered": target.buffered,
+        "destroy": target.destructive,
+    })
+}
+
+/// The operation of a row, in words.
+pub(super) fn words(key: &TransferRowKey) -> String {
+    format!("{} {}", if key.random { "random" } else { "sequential" }, key.kind.word())
+}

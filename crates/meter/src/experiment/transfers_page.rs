@@ -1,0 +1,170 @@
+//! The results of transfers for people: on the terminal and in the report.
+
+use super::transfers::{TransferRuns, words};
+use crate::error::MeterError;
+use crate::log::OperationKind;
+use crate::report::{
+    Block, LineShape, Page, Plot, Series, TextTable, facts, heat_block, number, plot_block, time,
+};
+use crate::transfers::{PerSecond, TransferRow, TransfersOutcome};
+use std::collections::{BTreeMap, BTreeSet};
+use units::ByteCount;
+
+const HEAD: [&str; 9] = [
+    "operation",
+    ">block",
+    ">transfers",
+    ">rate",
+    ">mean of rates",
+    ">mean latency",
+    ">longest",
+    ">99 % of blocks",
+    ">msMeter's filling",
+];
+
+/// The report for a terminal.
+pub(super) fn text(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> String {
+    let filled = runs.plan.mix.ms_meter;
+    let shown = if filled { HEAD.len() } else { HEAD.len() - 1 };
+    let rows = rows(outcome).into_iter().map(|mut cells| {
+        cells.truncate(shown);
+        cells
+    });
+    let table = TextTable::with_rows(&HEAD[..shown], rows.collect());
+    format!("{}\n{}", table.show(), facts(&about(runs, outcome)))
+}
+
+fn about(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Vec<(&'static str, String)> {
+    let all = outcome.sum(|_| true);
+    let share = |part: u64| 100.0 * number(part) / number(all.transfers.max(1));
+    let written = outcome.sum(|key| key.kind == OperationKind::Write).transfers;
+    let random = outcome.sum(|key| key.random).transfers;
+    let mut lines = vec![
+        ("clients", format!("{} of {}", runs.plan.clients, runs.config.profile.name)),
+        ("done by", outcome.method.clone()),
+        ("moved", format!("{}, {} by all together", all.bytes, outcome.total_rate())),
+        ("mix", format!("{:.1} % written, {:.1} % at random", share(written), share(random))),
+        (
+            "latency",
+            format!(
+                "{} in all, of it {} opening and closing files, {} the meter between blocks",
+                time(all.latency),
+                time(all.open),
+                time(all.meter)
+            ),
+        ),
+    ];
+    if outcome.failed > 0 {
+        lines.push(("failed", format!("{} transfers", outcome.failed)));
+    }
+    lines
+}
+
+/// By operation and block size; then by operation.
+fn rows(outcome: &TransfersOutcome) -> Vec<Vec<String>> {
+    let mut rows: Vec<Vec<String>> = outcome
+        .rows
+        .iter()
+        .map(|(key, row)| cells(words(key), ByteCount(key.block.into()).to_string(), row))
+        .collect();
+    for (name, row) in by_operation(outcome) {
+        rows.push(cells(name, "all".to_owned(), &row));
+    }
+    rows
+}
+
+/// The rows of all block sizes added up.
+pub(super) fn by_operation(outcome: &TransfersOutcome) -> BTreeMap<String, TransferRow> {
+    let mut sums: BTreeMap<String, TransferRow> = BTreeMap::new();
+    for (key, row) in &outcome.rows {
+        sums.entry(words(key)).or_default().add(row);
+    }
+    sums
+}
+
+fn cells(name: String, block: String, row: &TransferRow) -> Vec<String> {
+    vec![
+        name,
+        block,
+        row.transfers.to_string(),
+        row.rate().to_string(),
+        row.mean_rate().to_string(),
+        time(row.mean_latency()),
+        time(row.longest_latency),
+        time(row.service.quantile(0.99)),
+        time(row.mean_fill()),
+    ]
+}
+
+/// The report as a page.
+pub(super) fn page(
+    runs: &TransferRuns<'_>,
+    outcome: &TransfersOutcome,
+) -> Result<Page, MeterError> {
+    let mut blocks = vec![
+        Block::facts(["what", "found"], about(runs, outcome)),
+        Block::Heading("By operation and block size".into()),
+        Block::table(&HEAD, rows(outcome)),
+    ];
+    let rate = |row: &TransferRow| number(row.rate().0) / 8e6;
+    let latency = |row: &TransferRow| row.mean_latency().as_secs_f64() * 1e3;
+    blocks.push(plot_block(
+        &against_block(outcome, "Rate by block size", "MB/s", rate),
+        "Larger blocks pay the way to them less often. A line that falls is storage that cuts large \
+         blocks.",
+    )?);
+    blocks.push(plot_block(
+        &against_block(outcome, "Mean latency by block size", "ms", latency),
+        "All time of a transfer that is not in a block: opening and closing its file, and what lies \
+         between blocks.",
+    )?);
+    let seconds = || (0u32..).map(f64::from).zip(&outcome.seconds);
+    let series = |name: &str, of: fn(&PerSecond) -> u64| Series {
+        name: name.to_owned(),
+        shape: LineShape::Area,
+        points: seconds().map(|(at, second)| (at, number(of(second)) / 1e6)).collect(),
+    };
+    let each = Plot {
+        title: "Moved in each second".into(),
+        x_label: "seconds since the start".into(),
+        y_label: "MB".into(),
+        series: vec![series("read", |s| s.read.0), series("written", |s| s.written.0)],
+    };
+    blocks.push(plot_block(
+        &each,
+        "All clients together. A cache that fills or warms shows as a slope.",
+    )?);
+    blocks.push(heat_block(&outcome.heat, "Blocks over time", None)?);
+    Ok(Page {
+        title: format!("{} on {}", runs.config.profile.name, runs.config.target.target),
+        summary: format!(
+            "{}: {} clients, {}.",
+            runs.config.profile.title,
+            runs.plan.clients,
+            outcome.total_rate()
+        ),
+        blocks,
+    })
+}
+
+fn against_block(
+    outcome: &TransfersOutcome,
+    title: &str,
+    unit: &str,
+    of: impl Fn(&TransferRow) -> f64,
+) -> Plot {
+    let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    let sizes: BTreeSet<u32> = outcome.rows.keys().map(|key| key.block).collect();
+    for (key, row) in outcome.rows.iter().filter(|(_, row)| row.transfers > 0) {
+        lines.entry(words(key)).or_default().push((f64::from(key.block) / 1024.0, of(row)));
+    }
+    let one = sizes.len() < 2;
+    let shape = if one { LineShape::Dots } else { LineShape::Line };
+    let series = lines.into_iter().map(|(name, points)| Series { name, shape, points });
+    Plot {
+        title: title.to_owned(),
+        x_label: "block size in KiB".into(),
+        y_label: unit.to_owned(),
+        series: series.collect(),
+    }
+}

@@ -1,0 +1,146 @@
+//! Records into memory at once, into the file by another thread.
+//!
+//! ```text
+//!   Sink::keep ─▶ [block being filled] ─full─▶ (channel, bounded) ─▶ writer thread
+//!                        ▲                                              │
+//!                        └──────────────── empty blocks ◀───────────────┘
+//! ```
+//!
+//! No allocation after the first blocks have gone round. If the writer is behind by all blocks,
+//! [`WhenFull::Wait`] waits for it (where there is no clock to be late by) and [`WhenFull::Count`]
+//! counts what finds no room: the measurement goes on, and [`Written::lost`] names the loss.
+
+use super::{LogError, LogWriter, Record, RecordSink};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// What happens to a record that finds no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It waits until there is some: nothing is lost, and the run takes longer.
+    Wait,
+    /// It is counted as lost: nothing waits.
+    Count,
+}
+
+/// Takes records; owned by who measures. A sink without a file takes nothing.
+pub struct LogSink {
+    block: Vec<Record>,
+    ways: Option<BlockChannels>,
+    room: WhenFull,
+    lost: u64,
+    first_lost: Option<u64>,
+}
+
+struct BlockChannels {
+    full: SyncSender<Vec<Record>>,
+    empty: Receiver<Vec<Record>>,
+}
+
+/// The thread that writes.
+pub struct BackgroundWriter(JoinHandle<Result<LogWriter, LogError>>);
+
+/// What became of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Records in the file.
+    pub records: u64,
+    /// Records that found no room and are not in it.
+    pub lost: u64,
+    /// When the first of these was to be asked for, in nanoseconds.
+    pub first_lost: Option<u64>,
+}
+
+/// Starts a log in a new file with memory for `blocks` blocks of [`BLOCK`] records.
+pub fn background_writer(
+    path: &Path,
+    blocks: usize,
+    room: WhenFull,
+) -> Result<(LogSink, BackgroundWriter), LogError> {
+    let mut writer = LogWriter::create(path)?;
+    let blocks = blocks.max(2);
+    let (full, to_write) = sync_channel::<Vec<Record>>(blocks);
+    let (give_back, empty) = sync_channel(blocks);
+    for _ in 0..blocks - 1 {
+        let _ = give_back.send(Vec::with_capacity(BLOCK));
+    }
+    let write = move || {
+        for mut block in to_write {
+            writer.put(&block)?;
+            block.clear();
+            // Who measures may be gone already.
+            let _ = give_back.send(block);
+        }
+        Ok(writer)
+    };
+    let spawned = std::thread::Builder::new().name("meter-log".to_owned()).spawn(write);
+    let thread = spawned.map_err(|error| LogError {
+        path: path.to_owned(),
+        reason: format!("no thread for the log: {error}"),
+    })?;
+    let ways = Some(BlockChannels { full, empty });
+    let block = Vec::with_capacity(BLOCK);
+    Ok((LogSink { block, ways, room, lost: 0, first_lost: None }, BackgroundWriter(thread)))
+}
+
+impl LogSink {
+    /// One that keeps nothing.
+    pub fn none() -> Self {
+        Self { block: Vec::new(), ways: None, room: WhenFull::Count, lost: 0, first_lost: None }
+    }
+
+    /// Whether records are kept.
+    pub fn keeps(&self) -> bool {
+        self.ways.is_some()
+    }
+
+    /// Hands a full block on and takes an empty one. False: there is no room for this record.
+    #[cold]
+    fn turn(&mut self, record: &Record) -> bool {
+        let Some(ways) = &self.ways else { return false };
+        if !self.block.is_empty() {
+            // Never full: it has room for all blocks there are. Where the writer has failed, it
+            // says why when it is asked.
+            let _ = ways.full.try_send(std::mem::take(&mut self.block));
+        }
+        let empty = match self.room {
+            WhenFull::Wait => ways.empty.recv().ok(),
+            WhenFull::Count => ways.empty.try_recv().ok(),
+        };
+        let Some(block) = empty else {
+            self.lost += 1;
+            self.first_lost.get_or_insert(record.intended);
+            return false;
+        };
+        self.block = block;
+        true
+    }
+}
+
+impl RecordSink for LogSink {
+    fn keep(&mut self, record: &Record) {
+        if self.block.len() == self.block.capacity() && !self.turn(record) {
+            return;
+        }
+        self.block.push(*record);
+    }
+}
+
+impl BackgroundWriter {
+    /// Waits until all records are written. `about`: key and value pairs for the file's metadata.
+    pub fn finish(self, mut sink: LogSink, about: &[(&str, String)]) -> Result<Written, LogError> {
+        if let Some(ways) = sink.ways.take() {
+            let _ = ways.full.send(std::mem::take(&mut sink.block));
+        }
+        let writer = self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let records = writer.records();
+        let lost = format!("{}", sink.lost);
+        let about: Vec<(&str, String)> = about.iter().cloned().chain([("lost", lost)]).collect();
+        writer.finish(&about)?;
+        Ok(Written { records, lost: sink.lost, first_lost: sink.first_lost })
+    }
+}
+
+/// Records of a block, which is a row group: 1.5 MiB.
+pub(super) const BLOCK: usize = 16 << 10;

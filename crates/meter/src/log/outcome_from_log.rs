@@ -1,0 +1,194 @@
+//! As much of an outcome as its log has: for the plots of a run that left nothing else, or of which
+//! somebody wants them again. What was late is said by [`recount`](super::recount), which knows
+//! nothing of this.
+
+use super::{NONE, OperationKind, Record};
+use crate::streams::{Second, StreamStats, StreamsOutcome};
+use std::time::Duration;
+use units::ByteCount;
+
+/// Takes records in any order; see the head of this file.
+#[derive(Debug, Default)]
+pub struct OutcomeFromLog {
+    outcome: StreamsOutcome,
+    allowed: Option<Duration>,
+    /// Operations that never completed: round, second of the deadline, and intended start.
+    waited: Vec<(usize, usize, u64)>,
+}
+
+impl OutcomeFromLog {
+    /// One more.
+    pub fn count(&mut self, record: &Record) {
+        let Some(place) = RecordPosition::of(record) else { return };
+        let outcome = &mut self.outcome;
+        let came = record.end != NONE && record.errno == 0;
+        let response = record.end.saturating_sub(record.intended);
+        if outcome.streams.len() <= place.stream {
+            outcome.streams.resize(place.stream + 1, StreamStats::default());
+        }
+        let last = if record.end == NONE { record.intended } else { record.end };
+        outcome.took = outcome.took.max(Duration::from_nanos(last));
+        outcome.failed += u64::from(record.errno != 0);
+        outcome.never += u64::from(record.end == NONE);
+        if came {
+            let bytes = ByteCount(record.bytes.into());
+            let second = second(&mut outcome.seconds, place.end);
+            let moved = match record.kind {
+                OperationKind::Read => {
+                    second.bytes_read += bytes;
+                    &mut outcome.reads
+                }
+                OperationKind::Write => {
+                    second.bytes_written += bytes;
+                    &mut outcome.writes
+                }
+            };
+            moved.operations += 1;
+            moved.bytes += bytes;
+            moved.service.record(Duration::from_nanos(record.end.saturating_sub(record.start)));
+            outcome.response.record(Duration::from_nanos(response));
+            outcome.heat.count(place.end as u64, response);
+        }
+        if record.deadline == NONE {
+            return;
+        }
+        if record.end == NONE {
+            self.waited.push((place.round, place.deadline, record.intended));
+        }
+        self.allowed = Some(Duration::from_nanos(record.deadline.saturating_sub(record.intended)));
+        let response = Duration::from_nanos(if came { response } else { 0 });
+        let (late, by_meter) = (record.is_late(), record.is_late_by_meter());
+        outcome.frames += 1;
+        outcome.late += u64::from(late);
+        outcome.late_by_meter += u64::from(by_meter);
+        let stream = &mut outcome.streams[place.stream];
+        stream.frames += 1;
+        stream.late += u64::from(late);
+        let second = second(&mut outcome.seconds, place.deadline);
+        second.frames += 1;
+        second.late += u64::from(late);
+        second.late_by_meter += u64::from(by_meter);
+        second.longest_own = second.longest_own.max(Duration::from_nanos(record.meter));
+        second.longest_response = second.longest_response.max(response);
+        if outcome.round_times.len() <= place.round {
+            outcome.round_times.resize(place.round + 1, Duration::ZERO);
+        }
+        let round = &mut outcome.round_times[place.round];
+        *round = response.max(*round);
+        outcome.rounds = outcome.round_times.len() as u64;
+    }
+
+    /// From when a frame was to be asked for until it had to be there; `None` where nothing had a
+    /// deadline.
+    pub fn allowed(&self) -> Option<Duration> {
+        self.allowed
+    }
+
+    /// What there is, when all have been counted: no drift, no outages, and nothing of how it was
+    /// done.
+    pub fn outcome(mut self) -> StreamsOutcome {
+        // It was waited for until the last that came, at least.
+        for (round, second, intended) in self.waited {
+            let waited = self.outcome.took.saturating_sub(Duration::from_nanos(intended));
+            let round = &mut self.outcome.round_times[round];
+            *round = waited.max(*round);
+            let second = &mut self.outcome.seconds[second].longest_response;
+            *second = waited.max(*second);
+        }
+        self.outcome
+    }
+}
+
+/// Where a record belongs.
+struct RecordPosition {
+    stream: usize,
+    round: usize,
+    /// Seconds.
+    end: usize,
+    deadline: usize,
+}
+
+impl RecordPosition {
+    /// `None`: what no run has. There is no memory for it.
+    fn of(record: &Record) -> Option<Self> {
+        let within = |number: u64, most: u64| {
+            let number = (number <= most).then_some(number)?;
+            usize::try_from(number).ok()
+        };
+        let seconds =
+            |time: u64| within(if time == NONE { 0 } else { time / 1_000_000_000 }, MONTH);
+        // Frames of transfers are no rounds.
+        let round = if record.deadline == NONE { 0 } else { record.frame };
+        Some(Self {
+            stream: within(record.stream.into(), STREAMS)?,
+            round: within(round, ROUNDS)?,
+            end: seconds(record.end)?,
+            deadline: seconds(record.deadline)?,
+        })
+    }
+}
+
+fn second(seconds: &mut Vec<Second>, number: usize) -> &mut Second {
+    if seconds.len() <= number {
+        seconds.resize(number + 1, Second::default());
+    }
+    &mut seconds[number]
+}
+
+/// At once.
+const STREAMS: u64 = 1_000_000;
+
+/// The longest run, one month, in seconds.
+const MONTH: u64 = 31 * 86_400;
+
+/// The largest number of rounds: one month at 25 frames per second.
+const ROUNDS: u64 = MONTH * 25;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn rounds_seconds_and_responses_are_those_of_the_records() {
+        let frame = |stream, frame, intended, end| Record {
+            stream,
+            frame,
+            bytes: 100,
+            intended: intended * MS,
+            start: intended * MS,
+            end: end * MS,
+            deadline: (intended + 320) * MS,
+            ..Record::default()
+        };
+        let never = Record { end: NONE, start: NONE, ..frame(1, 1, 1000, 0) };
+        let failed = Record { errno: 5, ..frame(0, 1, 1000, 1010) };
+        let mad = Record { frame: u64::MAX - 1, ..frame(0, 0, 0, 1) };
+        let mut again = OutcomeFromLog::default();
+        for record in [frame(0, 0, 0, 10), frame(1, 0, 20, 420), failed, never, mad] {
+            again.count(&record);
+        }
+        assert_eq!(again.allowed(), Some(Duration::from_millis(320)));
+        let outcome = again.outcome();
+        assert_eq!((outcome.frames, outcome.late, outcome.failed, outcome.never), (4, 3, 1, 1));
+        // What never came was waited for until the last that came.
+        assert_eq!(outcome.round_times, [400, 10].map(Duration::from_millis));
+        let seconds: Vec<(u64, u64)> = outcome.seconds.iter().map(|s| (s.frames, s.late)).collect();
+        assert_eq!(seconds, [(2, 1), (2, 2)]);
+        assert_eq!((outcome.reads.bytes, outcome.response.count()), (ByteCount(200), 2));
+        let late: Vec<u64> = outcome.streams.iter().map(|stream| stream.late).collect();
+        assert_eq!(late, [1, 2]);
+    }
+
+    #[test]
+    fn blocks_of_transfers_have_no_rounds() {
+        let block = Record { frame: 1 << 40, start: 0, end: 5 * MS, bytes: 7, ..Record::default() };
+        let mut again = OutcomeFromLog::default();
+        again.count(&block);
+        assert_eq!(again.allowed(), None);
+        let outcome = again.outcome();
+        assert_eq!((outcome.frames, outcome.rounds), (0, 0));
+        assert_eq!((outcome.bytes(), outcome.took), (ByteCount(7), Duration::from_millis(5)));
+    }
+}

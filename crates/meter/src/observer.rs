@@ -1,0 +1,38 @@
+//! The face that a running experiment has towards the program that started it.
+
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Receives what an experiment reports while it runs, and tells it when to stop.
+///
+/// The meter itself never prints: the command line implements this with a progress bar and standard
+/// error, a test with vectors.
+pub trait Observer {
+    /// The present state in one line, which replaces the line before; called up to some hundred
+    /// times a second.
+    fn status(&self, line: &str);
+
+    /// Bytes done of `total` while files are filled; `stage` names the work.
+    fn bytes(&self, stage: &str, done: u64, total: u64);
+
+    /// A line that remains visible: one for each run of a search.
+    fn run_done(&self, line: &str);
+
+    /// A note for the user beside the report.
+    fn note(&self, text: &str);
+
+    /// A line for the program that started this process; see [`fleet`](crate::fleet).
+    fn signal(&self, line: &str);
+
+    /// The rate crossed the threshold: in words, and as an object with the key `event`.
+    fn crossing(&self, text: &str, event: &Value);
+
+    /// The flag that stops the experiment once it is true.
+    fn stop(&self) -> &Arc<AtomicBool>;
+
+    /// Whether the experiment is to stop.
+    fn is_stopped(&self) -> bool {
+        self.stop().load(Ordering::Relaxed)
+    }
+}

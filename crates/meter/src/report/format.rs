@@ -1,0 +1,110 @@
+//! Figures as people and programs read them, in every report of the meter.
+
+use super::{Block, HeatMap, Plot, PlotError, Square};
+use crate::rounds::Spread;
+use crate::streams::{Heat, HeatCell, StreamsOutcome, Times};
+use serde_json::{Value, json};
+use std::time::Duration;
+use units::show;
+
+/// A short time: `4.20 ms`, `420 ms`, `1.20 s`.
+pub(crate) fn time(time: Duration) -> String {
+    let ms = time.as_secs_f64() * 1e3;
+    if ms < 10.0 { format!("{ms:.2} ms") } else { show::millis(ms) }
+}
+
+/// The median, the 99th percentile and the maximum of times, in words.
+pub(crate) fn quantiles(times: &Times) -> String {
+    let [half, p99] = [0.5, 0.99].map(|share| time(times.quantile(share)));
+    format!("half within {half}, 99 % within {p99}, all within {}", time(times.max()))
+}
+
+/// Bytes read and written by a run, with their rate.
+pub(crate) fn moved(outcome: &StreamsOutcome) -> String {
+    let (read, written, rate) = (outcome.reads.bytes, outcome.writes.bytes, outcome.rate());
+    match (read.0, written.0) {
+        (_, 0) => format!("{read} read, at {rate}"),
+        (0, _) => format!("{written} written, at {rate}"),
+        _ => format!("{read} read and {written} written, at {rate}"),
+    }
+}
+
+/// Frames of a run, and how many of them were late or of a smaller rendition than the best.
+pub(crate) fn late(outcome: &StreamsOutcome) -> String {
+    let frames = outcome.frames;
+    let late = match (outcome.late_by_storage(), outcome.late_by_meter) {
+        (0, 0) => format!("{frames}, none late"),
+        (storage, 0) => format!("{frames}, {storage} late"),
+        (storage, meter) => {
+            format!("{frames}, {storage} late, {meter} more because of this machine")
+        }
+    };
+    match outcome.below_best {
+        0 => late,
+        below => format!("{late}, {below} smaller than they had to be"),
+    }
+}
+
+/// A count as a coordinate of a plot or a part of a ratio.
+#[expect(clippy::cast_precision_loss, reason = "for a plot")]
+pub(crate) fn number(count: u64) -> f64 {
+    count as f64
+}
+
+/// Count and quantiles of times, in seconds.
+pub(crate) fn times_json(times: &Times) -> Value {
+    let at = |share| times.quantile(share).as_secs_f64();
+    json!({
+        "count": times.count(),
+        "p50": at(0.5),
+        "p95": at(0.95),
+        "p99": at(0.99),
+        "p999": at(0.999),
+        "max": at(1.0),
+    })
+}
+
+/// Mean, standard deviation and extremes, in seconds.
+pub(crate) fn spread_json(spread: Spread) -> Value {
+    let Spread { mean, sd, min, max } = spread;
+    json!({ "mean": mean, "sd": sd, "min": min, "max": max })
+}
+
+/// The spread of a run's round times, in seconds.
+pub(crate) fn round_spread(outcome: &StreamsOutcome) -> Spread {
+    Spread::of(outcome.round_times.iter().copied())
+}
+
+/// A plot with a caption on how to read it.
+pub(crate) fn plot_block(plot: &Plot, explanation: &str) -> Result<Block, PlotError> {
+    Ok(Block::Plot { svg: plot.svg()?, explanation: explanation.to_owned() })
+}
+
+/// A heat map of response times over time; above `limit` is late.
+pub(crate) fn heat_block(
+    heat: &Heat,
+    title: &str,
+    limit: Option<Duration>,
+) -> Result<Block, PlotError> {
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let square = |warm: HeatCell| Square {
+        x: (number(warm.from as u64), number(warm.until as u64)),
+        y: (ms(warm.least), ms(warm.below)),
+        weight: number(warm.count),
+    };
+    let map = HeatMap {
+        title: title.to_owned(),
+        x_label: "seconds since the start".into(),
+        y_label: "milliseconds".into(),
+        cells: heat.warm(COLUMNS).into_iter().map(square).collect(),
+        limit: limit.map(ms),
+    };
+    let explanation = "The darker, the more often; heights are logarithmic. Bands side by side are \
+        places that answer differently, such as a cache and the disk behind it; a column that \
+        reaches up is a moment when all waited.";
+    let limit = if limit.is_some() { " Above the dashed line is late." } else { "" };
+    Ok(Block::Plot { svg: map.svg()?, explanation: format!("{explanation}{limit}") })
+}
+
+/// Columns of a heat map: enough to see, few enough for a page.
+const COLUMNS: usize = 120;

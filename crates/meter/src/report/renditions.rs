@@ -1,0 +1,41 @@
+//! The renditions that players received, in words.
+
+use crate::viewer::{PlayReport, Totals};
+use units::BitRate;
+
+/// The renditions that players received, as facts for people; empty where the server names none.
+pub fn renditions(report: &PlayReport) -> Vec<(&'static str, String)> {
+    let Totals { switches_up, switches_down, below_best, .. } = report.totals;
+    let Totals { mean_rendition_bits_per_s: Some(mean), share_of_best: Some(share), .. } =
+        report.totals
+    else {
+        return Vec::new();
+    };
+    let below = match below_best {
+        0 => "none smaller than it had to be".to_owned(),
+        1 => "1 piece smaller than it had to be".to_owned(),
+        more => format!("{more} pieces smaller than they had to be"),
+    };
+    let media: f64 = report.renditions.iter().map(|rendition| rendition.media_s).sum();
+    let each = report.renditions.iter().map(|rendition| {
+        let rate = BitRate(rendition.bits_per_s);
+        format!("{rate} for {:.1} %", rendition.media_s / media.max(1e-9) * 100.0)
+    });
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate for people"
+    )]
+    let mean = BitRate(mean.round() as u64);
+    vec![
+        (
+            "renditions",
+            format!(
+                "{mean} on average, {:.1} % of the best; {switches_up} times up, {switches_down} \
+                 down; {below}",
+                share * 100.0
+            ),
+        ),
+        ("of these", each.collect::<Vec<_>>().join(", ")),
+    ]
+}

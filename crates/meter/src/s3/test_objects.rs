@@ -1,0 +1,114 @@
+//! Objects that are made and filled for a run, and gone afterwards.
+//!
+//! ```text
+//!   PREFIX/tenuto-meter-RANDOM/00000000 00000001 00000002 ...
+//! ```
+//!
+//! The name is one that nobody else has. They are removed when the value is dropped, which is at
+//! the end of the run however it ends - but not if the program is killed outright.
+
+use super::client::S3Client;
+use super::{Access, Address, S3Error};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use units::ByteCount;
+use ureq::tls::TlsConfig;
+
+/// Objects that are created and filled for a run, and removed afterwards.
+pub struct TestObjects {
+    pub(super) access: Access,
+    pub(super) address: Address,
+    folder: String,
+    client: S3Client,
+    pub(super) tls: TlsConfig,
+    /// Made, or begun.
+    objects: u32,
+    each: ByteCount,
+}
+
+impl TestObjects {
+    /// Creates and fills `count` objects. `go_on` receives the bytes written so far.
+    pub fn make(
+        access: Access,
+        address: Address,
+        objects: u32,
+        each: ByteCount,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Self, S3Error> {
+        let tls = access.tls()?;
+        let client = S3Client::new(&access, &address, tls.clone())?;
+        let folder = format!("{}tenuto-meter-{:016x}", address.prefix, any_number());
+        let mut made = Self { access, address, folder, client, tls, objects: 0, each };
+        let mut chance = fastrand::Rng::with_seed(SEED);
+        for number in 0..objects {
+            made.objects = number + 1;
+            let before = u64::from(number) * each.0;
+            made.fill(number, &mut chance, &mut |done| go_on(before + done))?;
+        }
+        Ok(made)
+    }
+
+    /// The key of one of them.
+    pub fn key(&self, number: u32) -> String {
+        format!("{}/{number:08}", self.folder)
+    }
+
+    /// How many.
+    pub fn objects(&self) -> u32 {
+        self.objects
+    }
+
+    /// Bytes of each.
+    pub fn each(&self) -> ByteCount {
+        self.each
+    }
+
+    fn fill(
+        &self,
+        number: u32,
+        chance: &mut fastrand::Rng,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), S3Error> {
+        let (key, part) = (self.key(number), part(self.each.0));
+        let mut done = 0;
+        let mut next = || {
+            if !go_on(done) {
+                return Err(S3Error::Interrupted);
+            }
+            let len = usize::try_from((self.each.0 - done).min(part)).expect("a part fits");
+            done += len as u64;
+            let mut bytes = vec![0; len];
+            chance.fill(&mut bytes);
+            Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+        };
+        if self.each.0 <= part {
+            let bytes = next()?.unwrap_or_default();
+            return self.client.put(&key, &bytes);
+        }
+        self.client.put_in_parts(&key, &mut next)
+    }
+}
+
+impl Drop for TestObjects {
+    fn drop(&mut self) {
+        // What cannot be removed remains: drop cannot report it.
+        for number in 0..self.objects {
+            let _ = self.client.delete(&self.key(number));
+        }
+    }
+}
+
+/// By which nobody else calls anything: the standard library's hashes begin with one.
+fn any_number() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// 16 MiB, or what makes ten thousand parts, which is all the protocol allows.
+fn part(size: u64) -> u64 {
+    size.div_ceil(MOST_PARTS).next_multiple_of(1 << 20).max(16 << 20)
+}
+
+/// <https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html>
+const MOST_PARTS: u64 = 10_000;
+
+/// The seed of the objects' contents.
+const SEED: u64 = 3362;

@@ -1,0 +1,218 @@
+//! The operations that are due, in flight, or waiting for room.
+//!
+//! Frames of one number become due in the order of their streams' phases, and all of them before
+//! any of the next number: finding the next due operation needs no search.
+
+use super::plan::Ask;
+use super::{StreamsPlan, index};
+use crate::target::{IoRequest, Port};
+use device::DeviceError;
+use std::collections::VecDeque;
+use std::time::Duration;
+use units::Moment;
+
+/// The operations of a run that are due, in flight, or waiting for room.
+pub(super) struct Issuer<'a> {
+    plan: &'a StreamsPlan,
+    origin: Moment,
+    /// Streams in the order of their phases.
+    order: Vec<u32>,
+    /// The next to become due: whose of `order`, and which frame.
+    next: usize,
+    round: u64,
+    /// When frames of this round are to be asked for, but for the phase.
+    round_begins: Moment,
+    streams: Vec<StreamState>,
+    /// Streams that may ask, and since when; one entry a frame.
+    ready: VecDeque<(u32, Moment)>,
+    /// By tag.
+    under_way: Vec<Option<IssuedRead>>,
+    free: Vec<usize>,
+    watch: ClockCache,
+    /// Before this moment nothing could be asked for, for no fault of the meter.
+    pub(super) unable_until: Moment,
+}
+
+/// A frame that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IssuedRead {
+    pub(super) stream: u32,
+    pub(super) frame: u64,
+    pub(super) ask: Ask,
+    pub(super) intended: Moment,
+    pub(super) start: Moment,
+    /// How late the meter itself was with it, in nanoseconds.
+    pub(super) own: u64,
+    /// That, and what the meter's lateness with frames before left this one.
+    pub(super) inherited: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct StreamState {
+    /// Frames that became due.
+    came_due: u64,
+    /// Frames that were put among the ready ones.
+    put_ready: u64,
+    /// Frames that were asked for.
+    asked: u64,
+    under_way: u32,
+    /// What the meter's own lateness costs this stream until it has caught up, in nanoseconds.
+    inherited: u64,
+}
+
+/// What time it is while much is asked for at once. Asking is short where it only fills a list for
+/// the kernel, and then reading the clock would be most of it: so a reading is good for up to
+/// [`MOST_A_READING`] operations, as long as so many took less than [`AT_ONCE`] the last time.
+struct ClockCache {
+    at: Moment,
+    /// Operations that a reading is good for, and for how many more it is.
+    good_for: u32,
+    left: u32,
+}
+
+impl<'a> Issuer<'a> {
+    pub(super) fn new(plan: &'a StreamsPlan, origin: Moment) -> Self {
+        let mut order: Vec<u32> = (0..plan.streams).collect();
+        order.sort_by_key(|stream| plan.phase(*stream));
+        Self {
+            plan,
+            origin,
+            order,
+            next: 0,
+            round: 0,
+            round_begins: origin,
+            streams: vec![StreamState::default(); index(plan.streams)],
+            ready: VecDeque::new(),
+            under_way: vec![None; index(plan.at_once)],
+            free: (0..index(plan.at_once)).rev().collect(),
+            watch: ClockCache { at: origin, good_for: 1, left: 1 },
+            unable_until: Moment::ZERO,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.round >= self.plan.frames()
+            && self.ready.is_empty()
+            && self.free.len() == self.under_way.len()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Moment> {
+        (self.round < self.plan.frames())
+            .then(|| Moment(self.round_begins.0 + self.plan.phase(self.order[self.next])))
+    }
+
+    /// Whether one more may be under way.
+    pub(super) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// The frame that was asked for and has not come, if it is one.
+    pub(super) fn waiting_for(&self) -> impl Iterator<Item = &IssuedRead> {
+        self.under_way.iter().flatten()
+    }
+
+    /// Asks for all that is due and has room.
+    pub(super) fn ask(&mut self, port: &mut dyn Port) -> Result<(), DeviceError> {
+        let now = self.watch.look(port);
+        while let Some(moment) = self.next_due()
+            && moment <= now
+        {
+            let stream = self.order[self.next];
+            self.streams[index(stream)].came_due += 1;
+            self.next += 1;
+            if self.next == self.order.len() {
+                self.next = 0;
+                self.round += 1;
+                self.round_begins = Moment(self.origin.0 + self.plan.begins(self.round));
+            }
+            self.make_ready(stream, moment);
+        }
+        while !self.free.is_empty()
+            && let Some((stream, since)) = self.ready.pop_front()
+        {
+            self.ask_for(stream, since, port)?;
+        }
+        Ok(())
+    }
+
+    fn ask_for(
+        &mut self,
+        stream: u32,
+        since: Moment,
+        port: &mut dyn Port,
+    ) -> Result<(), DeviceError> {
+        let state = &mut self.streams[index(stream)];
+        let frame = state.asked;
+        let intended = self.plan.intended(self.origin, stream, frame);
+        let ask = self.plan.ask(stream, frame);
+        let slot = self.free.pop().expect("asked for with room only");
+        let able = since.max(self.unable_until);
+        let start = self.watch.time(port);
+        port.begin(IoRequest {
+            tag: slot as u64,
+            kind: ask.kind,
+            file: ask.file,
+            offset: ask.offset,
+            len: self.plan.frame.0,
+            handle: self.plan.handle(stream),
+        })?;
+        let own = start.0.saturating_sub(able.0);
+        let caught_up = able <= intended;
+        state.inherited = if caught_up { own } else { state.inherited + own };
+        state.asked += 1;
+        state.under_way += 1;
+        let inherited = state.inherited;
+        self.under_way[slot] =
+            Some(IssuedRead { stream, frame, ask, intended, start, own, inherited });
+        Ok(())
+    }
+
+    /// One more frame of this stream may be asked for, if its buffer has room for it.
+    fn make_ready(&mut self, stream: u32, since: Moment) {
+        let state = &mut self.streams[index(stream)];
+        let ahead = state.put_ready - state.asked + u64::from(state.under_way);
+        if state.put_ready < state.came_due && ahead < u64::from(self.plan.buffer) {
+            state.put_ready += 1;
+            self.ready.push_back((stream, since));
+        }
+    }
+
+    pub(super) fn arrived(&mut self, tag: u64, at: Moment) -> IssuedRead {
+        if self.free.is_empty() {
+            self.unable_until = self.unable_until.max(at);
+        }
+        let slot = usize::try_from(tag).expect("a tag is a place in memory");
+        let asked = self.under_way[slot].take().expect("what arrives was asked for");
+        self.free.push(slot);
+        self.streams[index(asked.stream)].under_way -= 1;
+        self.make_ready(asked.stream, at);
+        asked
+    }
+}
+
+impl ClockCache {
+    /// Reads the clock.
+    fn look(&mut self, port: &dyn Port) -> Moment {
+        (self.at, self.left) = (port.now(), self.good_for);
+        self.at
+    }
+
+    /// The time, for one more operation.
+    fn time(&mut self, port: &dyn Port) -> Moment {
+        if self.left == 0 {
+            let before = self.at;
+            let quick = self.look(port).since(before) < AT_ONCE;
+            self.good_for = if quick { (self.good_for * 2).min(MOST_A_READING) } else { 1 };
+            self.left = self.good_for;
+        }
+        self.left -= 1;
+        self.at
+    }
+}
+
+/// So much too early may the start of an operation be in the log: it is then the storage's time,
+/// not the meter's, and a hundredth of what the fastest storage takes.
+const AT_ONCE: Duration = Duration::from_micros(1);
+
+/// Then the clock is a small part of what an operation costs.
+const MOST_A_READING: u32 = 16;

@@ -1,0 +1,218 @@
+//! The files of a study: made when they are first needed, kept while the study lasts.
+//!
+//! ```text
+//!   node 0: file 0, file 2, file 4 ...      node 1: file 1, file 3, file 5 ...
+//! ```
+
+use super::{Cache, FileLayout, Setting, StudyError, StudyTarget};
+use crate::target::{
+    Anew, FillLevel, IoCompletion, IoRequest, Port, SimulatedPort, TestFiles, Use, files_port,
+};
+use device::{DeviceError, OpenMode, Pool, RawFile, SimulatedDisk};
+use disk::DiskModel;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use units::{ByteCount, Moment};
+
+/// The files of a study.
+pub(super) struct StudyFiles<'a> {
+    ground: &'a StudyTarget,
+    clients: u32,
+    made: Vec<LayoutFiles>,
+}
+
+struct LayoutFiles {
+    key: Key,
+    /// The files of each node.
+    nodes: Vec<TestFiles>,
+    /// Holds its space as long as the files are there.
+    #[expect(dead_code, reason = "kept, and nothing else")]
+    ballast: Option<FillLevel>,
+}
+
+/// What is the same for settings that share files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    files: u32,
+    each: u64,
+    lie: FileLayout,
+    nodes: u32,
+}
+
+impl<'a> StudyFiles<'a> {
+    pub(super) fn new(ground: &'a StudyTarget, clients: u32) -> Self {
+        Self { ground, clients, made: Vec::new() }
+    }
+
+    /// The door to a setting's files, caches as it wants them. `go_on` is told how many bytes of
+    /// files are written.
+    pub(super) fn port(
+        &mut self,
+        setting: &Setting,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Box<dyn Port>, StudyError> {
+        let ground = self.ground;
+        if let StudyTarget::Simulated(model) = ground {
+            return Ok(within(simulated(model, setting), setting.from));
+        }
+        let paths = match ground {
+            StudyTarget::One { path, .. } => vec![path.clone()],
+            _ => self.paths(setting, go_on)?,
+        };
+        match setting.cache {
+            Cache::Passed => {}
+            Cache::Emptied => paths
+                .iter()
+                .try_for_each(|path| RawFile::open(path, OpenMode::Read, false)?.forget())?,
+            Cache::Filled => paths.iter().try_for_each(|path| read_all(path, setting.bytes()))?,
+        }
+        let how = Use {
+            paths,
+            direct: setting.cache == Cache::Passed,
+            write: setting.mix.writes(),
+            keep: false,
+            anew: Anew::No,
+            at_once: self.clients,
+            largest: ByteCount(setting.mix.largest_block().into()),
+        };
+        Ok(within(files_port(how, Instant::now())?, setting.from))
+    }
+
+    /// In how many pieces the files of a setting lie, if they are there and the file system says.
+    pub(super) fn fragments(&self, setting: &Setting) -> Option<u64> {
+        let made = self.made.iter().find(|made| made.key == Key::of(setting))?;
+        let counts = made.nodes.iter().map(|files| files.fragments().ok().flatten());
+        counts.sum()
+    }
+
+    fn paths(
+        &mut self,
+        setting: &Setting,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Vec<PathBuf>, StudyError> {
+        let key = Key::of(setting);
+        if let FileLayout::FilledTo(_) = key.lie {
+            self.made.clear();
+        }
+        if !self.made.iter().any(|made| made.key == key) {
+            let made = self.make(key, go_on)?;
+            self.made.push(made);
+        }
+        let made = self.made.iter().find(|made| made.key == key).expect("just made");
+        let path = |number: u32| {
+            let node = usize::try_from(number % key.nodes).expect("one of two");
+            made.nodes[node].path(number / key.nodes)
+        };
+        Ok((0..key.files).map(path).collect())
+    }
+
+    fn make(
+        &self,
+        key: Key,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<LayoutFiles, StudyError> {
+        let StudyTarget::Directories(dirs) = self.ground else {
+            unreachable!("files are made in directories only")
+        };
+        let (each, count) = (ByteCount(key.each), key.files / key.nodes);
+        let ballast = match key.lie {
+            FileLayout::FilledTo(percent) if percent > 0 => {
+                FillLevel::make(&dirs[0], percent.into(), ByteCount(each.0 * u64::from(key.files)))?
+            }
+            _ => None,
+        };
+        let mut nodes = Vec::new();
+        let which = u32::try_from(self.made.len()).expect("a few");
+        for (before, dir) in (0..key.nodes).zip(dirs) {
+            let before = u64::from(before * count) * each.0;
+            let mut show = |done| go_on(before + done);
+            nodes.push(match key.lie {
+                FileLayout::InPieces(piece) => {
+                    TestFiles::make_in_pieces(dir, which, count, each, ByteCount(piece), &mut show)?
+                }
+                FileLayout::InOneGo | FileLayout::FilledTo(_) => {
+                    TestFiles::make(dir, which, count, each, &mut show)?
+                }
+            });
+        }
+        Ok(LayoutFiles { key, nodes, ballast })
+    }
+}
+
+impl Key {
+    fn of(setting: &Setting) -> Self {
+        let Setting { mix, lie, nodes, .. } = setting;
+        // All of a file whose parts are read is one file.
+        Self { files: mix.files, each: setting.whole, lie: *lie, nodes: *nodes }
+    }
+}
+
+fn simulated(model: &DiskModel, setting: &Setting) -> SimulatedPort {
+    let disk = || SimulatedDisk::new(model);
+    let more = (1..setting.nodes).map(|_| disk());
+    let port = SimulatedPort::with_files(disk(), ByteCount(setting.whole)).and(more);
+    match setting.lie {
+        FileLayout::InOneGo => port,
+        FileLayout::InPieces(piece) => port.in_pieces(setting.mix.files, ByteCount(piece), ORDER),
+        FileLayout::FilledTo(percent) => {
+            let room = model.capacity().0 - setting.bytes();
+            let from = (model.capacity().0 / 100 * u64::from(percent)).min(room);
+            port.from(ByteCount(units::align_down(from, 4096)))
+        }
+    }
+}
+
+/// The seed for the order of pieces in simulated files.
+const ORDER: u64 = 3362;
+
+fn read_all(path: &Path, bytes: u64) -> Result<(), DeviceError> {
+    let file = RawFile::open(path, OpenMode::Read, false)?;
+    let pool = Pool::new(ByteCount(PIECE), ByteCount(PIECE));
+    let whole = usize::try_from(PIECE).expect("a small piece");
+    let mut memory = pool.take(whole).expect("the only one");
+    let mut at = 0;
+    while at < bytes {
+        let len = usize::try_from(bytes - at).unwrap_or(whole).min(whole);
+        file.read_at(at, &mut memory[..len])?;
+        at += len as u64;
+    }
+    Ok(())
+}
+
+const PIECE: u64 = 1 << 20;
+
+fn within(port: impl Port + 'static, from: u64) -> Box<dyn Port> {
+    if from == 0 { Box::new(port) } else { Box::new(Within { port, from }) }
+}
+
+/// A part of each file, as if it were all.
+struct Within<P> {
+    port: P,
+    from: u64,
+}
+
+impl<P: Port> Port for Within<P> {
+    fn now(&self) -> Moment {
+        self.port.now()
+    }
+
+    fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
+        self.port.begin(IoRequest { offset: self.from + request.offset, ..request })
+    }
+
+    fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
+        self.port.wait(until, done)
+    }
+
+    fn held_until(&self) -> Moment {
+        self.port.held_until()
+    }
+
+    fn settle(&mut self, at_most: Duration) -> u32 {
+        self.port.settle(at_most)
+    }
+
+    fn method(&self) -> String {
+        self.port.method()
+    }
+}

@@ -1,0 +1,233 @@
+//! Where it is measured: files made for it in a directory, or something that is there already.
+//!
+//! A single file that is made has no name for longer than it takes to open it: whatever ends the
+//! program, it is gone. Many files are [`TestFiles`]. All are filled with bytes that no storage can
+//! shorten, past the page cache where the file system allows that, and nothing else is written
+//! anywhere.
+
+use super::queued::SEED;
+use super::test_files::{TestFiles, name};
+use super::{FileSet, Layout};
+use device::{
+    BlockDevice, DeviceError, FileDevice, OpenMode, OpenOptions, RawFile, describe, preallocate,
+};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use units::ByteCount;
+
+/// The kind of storage that a target names.
+#[derive(Debug)]
+pub enum TargetStorage {
+    /// One file or block device.
+    One {
+        /// Open; for writing too, where the run writes.
+        device: Arc<FileDevice>,
+        /// Whether all go through all of it.
+        layout: Layout,
+        /// Whether it was made for the run.
+        made: bool,
+    },
+    /// Many files, made for the run.
+    Many {
+        /// Gone with this value.
+        files: Arc<TestFiles>,
+        /// How they are used.
+        layout: Layout,
+        /// Past the page cache.
+        direct: bool,
+    },
+}
+
+/// What is to be there.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Files and their size, if they are made.
+    pub shape: FileSet,
+    /// Past the page cache where the file system can.
+    pub direct: bool,
+    /// Whether the run writes.
+    pub writing: WriteAccess,
+}
+
+/// Whether a run writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteAccess {
+    /// It only reads.
+    #[default]
+    No,
+    /// The meter writes only files that it created.
+    OwnFiles,
+    /// The meter may overwrite the target, as the user allowed.
+    Destructive,
+}
+
+/// There is no such place.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// No file can be made there.
+    #[error("cannot make a file in {}: {source}{hint}", dir.display())]
+    Make {
+        /// The directory.
+        dir: PathBuf,
+        /// What to do, starting with `; `, or empty.
+        hint: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Reading a sparse file does not measure the storage.
+    #[error("parts of {} have no place on disk; fill the file first", .0.display())]
+    Sparse(PathBuf),
+    /// The run writes, and it was not made for it.
+    #[error(
+        "{} would be overwritten; name a directory to work in, or allow it with --destroy",
+        .0.display()
+    )]
+    WouldDestroy(PathBuf),
+    /// It is one file.
+    #[error(
+        "{} is one file, and {layout} takes many; name a directory, or another --layout",
+        path.display()
+    )]
+    OneFile {
+        /// Which.
+        path: PathBuf,
+        /// What was wanted.
+        layout: &'static str,
+    },
+    /// The caller did not want to go on.
+    #[error("interrupted: the files that were being filled are gone")]
+    Interrupted,
+    /// The device reported an error.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+impl TargetStorage {
+    /// What is at `path`: in a directory files are made and filled; a file or a block device is
+    /// used as it is. `go_on` is told how many bytes are written.
+    pub fn at(
+        path: &Path,
+        wanted: &Wanted,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Self, TargetError> {
+        let Wanted { shape, direct, writing } = *wanted;
+        let layout = shape.layout;
+        if path.is_dir() {
+            return Ok(if layout.is_single() {
+                let device = Arc::new(make(path, wanted, go_on)?);
+                Self::One { device, layout, made: true }
+            } else {
+                let files = Arc::new(TestFiles::make(path, 0, shape.files, shape.each, go_on)?);
+                Self::Many { files, layout, direct }
+            });
+        }
+        if !layout.is_single() && path.exists() {
+            return Err(TargetError::OneFile { path: path.to_owned(), layout: layout.name() });
+        }
+        if writing == WriteAccess::OwnFiles && path.exists() {
+            return Err(TargetError::WouldDestroy(path.to_owned()));
+        }
+        let write = writing == WriteAccess::Destructive;
+        if !write && describe(path)?.is_sparse() {
+            return Err(TargetError::Sparse(path.to_owned()));
+        }
+        // A block device that is mounted or otherwise in use is not written over.
+        let options = OpenOptions { direct, write, exclusive: write };
+        let device = Arc::new(FileDevice::open(path, options)?);
+        Ok(Self::One { device, layout, made: false })
+    }
+
+    /// What there is.
+    pub fn shape(&self) -> FileSet {
+        match self {
+            Self::One { device, layout, .. } => {
+                FileSet { layout: *layout, files: 1, each: device.geometry().size }
+            }
+            Self::Many { files, layout, .. } => {
+                FileSet { layout: *layout, files: files.files(), each: files.each() }
+            }
+        }
+    }
+
+    /// Drops the target from this machine's page cache.
+    pub fn forget(&self) -> Result<(), DeviceError> {
+        match self {
+            Self::One { device, .. } => device.forget(),
+            Self::Many { files, .. } => {
+                let mut paths = (0..files.files()).map(|number| files.path(number));
+                paths.try_for_each(|path| RawFile::open(&path, OpenMode::Read, false)?.forget())
+            }
+        }
+    }
+
+    /// Whether reads and writes go past the page cache.
+    pub fn is_direct(&self) -> bool {
+        match self {
+            Self::One { device, .. } => device.is_direct(),
+            Self::Many { direct, .. } => *direct,
+        }
+    }
+}
+
+impl TargetError {
+    pub(super) fn making(dir: &Path, source: io::Error) -> Self {
+        let hint = match source.kind() {
+            io::ErrorKind::PermissionDenied => "; name a directory that you may write to",
+            io::ErrorKind::ReadOnlyFilesystem => {
+                "; it is mounted read-only: name a large file in it instead"
+            }
+            io::ErrorKind::AlreadyExists => "; remove what an earlier run left there",
+            _ => "",
+        };
+        Self::Make { dir: dir.to_owned(), hint, source }
+    }
+}
+
+fn make(
+    dir: &Path,
+    wanted: &Wanted,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<FileDevice, TargetError> {
+    let size = ByteCount(units::align_down(wanted.shape.each.0, 4096));
+    let path = dir.join(name());
+    // Fails if it exists: a file that somebody else created is never opened.
+    File::create_new(&path).map_err(|source| TargetError::making(dir, source))?;
+    let opened = preallocate(&path, size).and_then(|()| {
+        let open = |direct, write| {
+            FileDevice::open(&path, OpenOptions { direct, write, exclusive: false })
+        };
+        Ok((open(true, true)?, open(wanted.direct, wanted.writing != WriteAccess::No)?))
+    });
+    // From here on the file exists as long as it is open.
+    let unnamed = std::fs::remove_file(&path);
+    let (writer, used) = opened?;
+    unnamed.map_err(|source| TargetError::making(dir, source))?;
+    fill(&writer, size, 0, go_on)?;
+    Ok(used)
+}
+
+/// Writes bytes that no storage can shorten, others in each file, and has them on disk.
+pub(super) fn fill(
+    device: &FileDevice,
+    size: ByteCount,
+    number: u32,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), TargetError> {
+    let mut chance = fastrand::Rng::with_seed(SEED + u64::from(number));
+    let mut piece = vec![0; usize::try_from(size.0).unwrap_or(PIECE).min(PIECE)];
+    let mut at = 0;
+    while at < size.0 {
+        if !go_on(at) {
+            return Err(TargetError::Interrupted);
+        }
+        let len = usize::try_from(size.0 - at).unwrap_or(usize::MAX).min(PIECE);
+        chance.fill(&mut piece[..len]);
+        device.write_at(at, &piece[..len])?;
+        at += len as u64;
+    }
+    Ok(device.flush()?)
+}
+
+const PIECE: usize = 4 << 20;

@@ -1,0 +1,169 @@
+//! Files that are made and filled for a run, and gone afterwards.
+//!
+//! ```text
+//!   DIR/.tenuto-meter-PID/00000000 00000001 00000002 ...      those after it: PID-1, PID-2 ...
+//!
+//!   in one go      │ 0 0 0 0 │ 1 1 1 1 │ 2 2 2 2 │       each has its place before it is written
+//!   in pieces      │ 2 │ 0 │ 1 │ 0 │ 2 │ 1 │ ...         as on a file system that has aged: room
+//!                                                       is made for pieces in any order
+//! ```
+//!
+//! The directory is made new; nothing that somebody else made is ever opened. Files and directory
+//! are removed when the value is dropped, which is at the end of the run however it ends - but not
+//! if the program is killed outright: then the next run says what to remove.
+
+use super::files::BESIDE;
+use super::storage::{TargetError, fill};
+use device::{FileDevice, OpenOptions, fragments, preallocate, preallocate_part};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+use units::ByteCount;
+
+/// Test files that are created and filled for a run, and removed afterwards.
+#[derive(Debug)]
+pub struct TestFiles {
+    dir: PathBuf,
+    files: u32,
+    each: ByteCount,
+}
+
+impl TestFiles {
+    /// Makes and fills so many files. `which`: of those that this program makes in the directory at
+    /// the same time, from 0. `go_on` is told how many bytes are written in all.
+    pub fn make(
+        dir: &Path,
+        which: u32,
+        files: u32,
+        each: ByteCount,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Self, TargetError> {
+        let mut made = Self::begin(dir, which, each)?;
+        for number in 0..files {
+            made.files = number + 1;
+            preallocate(&made.path(number), each)?;
+            made.fill(number, go_on)?;
+        }
+        Ok(made)
+    }
+
+    /// As [`TestFiles::make`], with room made piece by piece, in any order among all files. How
+    /// many pieces there are in the end is the file system's affair: [`TestFiles::fragments`].
+    pub fn make_in_pieces(
+        dir: &Path,
+        which: u32,
+        files: u32,
+        each: ByteCount,
+        piece: ByteCount,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Self, TargetError> {
+        let mut made = Self::begin(dir, which, each)?;
+        for number in 0..files {
+            made.files = number + 1;
+            let path = made.path(number);
+            File::create_new(&path).map_err(|source| TargetError::making(dir, source))?;
+        }
+        let count = each.0.div_ceil(piece.0);
+        let mut pieces: Vec<(u32, u64)> =
+            (0..files).flat_map(|file| (0..count).map(move |part| (file, part))).collect();
+        fastrand::Rng::with_seed(ORDER).shuffle(&mut pieces);
+        for (file, part) in pieces {
+            let from = part * piece.0;
+            let len = ByteCount(piece.0.min(each.0 - from));
+            preallocate_part(&made.path(file), from, len)?;
+        }
+        for number in 0..files {
+            made.fill(number, go_on)?;
+        }
+        Ok(made)
+    }
+
+    fn begin(dir: &Path, which: u32, each: ByteCount) -> Result<Self, TargetError> {
+        let dir = dir.join(match which {
+            0 => name(),
+            more => format!("{}-{more}", name()),
+        });
+        std::fs::create_dir(&dir).map_err(|source| TargetError::making(&dir, source))?;
+        // From here on it is removed whatever happens.
+        Ok(Self { dir, files: 0, each })
+    }
+
+    fn fill(&self, number: u32, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), TargetError> {
+        let write = OpenOptions { direct: true, write: true, exclusive: false };
+        let before = u64::from(number) * self.each.0;
+        let device = FileDevice::open(&self.path(number), write)?;
+        fill(&device, self.each, number, &mut |done| go_on(before + done))
+    }
+
+    /// The total number of extents; `None` where the file system does not report it.
+    pub fn fragments(&self) -> Result<Option<u64>, TargetError> {
+        let mut all = 0;
+        for number in 0..self.files {
+            let Some(count) = fragments(&self.path(number))? else { return Ok(None) };
+            all += count;
+        }
+        Ok(Some(all))
+    }
+
+    /// The path of file `number`.
+    pub fn path(&self, number: u32) -> PathBuf {
+        path(&self.dir, number)
+    }
+
+    /// How many.
+    pub fn files(&self) -> u32 {
+        self.files
+    }
+
+    /// Bytes of each.
+    pub fn each(&self) -> ByteCount {
+        self.each
+    }
+}
+
+impl Drop for TestFiles {
+    /// Whatever cannot be removed stays: there is nobody left to tell, and the next run names it. A
+    /// storage that hangs is not waited for.
+    fn drop(&mut self) {
+        let (dir, files) = (self.dir.clone(), self.files);
+        let (tell, gone) = mpsc::channel();
+        let work = move || remove(&dir, files, &tell);
+        if std::thread::Builder::new().name("meter-remove".to_owned()).spawn(work).is_ok() {
+            // Until the thread is through, or none has gone for so long.
+            while gone.recv_timeout(PATIENCE).is_ok() {}
+        }
+    }
+}
+
+/// Tells of each that is gone.
+fn remove(dir: &Path, files: u32, tell: &mpsc::Sender<()>) {
+    let one = |path: PathBuf| {
+        let _ = std::fs::remove_file(path);
+        let _ = tell.send(());
+    };
+    (0..files).for_each(|number| one(path(dir, number)));
+    // What was to take the place of one of them and did not.
+    let inside = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let beside = |path: &PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| extension.starts_with(BESIDE))
+    };
+    inside.map(|entry| entry.path()).filter(beside).for_each(one);
+    let _ = std::fs::remove_dir(dir);
+}
+
+fn path(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{number:08}"))
+}
+
+/// A large file takes seconds on some file systems.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The seed for the order of pieces.
+const ORDER: u64 = 3362;
+
+/// The name of the directory that the meter creates in a user's directory.
+pub(super) fn name() -> String {
+    format!(".tenuto-meter-{}", std::process::id())
+}

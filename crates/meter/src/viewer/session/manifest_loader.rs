@@ -1,0 +1,273 @@
+//! What is answered before the player runs: refusals, playlists, manifests, and a file's boxes.
+//!
+//! ```text
+//!   Door ─┬─ media playlist ─────────────────────────────────┐
+//!         ├─ multivariant playlist ─▶ Playlist of each track ─┤
+//!         ├─ manifest ─▶ Index of each track that needs one ──┼─▶ start
+//!         └─ MP4 ─▶ Boxes, until moov is here ────────────────┘
+//! ```
+
+use super::renditions::{Ladder, list_of_lists};
+use super::requests::{LaneRequest, RequestPurpose, SHORTEST_RETRY};
+use super::{PlayContext, Session, SessionState};
+use crate::viewer::ViewerError;
+use crate::viewer::dash::{looks_like_a_manifest, read_manifest};
+use crate::viewer::http::Head;
+use crate::viewer::outcome::{RefusalReport, ViewerOutcome};
+use crate::viewer::progressive::MoovSearch;
+use crate::viewer::renditions::OfferedRenditions;
+use crate::viewer::source::{
+    FetchRequest, Listing, TrackSource, looks_like_a_playlist, read_playlist,
+};
+use player::{Player, Timeline};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{BitRate, Moment};
+
+impl Session {
+    /// A good answer to something that is no media.
+    pub(super) fn told(
+        &mut self,
+        now: Moment,
+        job: LaneRequest,
+        head: &Head,
+        body: &[u8],
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        let url = job.request.url.clone();
+        match job.what {
+            RequestPurpose::Playlist(number) => {
+                self.playlist(now, number, read_playlist(&url, body)?, shared)
+            }
+            RequestPurpose::Index(track) => self.index(now, track, &job, head, body, shared),
+            _ if looks_like_a_playlist(body) || looks_like_a_manifest(body) => {
+                self.answered = Some(now);
+                if is_part(head) {
+                    // It was taken for a file, from its address.
+                    let request = FetchRequest { url, range: None };
+                    self.ask(now, 0, LaneRequest::new(RequestPurpose::Door, request), shared);
+                    return Ok(());
+                }
+                if looks_like_a_manifest(body) {
+                    return self.manifest(now, &job, body, shared);
+                }
+                match read_playlist(&url, body)? {
+                    Listing::Track(track) => self.start(vec![track], shared),
+                    Listing::Offers(mut offers) => {
+                        let audio = offers.audio.take();
+                        let ladder = Ladder::of_lists(shared.options.switching, offers);
+                        let lists: Vec<_> =
+                            ladder.list().cloned().into_iter().chain(audio).collect();
+                        self.ladder = Some(ladder);
+                        self.awaited = lists.len();
+                        for (track, url) in lists.into_iter().enumerate() {
+                            let request = FetchRequest { url, range: None };
+                            self.ask(
+                                now,
+                                track,
+                                LaneRequest::new(RequestPurpose::Playlist(track), request),
+                                shared,
+                            );
+                        }
+                    }
+                }
+                Ok(())
+            }
+            RequestPurpose::Door if job.request.range.is_none() => {
+                if url.path().ends_with(".mpd") {
+                    read_manifest(&url, body, None).map(drop)
+                } else {
+                    read_playlist(&url, body).map(drop)
+                }
+            }
+            _ => {
+                self.answered.get_or_insert(now);
+                self.boxes(now, job, head, body, shared)
+            }
+        }
+    }
+
+    fn playlist(
+        &mut self,
+        now: Moment,
+        number: usize,
+        listing: Listing,
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        let Listing::Track(track) = listing else { return Err(list_of_lists(&self.url)) };
+        if let Some(ladder) = self.ladder.as_mut().filter(|_| number == 0) {
+            ladder.renditions.listed(ladder.now(), now.since(self.lanes[0].asked));
+        }
+        // The lanes ask at the same time; whoever is first waits for the other.
+        let at = self.tracks.len().min(number);
+        self.tracks.insert(at, track);
+        self.awaited -= 1;
+        if self.awaited == 0 {
+            let tracks = std::mem::take(&mut self.tracks);
+            self.start(tracks, shared);
+        }
+        Ok(())
+    }
+
+    fn manifest(
+        &mut self,
+        now: Moment,
+        job: &LaneRequest,
+        body: &[u8],
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        let url = &job.request.url;
+        let best = read_manifest(url, body, None)?;
+        let ladder = Ladder::of_manifest(shared.options.switching, url, body, &best);
+        let first = ladder.now();
+        let is_best = first + 1 == best.renditions().len();
+        let manifest = if is_best { best } else { read_manifest(url, body, Some(first))? };
+        self.ladder = Some(ladder);
+        let tracks = manifest.tracks();
+        self.awaited = tracks;
+        self.manifest = Some(manifest);
+        (0..tracks).try_for_each(|track| self.seek_index(now, track, shared))
+    }
+
+    /// Asks for a track's next index, or, with those of all tracks here, starts.
+    fn seek_index(
+        &mut self,
+        now: Moment,
+        track: usize,
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        let Some(manifest) = &self.manifest else { return Ok(()) };
+        if let Some(request) = manifest.wanted(track)? {
+            self.ask(now, track, LaneRequest::new(RequestPurpose::Index(track), request), shared);
+            return Ok(());
+        }
+        self.awaited -= 1;
+        if self.awaited == 0
+            && let Some(manifest) = self.manifest.take()
+        {
+            self.start(manifest.sources()?, shared);
+        }
+        Ok(())
+    }
+
+    fn index(
+        &mut self,
+        now: Moment,
+        track: usize,
+        job: &LaneRequest,
+        head: &Head,
+        body: &[u8],
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        if let Some(manifest) = &mut self.manifest {
+            manifest.found(track, wanted_of(job, head, body))?;
+        }
+        self.seek_index(now, track, shared)
+    }
+
+    /// Part of a progressive file's boxes has come.
+    fn boxes(
+        &mut self,
+        now: Moment,
+        job: LaneRequest,
+        head: &Head,
+        body: &[u8],
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        let url = job.request.url.clone();
+        let error = |reason: &str| {
+            let (url, reason) = (url.to_string(), reason.to_owned());
+            ViewerError::NotMp4 { url, reason }
+        };
+        // A server without byte ranges sends the whole of a small file, which is as good.
+        let whole = (0..body.len() as u64, Some(body.len() as u64));
+        let (range, total) = head.range.clone().unwrap_or(whole);
+        let total = total.ok_or_else(|| error("the server does not say how long it is"))?;
+        self.open_saver(1, shared);
+        self.save(0, Some(range.start), body, shared);
+        match self.finder.look(range.start, body, total).map_err(error)? {
+            MoovSearch::Need(range) => {
+                let request = FetchRequest { url: job.request.url, range: Some(range) };
+                self.ask(now, 0, LaneRequest::new(RequestPurpose::Boxes, request), shared);
+            }
+            MoovSearch::Moov(moov) => {
+                let track = self.finder.pieces(&job.request.url, &moov, total).map_err(error)?;
+                self.start(vec![track], shared);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is known: the player starts. Its time counts from the knock that let it in.
+    fn start(&mut self, tracks: Vec<TrackSource>, shared: &mut PlayContext<'_>) {
+        let pace = shared.options.view.pace();
+        let timelines = tracks.iter().map(|track| track.timeline.at_speed(pace)).collect();
+        let timeline = Arc::new(Timeline { tracks: timelines });
+        self.timeline = Some(Arc::clone(&timeline));
+        self.open_saver(tracks.len(), shared);
+        self.tracks = tracks;
+        self.offered = self.ladder.as_ref().and_then(|ladder| {
+            let peaks: Vec<BitRate> =
+                ladder.renditions.offers().iter().map(|offer| offer.peak).collect();
+            let best = ladder.renditions.best();
+            // Not every manifest declares it.
+            (peaks[best].0 > 0).then_some(OfferedRenditions { peaks, best })
+        });
+        self.state = SessionState::Inside;
+        let options = shared.options;
+        self.player = Some(Player::new(self.knocked, timeline, options.player, &options.behaviour));
+    }
+
+    pub(super) fn refused(&mut self, now: Moment, head: &Head, body: &[u8], retry: bool) {
+        self.answered = Some(now);
+        self.refusal = Some(refusal(head.retry_after, body));
+        if retry {
+            let wait = Duration::from_secs(head.retry_after.unwrap_or(5)).max(SHORTEST_RETRY);
+            self.state = SessionState::WaitingOutside(now + wait);
+        } else {
+            self.state = SessionState::Done(ViewerOutcome::Refused);
+            self.close();
+        }
+    }
+}
+
+/// The bytes that were asked for: a server without byte ranges sends all of a file.
+pub(super) fn wanted_of<'a>(job: &LaneRequest, head: &Head, body: &'a [u8]) -> &'a [u8] {
+    let Some(wanted) = &job.request.range else { return body };
+    let came = head.range.as_ref().map_or(0, |(range, _)| range.start);
+    let index = wanted
+        .start
+        .checked_sub(came)
+        .and_then(|skipped| body.get(usize::try_from(skipped).ok()?..))
+        .unwrap_or_default();
+    &index[..index.len().min(usize::try_from(wanted.end - wanted.start).unwrap_or(0))]
+}
+
+/// Whether more of the index follows the received bytes.
+fn is_part(head: &Head) -> bool {
+    let range = head.range.as_ref();
+    range.is_some_and(|(range, total)| total.is_none_or(|total| range.end < total))
+}
+
+/// What a refusal says: JSON with `resource` and `message` from Tenuto (or, when it is not about a
+/// resource, `error`), a line of text from others.
+fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
+    RefusalReport {
+        resource: text(&["resource", "error"]).unwrap_or("unknown").to_owned(),
+        retry_after_s,
+        reason: text(&["message"]).map_or_else(|| beginning(body), str::to_owned),
+        detail: text(&["detail"]).map(str::to_owned),
+    }
+}
+
+/// The first line of an answer, for people.
+pub(crate) fn beginning(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+/// Bytes of an error page that are shown.
+const SHOWN: usize = 200;

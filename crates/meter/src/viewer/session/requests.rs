@@ -1,0 +1,280 @@
+//! A viewer's requests: asked on its lanes, answered, put off, redirected.
+
+use super::manifest_loader::{beginning, wanted_of};
+use super::{LANES, PlayContext, Session};
+use crate::viewer::ViewerError;
+use crate::viewer::connection::HttpConnection;
+use crate::viewer::fetched::Fetched;
+use crate::viewer::http::Head;
+use crate::viewer::source::FetchRequest;
+use mio::Token;
+use player::{Download, Fetch};
+use std::time::Duration;
+use units::{ByteCount, Moment};
+
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) connection: HttpConnection,
+    pub(super) job: Option<LaneRequest>,
+    /// Body of a small answer, or of a piece to be saved.
+    pub(super) body: Vec<u8>,
+    /// Last time anything came, or the request was sent.
+    pub(super) heard: Moment,
+    /// When the answer was first asked for, and when its first byte came.
+    pub(super) asked: Moment,
+    pub(super) first: Option<Moment>,
+    /// Bytes of it so far.
+    pub(super) came: u64,
+    /// A piece that was put off, to be asked for again.
+    pub(super) again: Option<(Moment, LaneRequest)>,
+    /// The last of the track's headers that was fetched.
+    pub(super) init: Option<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct LaneRequest {
+    pub(super) what: RequestPurpose,
+    pub(super) request: FetchRequest,
+    pub(super) redirects: u8,
+    /// How often it was put off.
+    pub(super) put_off: u8,
+}
+
+impl LaneRequest {
+    pub(super) fn new(what: RequestPurpose, request: FetchRequest) -> Self {
+        Self { what, request, redirects: 0, put_off: 0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestPurpose {
+    /// The address itself; the answer is the admission.
+    Door,
+    /// A media playlist of this track.
+    Playlist(usize),
+    /// Where this track's pieces lie in a file that a manifest names.
+    Index(usize),
+    /// More of a progressive file's boxes.
+    Boxes,
+    /// Where the pieces of this rendition of the first track are, and the piece to fetch next.
+    Rendition(Fetch, usize),
+    /// A track's header, and the piece to fetch next.
+    Init(Fetch),
+    Piece(Fetch),
+}
+
+impl Session {
+    /// A lane's socket can be read or written.
+    pub(crate) fn ready(&mut self, now: Moment, lane_number: usize, shared: &mut PlayContext<'_>) {
+        let Some(lane) = self.lanes.get_mut(lane_number) else { return };
+        let Some(job) = lane.job.clone() else { return };
+        let saved = shared.saver.is_some() && self.number == 0;
+        let keep = saved || !matches!(job.what, RequestPurpose::Piece(_));
+        let (body, heard, first) = (&mut lane.body, &mut lane.heard, &mut lane.first);
+        let mut bytes = 0;
+        let mut too_large = false;
+        let answer = lane.connection.ready(
+            &mut shared.network,
+            &job.request,
+            &mut shared.scratch,
+            &mut |head, part| {
+                *heard = now;
+                first.get_or_insert(now);
+                if head.status < 300 {
+                    bytes += part.len() as u64;
+                }
+                if keep || head.status >= 300 {
+                    let room = MAX_KEPT - body.len();
+                    too_large |= part.len() > room;
+                    body.extend_from_slice(&part[..part.len().min(room)]);
+                }
+            },
+        );
+        lane.came += bytes;
+        let about = matches!(
+            job.what,
+            RequestPurpose::Playlist(_) | RequestPurpose::Index(_) | RequestPurpose::Rendition(..)
+        );
+        let media = !about && job.request.range.is_some();
+        if media || matches!(job.what, RequestPurpose::Piece(_) | RequestPurpose::Init(_)) {
+            self.bytes += bytes;
+        }
+        if too_large {
+            let url = job.request.url.to_string();
+            let reason = "the answer is too large; does the server serve byte ranges?".to_owned();
+            return self.fail(now, ViewerError::NotAPlaylist { url, reason });
+        }
+        match answer {
+            Ok(None) => {}
+            Ok(Some(head)) => {
+                lane.job = None;
+                let body = std::mem::take(&mut lane.body);
+                if let Err(error) = self.answer(now, lane_number, job, &head, &body, shared) {
+                    self.fail(now, error);
+                }
+                self.go_on(now, shared);
+            }
+            Err(error) => self.fail(now, error),
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        now: Moment,
+        lane_number: usize,
+        job: LaneRequest,
+        shared: &mut PlayContext<'_>,
+    ) {
+        while self.lanes.len() <= lane_number {
+            let token = Token(self.number as usize * LANES + self.lanes.len());
+            self.lanes.push(Lane {
+                connection: HttpConnection::new(token),
+                job: None,
+                body: Vec::new(),
+                heard: now,
+                asked: now,
+                first: None,
+                came: 0,
+                again: None,
+                init: None,
+            });
+        }
+        let lane = &mut self.lanes[lane_number];
+        lane.heard = now;
+        if job.redirects == 0 && job.put_off == 0 {
+            lane.asked = now;
+        }
+        (lane.first, lane.came) = (None, 0);
+        lane.body.clear();
+        let asked = lane.connection.ask(&mut shared.network, &job.request);
+        lane.job = Some(job);
+        if let Err(error) = asked {
+            self.fail(now, error);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        now: Moment,
+        lane: usize,
+        mut job: LaneRequest,
+        head: &Head,
+        body: &[u8],
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        let url = || job.request.url.to_string();
+        match (head.status, &head.location) {
+            (200 | 206, _) => self.good_answer(now, lane, job, head, body, shared),
+            (301 | 302 | 303 | 307 | 308, Some(to)) if job.redirects < MAX_REDIRECTS => {
+                job.request.url = job.request.url.join(to)?;
+                job.redirects += 1;
+                self.ask(now, lane, job, shared);
+                Ok(())
+            }
+            (503, _) if job.what == RequestPurpose::Door => {
+                self.refused(now, head, body, shared.options.retry);
+                Ok(())
+            }
+            (503, _) if job.put_off < MAX_PUT_OFF => {
+                self.put_off += 1;
+                job.put_off += 1;
+                let wait = Duration::from_secs(head.retry_after.unwrap_or(1));
+                let wait = wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
+                self.lanes[lane].again = Some((now + wait, job));
+                Ok(())
+            }
+            (404, _) => Err(ViewerError::NotFound { url: url() }),
+            (status, _) => Err(ViewerError::Status { url: url(), status, body: beginning(body) }),
+        }
+    }
+
+    fn good_answer(
+        &mut self,
+        now: Moment,
+        lane: usize,
+        job: LaneRequest,
+        head: &Head,
+        body: &[u8],
+        shared: &mut PlayContext<'_>,
+    ) -> Result<(), ViewerError> {
+        match job.what {
+            RequestPurpose::Door
+            | RequestPurpose::Playlist(_)
+            | RequestPurpose::Index(_)
+            | RequestPurpose::Boxes => {
+                self.told(now, job, head, body, shared)?;
+            }
+            RequestPurpose::Rendition(fetch, number) => {
+                let took = now.since(self.lanes[lane].asked);
+                if let Some(ladder) = &mut self.ladder {
+                    let answer = wanted_of(&job, head, body);
+                    ladder.found(number, &job.request.url, answer, &self.tracks[0].timeline)?;
+                    ladder.renditions.listed(number, took);
+                }
+                self.fetch_in(now, fetch, number, shared)?;
+            }
+            RequestPurpose::Init(fetch) => {
+                let init = self.tracks[fetch.track].init(fetch.piece);
+                self.lanes[lane].init = init.map(|(number, _)| number);
+                self.save(fetch.track, None, body, shared);
+                self.fetch_piece(now, fetch, shared)?;
+            }
+            RequestPurpose::Piece(fetch) => {
+                let Lane { asked, first, came: bytes, ref connection, .. } = self.lanes[lane];
+                let sent = connection.sent_at().unwrap_or(asked);
+                let Fetch { track, piece } = fetch;
+                let mut rendition = 0;
+                if let Some(ladder) = self.ladder.as_mut().filter(|_| track == 0) {
+                    rendition = ladder.now();
+                    let (took, waited) = (now.since(sent), first.unwrap_or(now).since(sent));
+                    let transfer = Download { bytes: ByteCount(bytes), took, waited };
+                    ladder.renditions.came(rendition, &transfer);
+                }
+                let end = now;
+                let got = Fetched { track, piece, rendition, asked, sent, first, end, bytes };
+                self.fetched.push(got);
+                // A file that is kept whole is one whose pieces are its own.
+                let whole = self.tracks[track].pieces[piece].reference.is_none();
+                let offset = job.request.range.as_ref().map(|range| range.start);
+                self.save(track, offset.filter(|_| whole), body, shared);
+                if let Some(player) = &mut self.player {
+                    player.arrived(now, fetch);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn open_saver(&self, tracks: usize, shared: &mut PlayContext<'_>) {
+        if let Some(saver) = shared.saver.as_mut().filter(|_| self.number == 0) {
+            shared.fatal = saver.open(tracks).err().or(shared.fatal.take());
+        }
+    }
+
+    pub(super) fn save(
+        &self,
+        track: usize,
+        offset: Option<u64>,
+        bytes: &[u8],
+        shared: &mut PlayContext<'_>,
+    ) {
+        if let Some(saver) = shared.saver.as_mut().filter(|_| self.number == 0) {
+            shared.fatal = saver.write(track, offset, bytes).err().or(shared.fatal.take());
+        }
+    }
+}
+
+/// Browsers stop at twenty; a server that sends on more than this often goes around in circles.
+const MAX_REDIRECTS: u8 = 8;
+
+/// The largest answer that is kept whole (`moov` boxes, pieces to save).
+const MAX_KEPT: usize = 72 << 20;
+
+/// hls.js tries a segment seven times; we are a little more patient.
+const MAX_PUT_OFF: u8 = 10;
+
+/// A player asks again sooner than a server in trouble would like.
+const LONGEST_PUT_OFF: Duration = Duration::from_secs(10);
+
+/// `Retry-After: 0` must not become a busy loop.
+pub(super) const SHORTEST_RETRY: Duration = Duration::from_millis(200);

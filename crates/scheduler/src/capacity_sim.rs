@@ -1,0 +1,190 @@
+//! How many streams of one title a policy admits: viewers arrive, the disk reads, in books and
+//! slots only.
+//!
+//! ```text
+//!   each slot   by reads   minRead reads, then `arrivals` admission requests until one is refused
+//!               by time    the requests first, then the sweeps of the plan
+//!               in the end buffers whose time is up are released
+//! ```
+//!
+//! The figure is that of a server that has filled up. A policy that charges more than a sweep takes
+//! admits one more stream whenever the disk has got ahead by enough; on what was read ahead of
+//! titles that end, more could be admitted for a while than the disk can transfer for. That is not
+//! counted.
+//!
+//! What is read is decided by the dispatcher that the engine runs ([`Forecast`]), on a disk that
+//! does what it guarantees and nothing more. There are no players, no seeks and no sharing of what
+//! is in memory.
+
+use crate::admission::{PolicyKind, Resource, Supply, Verdict};
+use crate::books::DiskBooks;
+use crate::demand::Demand;
+use crate::disk_timings::DiskTimings;
+use crate::dispatch::Forecast;
+use crate::playout::{PlayoutClock, TrackPieces};
+use crate::windows::WindowPlan;
+use disk::Costs;
+use std::time::Duration;
+use units::{Moment, SlotIndex};
+
+/// One disk, one title and one admission policy whose capacity is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct CapacitySim<'a> {
+    /// The admission policy.
+    pub policy: PolicyKind,
+    /// Reads that the disk completes in any slot.
+    pub min_read: u32,
+    /// Bytes of the largest read.
+    pub read_size: u64,
+    /// Bytes of buffers.
+    pub memory: u64,
+    /// What else is known of the disk.
+    pub timings: &'a DiskTimings,
+    /// The scheduling period; not zero.
+    pub slot: Duration,
+    /// From admission until a stream's first piece is in memory.
+    pub startup: Duration,
+    /// The tracks that each viewer takes.
+    pub tracks: &'a [TrackPieces<'a>],
+    /// For each track: nanoseconds that its disk transfers for a piece, by where the viewer's copy
+    /// lies. The first viewer has the first place, and after the last the first comes again. Empty
+    /// where disk time is not counted. Where a transfer is too short for reads to be sequential,
+    /// none is, whatever the track says.
+    pub places: &'a [Vec<[u32; 1]>],
+    /// Memory beside the schedule for each viewer: [`sending_reserve`](crate::sending_reserve).
+    pub reserve: u64,
+    /// Admission requests in each slot.
+    pub arrivals: u32,
+    /// Slots without an admission after which the server is full.
+    pub patience: u64,
+    /// Slots after which the simulation ends even if more could be admitted.
+    pub filling: u64,
+}
+
+/// What a server holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CapacityResult {
+    /// The most viewers at once; each may take several tracks.
+    pub streams: u64,
+    /// What was short when the last viewer was refused; `None` if none was.
+    pub short_of: Option<Resource>,
+    /// The most bytes of buffers in use, reserves included.
+    pub memory: u64,
+    /// Reads done after their slot: zero for a policy that guarantees.
+    pub late: u64,
+}
+
+impl CapacitySim<'_> {
+    /// Runs until the server is full, or the first viewer has seen all.
+    pub fn run(&self) -> CapacityResult {
+        let mut state = CapacityState::new(self);
+        if self.tracks.iter().all(TrackPieces::is_empty) || self.slot.is_zero() {
+            return state.result;
+        }
+        let by_time = self.policy.plans(self.timings);
+        let mut last_admission = SlotIndex(0);
+        for slot in (0..).map(SlotIndex) {
+            let supply = self.supply(Moment::ZERO);
+            if !by_time {
+                state.disk.read_by_count(&supply);
+            }
+            if state.admit_arrivals(slot) {
+                last_admission = slot;
+            }
+            if by_time {
+                state.disk.read_by_plan(&supply);
+            }
+            let full = slot.0 - last_admission.0 >= self.patience || slot.0 >= self.filling;
+            if full || state.disk.stream_ended {
+                break;
+            }
+            state.disk.end_slot();
+        }
+        let Forecast { peak_memory, late, .. } = state.disk;
+        CapacityResult { memory: peak_memory, late, ..state.result }
+    }
+
+    fn supply(&self, free_at: Moment) -> Supply<'_> {
+        let Self { min_read, read_size, memory, timings, slot, .. } = *self;
+        Supply { min_read, read_size, memory, slot, free_at, timings }
+    }
+}
+
+struct CapacityState<'a> {
+    sim: &'a CapacitySim<'a>,
+    disk: Forecast<'a>,
+    proposal: WindowPlan,
+    demand: Demand,
+    result: CapacityResult,
+}
+
+impl<'a> CapacityState<'a> {
+    fn new(sim: &'a CapacitySim<'a>) -> Self {
+        Self {
+            sim,
+            disk: Forecast::new(DiskBooks::default(), WindowPlan::default(), Moment::ZERO),
+            proposal: WindowPlan::default(),
+            demand: Demand::default(),
+            result: CapacityResult::default(),
+        }
+    }
+
+    // Admits viewers until one is refused; says whether any was admitted.
+    fn admit_arrivals(&mut self, slot: SlotIndex) -> bool {
+        let sim = self.sim;
+        let origin = slot.start(sim.slot);
+        let timing = PlayoutClock {
+            origin,
+            startup: sim.startup,
+            from_ms: 0,
+            kept_from_ms: 0,
+            slot: sim.slot,
+            early: 0,
+        };
+        let policy = sim.policy.policy();
+        let before = self.result.streams;
+        for _ in 0..sim.arrivals {
+            self.demand.begin(slot);
+            self.demand.reserve = sim.reserve;
+            for track in 0..sim.tracks.len() {
+                self.demand.add_track(timing.pieces(self.curve(track), 0));
+            }
+            let supply = sim.supply(self.disk.free_at().max(origin));
+            match policy.verdict(self.disk.books(), &supply, &self.demand, &mut self.proposal) {
+                Verdict::Admit { .. } => self.admit(timing),
+                Verdict::Refuse(shortage) => {
+                    self.result.short_of = Some(shortage.resource);
+                    break;
+                }
+            }
+        }
+        self.result.streams > before
+    }
+
+    // The next viewer's copy of a track.
+    fn curve(&self, track: usize) -> TrackPieces<'a> {
+        let curve = self.sim.tracks[track];
+        let places = self.sim.places.get(track).map_or(&[][..], Vec::as_slice);
+        let viewer = usize::try_from(self.result.streams).unwrap_or(0);
+        let shortest = self.sim.timings.costs.as_ref().and_then(Costs::shortest_following);
+        let long = |nanos: u32| shortest.is_some_and(|shortest| u64::from(nanos) >= shortest);
+        match places.get(viewer % places.len().max(1)) {
+            Some(transfer) if long(transfer[0]) => TrackPieces { transfer, ..curve },
+            Some(transfer) => TrackPieces { transfer, followed: &[], ..curve },
+            None => curve,
+        }
+    }
+
+    fn admit(&mut self, timing: PlayoutClock) {
+        let Self { sim, disk, proposal, demand, .. } = self;
+        disk.admit(proposal, demand, sim.slot);
+        for track in 0..sim.tracks.len() {
+            let pieces = timing.pieces(self.curve(track), 0);
+            self.disk.add_stream(pieces);
+        }
+        self.result.streams += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

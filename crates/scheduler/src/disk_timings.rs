@@ -1,0 +1,101 @@
+//! What is known of a disk beside the reads that it completes in any slot: whatever a policy may
+//! want to count with. Numbers only; a policy says what it makes of them, and what it does where
+//! they are missing.
+//!
+//! ```text
+//!   known from       costs  round  line  rates  curve  observed  seen, behind
+//!   a model            x      x      x     x      -       -           -
+//!   a calibration      x*     -      x     x*     x*      -           -        * if it has enough
+//!   trying it out      -      -      -     -      x       x           -        set by the caller
+//!   using it           -      -      -     -      -       -           x        these only tighten
+//! ```
+
+use crate::curve::ServiceCurve;
+use crate::rates::Rates;
+use disk::bounds::RoundCost;
+use disk::{Calibration, Costs, DiskModel, ReadCost};
+use units::ByteCount;
+
+/// What is known of one disk's speed; by default nothing. A policy that needs more than is known
+/// falls back to a simpler policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiskTimings {
+    /// What reads cost at most, in time: the disk's geometry, or its measured zones.
+    pub costs: Option<Costs>,
+    /// Revolution, settling, full stroke and the slowest zone's rate.
+    pub round: Option<RoundCost>,
+    /// The mean time of a read as a straight line over its bytes.
+    pub line: Option<ReadCost>,
+    /// What reads and bytes cost by themselves, wherever they lie, and what is kept for writes.
+    pub rates: Option<Rates>,
+    /// The fewest reads in any number of consecutive slots, as measured.
+    pub curve: Option<ServiceCurve>,
+    /// The fewest reads in a busy slot, as observed in use: not guaranteed. See
+    /// [`BusySlots`](crate::BusySlots).
+    pub observed_min_read: Option<u32>,
+    /// The fewest reads in any number of consecutive slots, as observed lately where that was fewer
+    /// than guaranteed: see [`ObservedCurve`](crate::ObservedCurve). An upper bound for `curve`.
+    pub observed_curve: Option<ServiceCurve>,
+    /// How much longer than calibrated the disk takes at present, in 1,024ths: see
+    /// [`TimeGuard`](crate::TimeGuard) and [`Guard::slowdown`](crate::Guard::slowdown).
+    pub slowdown: u64,
+}
+
+impl DiskTimings {
+    /// Timings of a disk exactly as modelled, for reads of at most `largest`, `depth` of them in
+    /// the device at once.
+    pub fn of_model(model: &DiskModel, largest: ByteCount, depth: u32) -> Self {
+        let costs = Costs::of_model(model, largest, depth);
+        let mean = |size| (size, model.mean_read_time(size, EVEN_SWEEP));
+        let sizes = [ByteCount(largest.0 / 4), largest, ByteCount(largest.0.saturating_mul(2))];
+        Self {
+            round: Some(model.round_cost()),
+            line: ReadCost::fit(&sizes.map(mean)),
+            rates: Some(Rates::of_costs(&costs, largest)),
+            costs: Some(costs),
+            ..Self::default()
+        }
+    }
+
+    /// Timings of a disk as measured, for reads of at most `largest`.
+    pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Self {
+        let guarantee = calibration.guarantee_for(largest);
+        Self {
+            costs: Costs::of_calibration(calibration, largest),
+            line: Some(ReadCost { r0: calibration.r0, t0: calibration.t0 })
+                .filter(|line| line.r0.0 > 0),
+            rates: Rates::of_calibration(calibration, largest),
+            curve: guarantee.map(|g| ServiceCurve::of_guarantee(g.min_read)),
+            ..Self::default()
+        }
+    }
+
+    /// Nanoseconds that a sweep takes at most at the present slowdown; see [`Costs::batch`].
+    #[inline]
+    pub fn charge(&self, costs: &Costs, reads: u64, transfer: u64) -> u64 {
+        self.stretch(costs.batch(reads, transfer))
+    }
+
+    /// Nanoseconds that a sweep takes at most at the present slowdown, where `follows` of its reads
+    /// are sequential to another; see [`Costs::sweep`].
+    #[inline]
+    pub fn charge_visits(&self, costs: &Costs, reads: u64, follows: u64, transfer: u64) -> u64 {
+        self.stretch(costs.sweep(reads, follows, transfer))
+    }
+
+    /// `nanos` made longer by the slowdown.
+    #[inline]
+    pub(crate) fn stretch(&self, nanos: u64) -> u64 {
+        // Nearly always zero; then the multiplication is all it costs.
+        nanos.saturating_add(nanos.saturating_mul(self.slowdown) >> 10)
+    }
+
+    /// `reads` made fewer by the slowdown.
+    pub(crate) fn shrink(&self, reads: u64) -> u64 {
+        let shrunk = u128::from(reads) * 1024 / (1024 + u128::from(self.slowdown));
+        u64::try_from(shrunk).expect("not above what it was")
+    }
+}
+
+/// The mean read is that of a sweep of so many: what a slot of a hard disk holds.
+const EVEN_SWEEP: u32 = 32;

@@ -1,0 +1,377 @@
+//! The play-out clock of one viewer: by when each piece of a track must be in memory, and until
+//! when its buffer is kept.
+//!
+//! ```text
+//!   due (ms of media)      0   0   0   4000  4000  8000 ...
+//!   deadline (clock)       o+startup    o+max(startup, 4 s − slot)  ...
+//!   due slot               the last slot that ends by the deadline
+//!   released               HOLD_SLOTS after the *next* piece's due slot: a segment's end and the
+//!                          next one's start share a piece
+//! ```
+//!
+//! A piece is due one slot before a player that started the moment it was admitted would play it
+//! (double buffering: read in one slot, sent in the next). It is deliberately ignorant of what the
+//! player has asked for.
+
+use crate::piece::PieceDue;
+use std::time::Duration;
+use units::{Moment, SlotIndex, nanos};
+
+/// A track as demand sees it: pieces of one size, and when each is due.
+#[derive(Clone, Copy, Debug)]
+pub struct TrackPieces<'a> {
+    /// Per piece, media time in milliseconds; never decreases.
+    pub due: &'a [u32],
+    /// Bytes of a piece; not zero.
+    pub piece: u32,
+    /// Bytes of the track; the last piece has what is left.
+    pub bytes: u64,
+    /// Per piece, nanoseconds that its disk transfers ([`disk::Costs::transfer`]); empty where disk
+    /// time is not counted.
+    pub transfer: &'a [u32],
+    /// Per piece, whether the next one goes on where it ends, and both are long enough for their
+    /// disk to take them for one visit ([`disk::Costs::shortest_following`]). Where the list is
+    /// too short, it does not.
+    pub followed: &'a [bool],
+}
+
+impl TrackPieces<'_> {
+    /// How many pieces there are.
+    pub fn pieces(&self) -> u32 {
+        let pieces = self.bytes.div_ceil(u64::from(self.piece.max(1)));
+        u32::try_from(pieces).unwrap_or(u32::MAX)
+    }
+
+    /// Bytes of `piece`; zero beyond the end.
+    pub fn len(&self, piece: u32) -> u32 {
+        let from = u64::from(piece) * u64::from(self.piece);
+        let left = self.bytes.saturating_sub(from).min(u64::from(self.piece));
+        u32::try_from(left).expect("not above a piece")
+    }
+
+    /// Nanoseconds that the disk transfers for `piece`; nothing where that is not counted.
+    pub fn transfer(&self, piece: u32) -> u32 {
+        let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        self.transfer.get(i).or(self.transfer.last()).copied().unwrap_or(0)
+    }
+
+    /// Whether the next piece goes on where `piece` ends.
+    pub fn is_followed(&self, piece: u32) -> bool {
+        let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        self.followed.get(i).copied().unwrap_or(false) && piece.saturating_add(1) < self.pieces()
+    }
+
+    /// Whether the track has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// When `piece` is due in media time. A list that is too short goes on with its last entry.
+    pub fn due(&self, piece: u32) -> u32 {
+        let i = usize::try_from(piece).unwrap_or(usize::MAX);
+        self.due.get(i).or(self.due.last()).copied().unwrap_or(0)
+    }
+
+    /// Whether this is a track at all: pieces of some size, due times that never decrease.
+    pub fn is_sound(&self) -> bool {
+        self.piece > 0 && self.due.is_sorted()
+    }
+
+    /// The first piece that is needed to play from `from_ms`: of all pieces due by then, the one
+    /// before the first of the last due time (a segment starts within the piece before its own).
+    pub fn first_needed(&self, from_ms: u32) -> u32 {
+        let after = self.due.partition_point(|due| *due <= from_ms);
+        let Some(last_due) = after.checked_sub(1).map(|i| self.due[i]) else { return 0 };
+        let first = self.due.partition_point(|due| *due < last_due).saturating_sub(1);
+        let pieces = self.pieces();
+        u32::try_from(first).unwrap_or(u32::MAX).min(pieces.saturating_sub(1))
+    }
+
+    /// The last piece in which a segment that starts at `from_ms` may begin; `first` is the first
+    /// piece needed. The segment begins within the piece before the first that is due with it. A
+    /// segment that lies wholly in the last piece of a longer one has no piece due with it: it
+    /// begins in the last piece that is due before.
+    pub fn last_start(&self, first: u32, from_ms: u32) -> u32 {
+        let next = first.saturating_add(1);
+        let due_by = self.due.partition_point(|due| *due <= from_ms);
+        match due_by.checked_sub(1) {
+            Some(last) if self.due[last] < from_ms => {
+                u32::try_from(last).unwrap_or(u32::MAX).max(next)
+            }
+            _ => next,
+        }
+    }
+}
+
+/// How media time becomes the clock's time for one play-out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayoutClock {
+    /// When the play-out was granted.
+    pub origin: Moment,
+    /// From there until the first piece must be in memory.
+    pub startup: Duration,
+    /// Where it starts, in milliseconds of media time, at the latest: pieces are due as if here.
+    pub from_ms: u32,
+    /// Where it starts at the earliest: buffers are kept as if here. Not above `from_ms`.
+    pub kept_from_ms: u32,
+    /// The scheduling period.
+    pub slot: Duration,
+    /// Slots by which pieces are due before the last that would do; not more than lie between
+    /// `origin` and the first deadline. Buffers are kept as if it were zero.
+    pub early: u32,
+}
+
+impl PlayoutClock {
+    /// When a piece due at `due_ms` of media time must be in memory.
+    pub fn deadline(&self, due_ms: u32) -> Moment {
+        let ahead = Duration::from_millis(u64::from(due_ms.saturating_sub(self.from_ms)));
+        // Not before the first piece: a promise of a later one earlier would turn EDF round.
+        let wait = ahead.saturating_sub(self.slot).max(self.startup);
+        self.origin + wait.min(self.horizon())
+    }
+
+    /// The last slot that ends by the deadline, or so much earlier.
+    pub fn due_slot(&self, due_ms: u32) -> SlotIndex {
+        let last = SlotIndex::at(self.deadline(due_ms), self.slot).0;
+        SlotIndex(last.saturating_sub(1 + u64::from(self.early)))
+    }
+
+    /// At the end of which slot the buffer of `piece` is let go if nobody came for it.
+    pub fn release_slot(&self, curve: &TrackPieces<'_>, piece: u32) -> SlotIndex {
+        let next = piece.saturating_add(1).min(curve.pieces().saturating_sub(1)).max(piece);
+        Self { early: 0, ..self.kept() }.due_slot(curve.due(next)) + HOLD_SLOTS
+    }
+
+    /// How many slots after `piece` the next one is due, if that goes on where it ends.
+    pub fn followed_after(&self, curve: &TrackPieces<'_>, piece: u32) -> Option<u8> {
+        let due = |piece| self.due_slot(curve.due(piece));
+        gap(curve, piece, due(piece), due(piece.saturating_add(1)))
+    }
+
+    // This play-out if it starts as early as it may.
+    fn kept(&self) -> Self {
+        Self { from_ms: self.kept_from_ms.min(self.from_ms), ..*self }
+    }
+
+    /// All pieces from `first` on with their slots, in order. The same numbers as the methods
+    /// above, without a division per piece.
+    pub fn pieces<'a>(
+        &self,
+        curve: TrackPieces<'a>,
+        first: u32,
+    ) -> impl Iterator<Item = PieceDue> + use<'a> {
+        let (early, walked) = (u64::from(self.early), Self { early: 0, ..*self });
+        let mut walk = SlotWalk::new(walked);
+        // Usually the same walk.
+        let mut kept = (walked.kept() != walked).then(|| SlotWalk::new(walked.kept()));
+        let end = curve.pieces();
+        let mut next_due = walk.slot(curve.due(first));
+        let mut left = curve.bytes.saturating_sub(u64::from(first) * u64::from(curve.piece));
+        let one_transfer = (curve.transfer.len() == 1).then(|| curve.transfer(0));
+        // What has a due time of its own after it, and what a list that is too short says nothing
+        // of, or comes last.
+        let listed = curve.due.get(usize::try_from(first).unwrap_or(usize::MAX)..);
+        let mut nexts = listed.unwrap_or(&[]).iter().skip(1);
+        let mut last_ms = curve.due(first);
+        (first..end).map(move |piece| {
+            last_ms = nexts.next().copied().unwrap_or(last_ms);
+            let next_ms = if piece + 1 < end { last_ms } else { curve.due(piece) };
+            let due = std::mem::replace(&mut next_due, walk.slot(next_ms));
+            let next = kept.as_mut().map_or(next_due, |kept| kept.slot(next_ms));
+            let len = u32::try_from(left).unwrap_or(u32::MAX).min(curve.piece);
+            left -= u64::from(len);
+            let transfer = one_transfer.unwrap_or_else(|| curve.transfer(piece));
+            let early = |slot: SlotIndex| SlotIndex(slot.0.saturating_sub(early));
+            let followed_after = gap(&curve, piece, early(due), early(next_due));
+            let (due, release) = (early(due), next + HOLD_SLOTS);
+            PieceDue { piece, due, release, len, transfer, followed_after }
+        })
+    }
+
+    fn horizon(&self) -> Duration {
+        self.slot.saturating_mul(MAX_HORIZON_SLOTS)
+    }
+}
+
+// Slots from a piece to the one that goes on where it ends, if that is not too far off to matter.
+fn gap(curve: &TrackPieces<'_>, piece: u32, due: SlotIndex, next_due: SlotIndex) -> Option<u8> {
+    let followed = curve.is_followed(piece);
+    followed.then(|| u8::try_from(next_due.0.saturating_sub(due.0)).ok()).flatten()
+}
+
+// Finds the slots of a never decreasing sequence of due times by walking forward. The same numbers
+// as `PlayoutClock`'s methods, in plain nanoseconds: an hour's title has thousands of pieces, and
+// whoever decides on it asks for all of them several times.
+struct SlotWalk {
+    from_ms: u32,
+    origin: u64,
+    slot_nanos: u64,
+    startup: u64,
+    horizon: u64,
+    slot: SlotIndex,
+    next_start: u64,
+}
+
+impl SlotWalk {
+    fn new(timing: PlayoutClock) -> Self {
+        let slot_nanos = nanos(timing.slot);
+        let slot = timing.due_slot(timing.from_ms);
+        Self {
+            from_ms: timing.from_ms,
+            origin: timing.origin.0,
+            slot_nanos,
+            startup: nanos(timing.startup),
+            horizon: nanos(timing.horizon()),
+            slot,
+            next_start: (slot.0 + 2).saturating_mul(slot_nanos),
+        }
+    }
+
+    fn deadline(&self, due_ms: u32) -> u64 {
+        let ahead = u64::from(due_ms.saturating_sub(self.from_ms)) * 1_000_000;
+        let wait = ahead.saturating_sub(self.slot_nanos).max(self.startup);
+        self.origin.saturating_add(wait.min(self.horizon))
+    }
+
+    fn slot(&mut self, due_ms: u32) -> SlotIndex {
+        let deadline = self.deadline(due_ms);
+        if deadline >= self.next_start && self.next_start != u64::MAX {
+            let slots = (deadline - self.next_start) / self.slot_nanos + 1;
+            self.slot = self.slot + slots;
+            self.next_start = self.next_start.saturating_add(slots.saturating_mul(self.slot_nanos));
+        }
+        self.slot
+    }
+}
+
+/// Slots that a buffer is kept after the next piece is due: one in which an on-time player
+/// fetches it, one for the socket to take it.
+pub const HOLD_SLOTS: u64 = 2;
+
+/// No deadline lies further ahead than this (three days of 500 ms slots): bounds the books of a
+/// title with absurd times. What is due later is due then, which only asks more of the disk.
+pub const MAX_HORIZON_SLOTS: u32 = 1 << 19;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOT: Duration = Duration::from_millis(500);
+
+    fn timing(origin_ms: u64, from_ms: u32) -> PlayoutClock {
+        PlayoutClock {
+            origin: Moment::from_millis(origin_ms),
+            startup: Duration::from_secs(2),
+            from_ms,
+            kept_from_ms: from_ms,
+            slot: SLOT,
+            early: 0,
+        }
+    }
+
+    #[test]
+    fn pieces_are_due_a_slot_before_they_are_played_and_never_before_the_first() {
+        let due = [0, 0, 4000, 4200, 8000];
+        let curve = TrackPieces { due: &due, piece: 100, bytes: 450, transfer: &[], followed: &[] };
+        let table: Vec<_> = timing(10_250, 0)
+            .pieces(curve, 0)
+            .map(|p| (p.piece, p.due.0, p.release.0, p.len))
+            .collect();
+        // Admitted at 10.25 s, in slot 20. The first segment must be there at 12.25 s: by the end
+        // of slot 23 (12.0 s). The second is played at 14.25 s, so it is there by 13.75 s.
+        assert_eq!(
+            table,
+            [
+                (0, 23, 25, 100),
+                (1, 23, 28, 100),
+                (2, 26, 28, 100),
+                (3, 26, 36, 100),
+                (4, 34, 36, 50)
+            ]
+        );
+    }
+
+    #[test]
+    fn walking_gives_the_same_slots_as_computing_each() {
+        for seed in 0..300 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut ms = 0;
+            let due: Vec<u32> = (0..random.u32(1..60))
+                .map(|_| {
+                    ms += random.u32(0..3000);
+                    ms
+                })
+                .collect();
+            let followed: Vec<bool> = due.iter().map(|_| random.bool()).collect();
+            let curve = TrackPieces {
+                due: &due,
+                piece: 64,
+                bytes: 64 * due.len() as u64 - 7,
+                transfer: &[],
+                followed: &followed,
+            };
+            let from_ms = random.u32(0..20_000);
+            let timing = PlayoutClock {
+                kept_from_ms: random.u32(0..=from_ms),
+                early: random.u32(0..3),
+                ..timing(random.u64(0..9999), from_ms)
+            };
+            let first = random.u32(0..curve.pieces());
+            for piece in timing.pieces(curve, first) {
+                let followed_after = timing.followed_after(&curve, piece.piece);
+                assert_eq!(piece.followed_after, followed_after, "seed {seed}");
+                assert_eq!(piece.due, timing.due_slot(curve.due(piece.piece)), "seed {seed}");
+                assert_eq!(piece.release, timing.release_slot(&curve, piece.piece), "seed {seed}");
+                assert!(
+                    (piece.due + 1).start(SLOT) <= timing.deadline(curve.due(piece.piece)),
+                    "the due slot ends by the deadline; seed {seed}"
+                );
+                let late = PlayoutClock { early: 0, ..timing };
+                let due = late.due_slot(curve.due(piece.piece));
+                assert_eq!(piece.due + u64::from(timing.early), due, "seed {seed}");
+                assert_eq!(piece.release, late.release_slot(&curve, piece.piece), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_the_start_is_not_known_pieces_come_early_and_stay_late() {
+        let due = [0, 4000, 8000, 12_000];
+        let curve = TrackPieces { due: &due, piece: 100, bytes: 400, transfer: &[], followed: &[] };
+        let slots = |from_ms, kept_from_ms| -> Vec<_> {
+            let timing = PlayoutClock { kept_from_ms, ..timing(0, from_ms) };
+            timing.pieces(curve, 0).map(|p| (p.due.0, p.release.0)).collect()
+        };
+        assert_eq!(slots(0, 0), [(3, 8), (6, 16), (14, 24), (22, 24)]);
+        assert_eq!(slots(4000, 4000), [(3, 5), (3, 8), (6, 16), (14, 16)]);
+        assert_eq!(slots(4000, 0), [(3, 8), (3, 16), (6, 24), (14, 24)]);
+    }
+
+    #[test]
+    fn playing_from_the_middle_starts_with_the_segment_that_holds_it() {
+        let due = [0, 0, 4000, 4000, 8000];
+        let curve = TrackPieces { due: &due, piece: 100, bytes: 500, transfer: &[], followed: &[] };
+        let first: Vec<u32> =
+            [0, 3999, 4000, 7999, 8000, 99_999].map(|ms| curve.first_needed(ms)).into();
+        assert_eq!(first, [0, 0, 1, 1, 3, 3]);
+    }
+
+    #[test]
+    fn absurd_tracks_give_defined_answers() {
+        let empty = TrackPieces { due: &[], piece: 100, bytes: 0, transfer: &[], followed: &[] };
+        assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
+        let no_times =
+            TrackPieces { due: &[], piece: 100, bytes: 250, transfer: &[], followed: &[] };
+        assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
+        assert!(
+            !TrackPieces { due: &[5, 4], piece: 100, bytes: 200, transfer: &[], followed: &[] }
+                .is_sound()
+        );
+        assert!(
+            !TrackPieces { due: &[], piece: 0, bytes: 200, transfer: &[], followed: &[] }
+                .is_sound()
+        );
+        let far = timing(0, 0).due_slot(u32::MAX);
+        assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Executes control requests, for a server and for a command that has opened the store itself.
+//!
+//! The two differ only in what [`StoreOwner`] names: a server schedules background I/O, keeps the
+//! space of removed titles while they are played, and calibrates between the reads of sessions.
+
+use super::{Reply, Request};
+use crate::wire;
+use media::{TitleIndex, TitleKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use store::{
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreError, TitleRecord,
+};
+use units::ByteCount;
+
+/// The process that has a store open, as far as requests depend on it.
+pub trait StoreOwner {
+    /// The store.
+    fn store(&self) -> &Store;
+
+    /// Schedules the reads and writes of requests.
+    fn background_io(&self) -> &dyn BackgroundIo;
+
+    /// Removes a title; returns it, and whether viewers keep its space for now.
+    fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError>;
+
+    /// Measures the device for about `budget`, and keeps the result with the store.
+    fn calibrate(
+        &self,
+        budget: Duration,
+        progress: &mut dyn FnMut(wire::Progress),
+    ) -> Result<disk::Calibration, StoreError>;
+
+    /// The server's status; a failure where the owner is no server.
+    fn status(&self) -> Result<wire::ServerStatus, wire::Failure>;
+}
+
+/// Executes one request. `cancel`: set when the answer is no longer waited for. `progress`: called
+/// from time to time during long requests.
+pub fn execute(
+    owner: &dyn StoreOwner,
+    request: &Request,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(wire::Progress),
+) -> Result<Reply, wire::Failure> {
+    if let Request::Status = request {
+        return Ok(Reply::Status(Box::new(owner.status()?)));
+    }
+    execute_on_store(owner, request, cancel, progress).map_err(|error| (&error).into())
+}
+
+fn execute_on_store(
+    owner: &dyn StoreOwner,
+    request: &Request,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(wire::Progress),
+) -> Result<Reply, StoreError> {
+    let (store, io) = (owner.store(), owner.background_io());
+    let mut on_bytes = |done: JobProgress| progress(done.into());
+    Ok(match request {
+        Request::Ls => Reply::Titles(store.titles().iter().map(wire::Title::from).collect()),
+        Request::Info { title: None } => {
+            Reply::Store(wire::StoreInfo::new(&store.info(), store.calibration().as_ref()))
+        }
+        Request::Info { title: Some(title) } => {
+            let (record, index) = read_index(store, title, io)?;
+            Reply::Title(wire::TitleDetail::new(&record, &index))
+        }
+        Request::Index { title } => {
+            let (_, index) = read_index(store, title, io)?;
+            Reply::Index(wire::to_hex(&index.encode()))
+        }
+        Request::Ingest { files, as_file, title, allow_damaged, renditions } => {
+            let options = IngestOptions {
+                kind: if *as_file { TitleKind::File } else { TitleKind::Media },
+                name: title.clone(),
+                allow_damaged: *allow_damaged,
+                renditions: *renditions,
+            };
+            let outcomes = store::ingest(store, files, &options, io, &mut on_bytes, cancel);
+            Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
+        }
+        Request::Rm { title } => {
+            let (record, in_use) = owner.remove(title)?;
+            Reply::Removed { title: wire::Title::from(&record), in_use }
+        }
+        Request::Rename { old, new } => {
+            store.rename(old, new)?;
+            Reply::Renamed
+        }
+        Request::Export { title, out } => {
+            let report = store::export(store, title, out, io, &mut on_bytes, cancel)?;
+            Reply::Export(wire::ExportReport::from(&report))
+        }
+        Request::Check { scrub } => {
+            let options = CheckOptions { scrub: *scrub };
+            let report = store.check_with(&options, io, &mut on_bytes, cancel)?;
+            Reply::Check(wire::CheckReport::from(&report))
+        }
+        Request::Calibrate { seconds } => {
+            let budget = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+            let calibration = owner.calibrate(budget, progress)?;
+            Reply::Calibration(Box::new(wire::Calibration::from(&calibration)))
+        }
+        Request::Status => unreachable!("answered by `execute`"),
+    })
+}
+
+fn read_index(
+    store: &Store,
+    title: &str,
+    io: &dyn BackgroundIo,
+) -> Result<(TitleRecord, Arc<TitleIndex>), StoreError> {
+    let record =
+        store.title(title).ok_or_else(|| StoreError::NoTitle { name: title.to_owned() })?;
+    let _permit = io.acquire(ByteCount(record.index_bytes.max(1)));
+    let index = store.index(record.id)?;
+    Ok((record, index))
+}

@@ -1,0 +1,50 @@
+//! Paths of control sockets.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// The directory of this user's control sockets: `$XDG_RUNTIME_DIR/tenuto`, else
+/// `/run/tenuto` for root, else `/tmp/tenuto-UID`.
+pub fn socket_directory() -> PathBuf {
+    directory(
+        std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from),
+        rustix::process::geteuid().as_raw(),
+    )
+}
+
+/// The path of a store's control socket, whether or not the store is served.
+pub fn socket_path(uuid: Uuid) -> PathBuf {
+    socket_directory().join(format!("{uuid}.sock"))
+}
+
+/// Whether the directory exists and belongs to this user: in `/tmp` any user could create it.
+pub(super) fn belongs_to_user(directory: &Path) -> io::Result<bool> {
+    match std::fs::symlink_metadata(directory) {
+        Ok(found) => Ok(found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn directory(runtime: Option<PathBuf>, user: u32) -> PathBuf {
+    match runtime {
+        Some(runtime) if runtime.is_absolute() => runtime.join("tenuto"),
+        _ if user == 0 => Path::new("/run/tenuto").to_owned(),
+        _ => PathBuf::from(format!("/tmp/tenuto-{user}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_follows_user_and_environment() {
+        assert_eq!(directory(Some("/run/user/7".into()), 7), Path::new("/run/user/7/tenuto"));
+        assert_eq!(directory(None, 0), Path::new("/run/tenuto"));
+        assert_eq!(directory(None, 7), Path::new("/tmp/tenuto-7"));
+        assert_eq!(directory(Some("relative".into()), 7), Path::new("/tmp/tenuto-7"));
+    }
+}

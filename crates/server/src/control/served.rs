@@ -1,0 +1,109 @@
+//! A served store as the owner of its control requests: background I/O takes permits from the
+//! engine, and removal and calibration involve the core.
+
+use super::StoreOwner;
+use crate::background_io::EngineBackgroundIo;
+use crate::library::{MountedStore, StoredCopy};
+use crate::messages::{CoreHandle, Event};
+use crate::shared::Shared;
+use crate::{ServerConfig, mount, wire};
+use crossbeam_channel::bounded;
+use device::{CalibrateProgress, DiskAccess};
+use disk::Calibration;
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{BackgroundIo, Store, StoreError, TitleRecord};
+use units::ByteCount;
+
+/// One store of a running server.
+#[derive(Debug)]
+pub(crate) struct ServedStore {
+    /// Index of the store in the library.
+    number: usize,
+    shared: Arc<Shared>,
+    core: CoreHandle,
+    config: Arc<ServerConfig>,
+    io: EngineBackgroundIo,
+}
+
+impl ServedStore {
+    /// The store with this index in the library.
+    pub(crate) fn new(
+        number: usize,
+        shared: Arc<Shared>,
+        core: CoreHandle,
+        config: Arc<ServerConfig>,
+    ) -> Self {
+        let io = EngineBackgroundIo::new(core.clone(), &shared.library.stores[number]);
+        Self { number, shared, core, config, io }
+    }
+
+    fn mounted(&self) -> &MountedStore {
+        &self.shared.library.stores[self.number]
+    }
+}
+
+impl StoreOwner for ServedStore {
+    fn store(&self) -> &Store {
+        &self.mounted().store
+    }
+
+    fn background_io(&self) -> &dyn BackgroundIo {
+        &self.io
+    }
+
+    /// Hides the title. The core frees its space when no session plays it any more.
+    fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
+        let record = self.store().hide(title)?;
+        let copy = StoredCopy { store: self.number, id: record.id };
+        let (answer, in_use) = bounded(1);
+        self.core.send(Event::Withdraw { copy, in_use: answer });
+        // A core that has ended plays nothing.
+        Ok((record, in_use.recv().unwrap_or(false)))
+    }
+
+    /// Each few reads wait for a permit, so that no session is disturbed. A measurement beside
+    /// sessions shows less than the disk can do: it is returned, but kept only where the store has
+    /// no calibration.
+    fn calibrate(
+        &self,
+        budget: Duration,
+        progress: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Calibration, StoreError> {
+        let mounted = self.mounted();
+        let store = &mounted.store;
+        let active = || self.shared.snapshot().engine.active;
+        let mut most_active = active();
+        let acquire = |bytes: ByteCount| -> Box<dyn Any> { Box::new(self.io.acquire(bytes)) };
+        let mut on_progress = |done: CalibrateProgress| {
+            most_active = most_active.max(active());
+            progress(wire::Progress::of_part(done.stage, done.done));
+        };
+        let mut calibration = mount::recalibrate(
+            store,
+            &self.config,
+            mounted.read_size,
+            budget,
+            DiskAccess::Shared(&acquire),
+            &mut on_progress,
+        )?;
+        if most_active > 0 {
+            calibration.method.push_str(&format!("; beside up to {most_active} sessions"));
+        }
+        if most_active == 0 || store.calibration().is_none() {
+            let adopted = mount::adopt(store, &self.config, mounted.read_size, &calibration)?;
+            if let Some((guarantee, timings)) = adopted {
+                let timings = Box::new(timings);
+                self.core.send(Event::Guarantee { disk: mounted.disk, guarantee, timings });
+            }
+        } else {
+            calibration.method.push_str("; not kept: measure again while no session is active");
+        }
+        Ok(calibration)
+    }
+
+    fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {
+        Ok(self.shared.status())
+    }
+}

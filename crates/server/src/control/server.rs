@@ -1,0 +1,169 @@
+//! The server side of the control socket: a thread that listens, and one for each client.
+
+use super::served::ServedStore;
+use super::{Line, Request, StoreOwner, belongs_to_user, execute, socket_path};
+use crate::wire;
+use std::fs::{self, DirBuilder};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A listening control socket. Dropping it cancels its clients' requests and removes the socket.
+#[derive(Debug)]
+pub(crate) struct ControlServer {
+    path: PathBuf,
+    // Set when the socket is dropped.
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ControlServer {
+    /// Listens for requests to the store. The server holds the store exclusively, so an existing
+    /// socket remains from a server that was killed, and is replaced.
+    pub(crate) fn start(served: ServedStore) -> io::Result<Self> {
+        let path = socket_path(served.store().info().uuid);
+        let directory = path.parent().unwrap_or(&path);
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        if !belongs_to_user(directory)? {
+            let why = format!("{} belongs to another user; remove it", directory.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (flag, served) = (Arc::clone(&over), Arc::new(served));
+        let thread = thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || listen(&listener, &served, &flag))?;
+        Ok(Self { path, over, thread: Some(thread) })
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // A connection ends the listener's wait for the next client.
+        let _ = UnixStream::connect(&self.path);
+        let _ = fs::remove_file(&self.path);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(listener: &UnixListener, served: &Arc<ServedStore>, over: &Arc<AtomicBool>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    let mut clients: Vec<JoinHandle<()>> = Vec::new();
+    for stream in listener.incoming() {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        let Ok(stream) = stream else {
+            thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        clients.retain(|client| !client.is_finished());
+        if open.load(Ordering::Relaxed) >= MOST_CLIENTS {
+            let message = "too many commands run on this store; try again later".to_owned();
+            let failure = wire::Failure { code: "busy".to_owned(), message };
+            let _ = write_line(&stream, &Line::Failed(failure));
+            continue;
+        }
+        let (served, over, count) = (Arc::clone(served), Arc::clone(over), Arc::clone(&open));
+        count.fetch_add(1, Ordering::Relaxed);
+        let client = thread::Builder::new().name("control-client".to_owned()).spawn(move || {
+            // A failed connection needs no report: the client sees it, too.
+            let _ = serve_client(&stream, &served, &over);
+            count.fetch_sub(1, Ordering::Relaxed);
+        });
+        clients.extend(client);
+    }
+    for client in clients {
+        let _ = client.join();
+    }
+}
+
+/// Executes a client's requests, one after another, until it disconnects.
+fn serve_client(stream: &UnixStream, served: &ServedStore, over: &AtomicBool) -> io::Result<()> {
+    // A silent client must not delay the end of the server.
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    let mut lines = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        match (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(_) if line.ends_with(b"\n") => {}
+            Ok(_) => return Ok(()),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+            {
+                if over.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        let result = match serde_json::from_slice(&line) {
+            Ok(request) => execute_for(stream, served, over, &request),
+            Err(error) => {
+                let message =
+                    format!("this is not a request: {error}; use the server's version of tenuto");
+                Line::Failed(wire::Failure { code: "request".to_owned(), message })
+            }
+        };
+        line.clear();
+        write_line(stream, &result)?;
+    }
+}
+
+/// Executes one request, and sends its progress. Cancels it when the client has disconnected or the
+/// server ends.
+fn execute_for(
+    stream: &UnixStream,
+    served: &ServedStore,
+    over: &AtomicBool,
+    request: &Request,
+) -> Line {
+    let cancel = AtomicBool::new(false);
+    let mut sent_at = Instant::now();
+    let mut send_progress = |progress: wire::Progress| {
+        if over.load(Ordering::Relaxed) {
+            cancel.store(true, Ordering::Relaxed);
+        }
+        if sent_at.elapsed() > PROGRESS_INTERVAL {
+            sent_at = Instant::now();
+            if write_line(stream, &Line::Progress(progress)).is_err() {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    match execute(served, request, &cancel, &mut send_progress) {
+        Ok(reply) => Line::Reply(Box::new(reply)),
+        Err(failure) => Line::Failed(failure),
+    }
+}
+
+fn write_line(mut stream: &UnixStream, line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    stream.write_all(&text)
+}
+
+/// The most clients of one store at a time.
+const MOST_CLIENTS: usize = 16;
+/// The longest request in bytes; it names files.
+const LONGEST_LINE: u64 = 16 << 20;
+/// How often a thread that waits for a request looks whether the server ends.
+const READ_TIMEOUT: Duration = Duration::from_millis(250);
+/// A client that takes no bytes for this long counts as disconnected.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);

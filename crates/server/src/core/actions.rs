@@ -1,0 +1,136 @@
+//! Executes the engine's actions, in their order. Nothing is decided here.
+
+use super::Core;
+use crate::disk_thread::ReadJob;
+use crate::engine::{Action, DiskNumber, ReadId, ReadOutcome, SessionId, SessionSummary};
+use crate::messages::RequestError;
+use crate::recovery_probe;
+use device::{Buffer, Pool};
+use serde_json::json;
+use std::sync::Arc;
+use units::ByteCount;
+
+impl Core {
+    /// Executes all actions that the engine has ready, and those that follow from them.
+    pub(super) fn execute_actions(&mut self) {
+        let mut actions = std::mem::take(&mut self.actions);
+        loop {
+            self.engine.drain_actions(&mut actions);
+            if actions.is_empty() {
+                break;
+            }
+            for action in actions.drain(..) {
+                self.execute(action);
+            }
+        }
+        // Kept for its capacity: this list is filled at every event.
+        self.actions = actions;
+    }
+
+    fn execute(&mut self, action: Action) {
+        match action {
+            Action::Read { read, disk, device_offset, len, title, track, start } => {
+                let Some(playing) = self.titles.get(&title) else {
+                    // The title's last session has ended in this burst of events.
+                    self.engine.read_done(self.clock.now(), read, ReadOutcome::Failed);
+                    return;
+                };
+                let title = Arc::clone(&playing.title);
+                let job = ReadJob { read, offset: device_offset, len, title, track, start };
+                let buffer = self.buffer(len as usize);
+                self.disks[usize::from(disk.0)].start(job, buffer);
+            }
+            Action::Deliver { request, read, bytes } => self.deliver(request, read, bytes),
+            Action::Complete { request } => {
+                self.remove_request(request);
+            }
+            Action::Forget { read } => self.drop_buffer(read),
+            Action::Refused { request, refusal } => {
+                self.request_failed(request, RequestError::Refused(refusal));
+            }
+            Action::Declined { request, why } => {
+                self.request_failed(request, RequestError::Declined(why));
+            }
+            Action::Failed { request, outcome } => {
+                self.request_failed(request, RequestError::ReadFailed(outcome));
+            }
+            Action::Ended { session, summary } => self.session_ended(session, &summary),
+            Action::Granted { permit } => {
+                if let Some(grant) = self.grants.remove(&permit) {
+                    let _ = grant.send(());
+                }
+            }
+            Action::DiskLost { disk, moved, ended } => self.disk_lost(disk, moved, ended),
+            Action::DiskBack { disk } => {
+                let store = self.store_name(disk);
+                self.shared.log.line(|| json!({ "event": "disk-restored", "store": store }));
+            }
+            // For checkers of the engine. The player sees only when its bytes arrive.
+            Action::Rescheduled { .. } => {}
+            Action::TitleIdle { title } => self.title_idle(title),
+        }
+    }
+
+    /// Memory for a read. The engine has counted it as free; where pieces of other sizes have left
+    /// it fragmented, unused pieces are dropped, and at last memory beyond the pool is used until
+    /// the read is forgotten: a read on schedule never waits for memory.
+    fn buffer(&mut self, len: usize) -> Buffer {
+        loop {
+            if let Some(buffer) = self.pool.take(len) {
+                return buffer;
+            }
+            let Some(read) = self.engine.evict_oldest() else { break };
+            self.drop_buffer(read);
+        }
+        self.shared.log.line(|| json!({ "event": "buffer-pool-fragmented", "length": len }));
+        let bytes = ByteCount(len as u64);
+        Pool::new(bytes, bytes).take(len).expect("a new pool of this size")
+    }
+
+    fn drop_buffer(&mut self, read: ReadId) {
+        self.buffers.remove(&read);
+    }
+
+    fn session_ended(&mut self, id: SessionId, summary: &SessionSummary) {
+        self.shared.session_ended(summary);
+        let name = self.sessions.get(&id).map(|open| open.session.name.clone());
+        self.shared.log.line(|| {
+            json!({
+                "event": "session-ended",
+                "title": name,
+                "deadlines_met": summary.on_time,
+                "deadline_misses": summary.deadline_misses,
+                "worst_lateness": summary.worst_lateness.as_secs_f64(),
+                "guaranteed_slack": summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
+                "observed_slack": summary.least_slack.map(|slack| slack.as_secs_f64()),
+                "guarantee_violations": { "disk": summary.violations_by_disk, "scheduler": summary.violations_by_scheduler },
+                "delivered": summary.delivered,
+                "disk_lost": summary.lost,
+            })
+        });
+        let why = if summary.lost { RequestError::DiskLost } else { RequestError::SessionEnded };
+        self.end_session(id, why);
+    }
+
+    fn disk_lost(&self, disk: DiskNumber, failed_over: u64, ended: u64) {
+        let store = self.store_name(disk);
+        self.shared.log.line(|| {
+            json!({
+                "event": "disk-lost",
+                "store": store,
+                "sessions_failed_over": failed_over,
+                "sessions_ended": ended,
+            })
+        });
+        let (shared, core) = (Arc::clone(&self.shared), self.handle.clone());
+        if let Err(error) = recovery_probe::spawn_recovery_probe(disk, shared, core) {
+            self.shared
+                .log
+                .line(|| json!({ "event": "recovery-probe-failed", "error": error.to_string() }));
+        }
+    }
+
+    fn store_name(&self, disk: DiskNumber) -> String {
+        self.shared.library.stores[usize::from(disk.0)].path.display().to_string()
+    }
+}

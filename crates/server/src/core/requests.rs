@@ -1,0 +1,76 @@
+//! A request for bytes, from the HTTP thread to the engine and back.
+//!
+//! ```text
+//!   Event::Request ──▶ Engine::request ──▶ Accepted                        │ messages to
+//!                        ├─ Action::Deliver ──▶ Deliver (slice of a buffer)  │ the HTTP
+//!                        └─ Refused, Declined, Failed ──▶ RequestFailed      │ thread
+//! ```
+
+use super::Core;
+use crate::engine::{MediaRequest, ReadId, RequestId, SessionId};
+use crate::messages::{Caller, RequestError, WorkerMessage};
+use std::ops::Range;
+use units::Moment;
+
+/// A request for bytes that has not been answered completely.
+pub(super) struct PendingRequest {
+    caller: Caller,
+    session: SessionId,
+}
+
+impl Core {
+    /// Passes a request to the engine and tells the HTTP thread whether it was accepted.
+    pub(super) fn request_media(&mut self, now: Moment, caller: Caller, media: MediaRequest) {
+        let request = media.request;
+        let Some(open) = self.sessions.get_mut(&media.session) else {
+            return self.send_request_error(caller, request, RequestError::SessionEnded);
+        };
+        open.requests.insert(request);
+        self.requests.insert(request, PendingRequest { caller, session: media.session });
+        self.engine.request(now, media);
+        // A refusal is among the engine's actions. It must reach the HTTP thread instead of
+        // `Accepted`, not after it: the response head is sent on acceptance.
+        self.execute_actions();
+        if self.requests.contains_key(&request) {
+            let connection = caller.connection;
+            self.send(caller.worker, WorkerMessage::Accepted { connection, request });
+        }
+    }
+
+    /// Sends `bytes` of a read's buffer to the request's HTTP thread. The buffer is shared, not
+    /// copied.
+    pub(super) fn deliver(&mut self, request: RequestId, read: ReadId, bytes: Range<u32>) {
+        let Some(pending) = self.requests.get(&request) else {
+            return self.engine.cancel(self.clock.now(), request);
+        };
+        let buffer = self.buffers.get(&read).expect("delivered from memory").clone();
+        let Caller { worker, connection } = pending.caller;
+        let range = bytes.start as usize..bytes.end as usize;
+        if let Some(open) = self.sessions.get(&pending.session)
+            && open.session.is_first_delivery()
+        {
+            self.shared.startup.observe(open.session.admitted.elapsed().as_secs_f64());
+        }
+        self.send(worker, WorkerMessage::Deliver { connection, request, read, buffer, range });
+    }
+
+    pub(super) fn request_failed(&mut self, request: RequestId, why: RequestError) {
+        if let Some(pending) = self.remove_request(request) {
+            self.send_request_error(pending.caller, request, why);
+        }
+    }
+
+    /// Forgets a request that was answered, refused or cancelled.
+    pub(super) fn remove_request(&mut self, request: RequestId) -> Option<PendingRequest> {
+        let pending = self.requests.remove(&request)?;
+        if let Some(open) = self.sessions.get_mut(&pending.session) {
+            open.requests.remove(&request);
+        }
+        Some(pending)
+    }
+
+    fn send_request_error(&self, caller: Caller, request: RequestId, why: RequestError) {
+        let Caller { worker, connection } = caller;
+        self.send(worker, WorkerMessage::RequestFailed { connection, request, why });
+    }
+}

@@ -1,0 +1,179 @@
+//! Sessions: admission, the list of sessions, their end, and titles that are removed while played.
+
+use super::Core;
+use crate::engine::{
+    AdmissionDecision, AdmitRequest, RequestId, SessionId, SessionStatus, TitleKey,
+};
+use crate::library::{OpenTitle, StoredCopy};
+use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
+use crate::sessions::PlayerSession;
+use crate::wire;
+use crossbeam_channel::Sender;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use units::Moment;
+
+/// A session and its pending requests.
+pub(super) struct OpenSession {
+    pub(super) session: Arc<PlayerSession>,
+    pub(super) requests: HashSet<RequestId>,
+}
+
+/// A title with sessions.
+pub(super) struct PlayingTitle {
+    pub(super) title: Arc<OpenTitle>,
+    /// The name in the URL of the newest session.
+    pub(super) name: String,
+    pub(super) sessions: u64,
+}
+
+impl Core {
+    /// Answers an admission request now, or when the session's start time has come.
+    pub(super) fn admit(&mut self, caller: Caller, request: PlayRequest) {
+        let result = match self.try_admit(request) {
+            Ok((session, wait)) if wait > Duration::ZERO => {
+                return self.deferred.push((self.clock.now() + wait, caller, session));
+            }
+            Ok((session, _)) => Ok(session),
+            Err(why) => Err(why),
+        };
+        self.send(caller.worker, WorkerMessage::Admitted { connection: caller.connection, result });
+    }
+
+    /// Answers admission requests whose start time has come.
+    pub(super) fn notify_deferred_admissions(&mut self, now: Moment) {
+        for (_, caller, session) in self.deferred.extract_if(.., |(at, ..)| *at <= now) {
+            let (connection, result) = (caller.connection, Ok(session));
+            self.workers[caller.worker].send(WorkerMessage::Admitted { connection, result });
+        }
+    }
+
+    /// Evaluates an admission request. Accepted: the session and the time until its start.
+    fn try_admit(
+        &mut self,
+        request: PlayRequest,
+    ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
+        let PlayRequest { title, presentation, name, format, max_wait, replaces } = request;
+        if self.withdrawn.contains(&title.key) {
+            return Err(AdmissionError::TitleRemoved);
+        }
+        if self.stop_at.is_some() {
+            return Err(AdmissionError::Stopping);
+        }
+        let token = self
+            .shared
+            .sessions
+            .new_token()
+            .map_err(|error| AdmissionError::Failed(error.to_string()))?;
+        let (layout, copies) =
+            presentation.layouts(format).split_first().ok_or(AdmissionError::FormatUnavailable)?;
+        let request = AdmitRequest {
+            layout: Arc::clone(layout),
+            copies: copies.to_vec(),
+            offers: presentation.offers().to_vec(),
+            from: Duration::ZERO,
+            max_wait,
+            replaces,
+        };
+        match self.engine.admit(self.clock.now(), request) {
+            AdmissionDecision::Refused(refusal) => Err(AdmissionError::Refused(refusal)),
+            AdmissionDecision::Admitted { session: id, offer, wait } => {
+                let playing = self.titles.entry(title.key).or_insert_with(|| PlayingTitle {
+                    title: Arc::clone(&title),
+                    name: String::new(),
+                    sessions: 0,
+                });
+                playing.sessions += 1;
+                playing.name.clone_from(&name);
+                let session =
+                    Arc::new(PlayerSession::new(id, token, title, presentation, name, offer));
+                self.shared.sessions.insert(Arc::clone(&session));
+                let open = OpenSession { session: Arc::clone(&session), requests: HashSet::new() };
+                self.sessions.insert(id, open);
+                Ok((session, wait))
+            }
+        }
+    }
+
+    /// Ends a session: its token becomes invalid and its pending requests are answered with `why`.
+    pub(super) fn end_session(&mut self, id: SessionId, why: RequestError) {
+        let Some(open) = self.sessions.remove(&id) else { return };
+        self.shared.sessions.remove(open.session.token);
+        for request in open.requests {
+            self.request_failed(request, why.clone());
+        }
+        let key = open.session.title.key;
+        if let Some(playing) = self.titles.get_mut(&key) {
+            playing.sessions -= 1;
+            if playing.sessions == 0 {
+                self.titles.remove(&key);
+            }
+        }
+    }
+
+    /// Handles the removal of a title's copy: admits no new session for it, and frees its space
+    /// when no session plays a title that it was a copy of.
+    pub(super) fn withdraw(&mut self, copy: StoredCopy, in_use: &Sender<bool>) {
+        let mut used = HashSet::new();
+        for title in self.shared.library.withdraw(copy) {
+            self.withdrawn.insert(title);
+            self.shared.library.forget(title);
+            if self.engine.withdraw_title(self.clock.now(), title) {
+                used.insert(title);
+            }
+        }
+        let _ = in_use.send(!used.is_empty());
+        if used.is_empty() {
+            self.release(copy);
+        } else {
+            self.leaving.push((copy, used));
+        }
+    }
+
+    /// The last session of a withdrawn title has ended.
+    pub(super) fn title_idle(&mut self, title: TitleKey) {
+        for (_, used) in &mut self.leaving {
+            used.remove(&title);
+        }
+        let unused: Vec<_> = self.leaving.extract_if(.., |(_, used)| used.is_empty()).collect();
+        unused.into_iter().for_each(|(copy, _)| self.release(copy));
+    }
+
+    fn release(&self, copy: StoredCopy) {
+        self.shared.library.stores[copy.store].store.release(copy.id);
+    }
+
+    pub(super) fn list_sessions(&self, caller: Caller) {
+        let sessions = self.engine.sessions(SESSIONS_LISTED);
+        let sessions = sessions.iter().filter_map(|session| self.session_report(session)).collect();
+        let list = wire::SessionList { total: self.sessions.len() as u64, sessions };
+        let connection = caller.connection;
+        self.send(caller.worker, WorkerMessage::Listed { connection, list });
+    }
+
+    fn session_report(&self, status: &SessionStatus) -> Option<wire::SessionReport> {
+        let SessionStatus { session, disk, buffered, summary } = status;
+        let player = &self.sessions.get(session)?.session;
+        let store = &self.shared.library.stores[usize::from(disk.0)].path;
+        Some(wire::SessionReport {
+            session: session.0,
+            title: player.name.clone(),
+            store: store.display().to_string(),
+            age: player.admitted.elapsed().as_secs_f64(),
+            buffered: *buffered,
+            delivered: summary.delivered,
+            guaranteed_slack: summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
+            observed_slack: summary.least_slack.map(|slack| slack.as_secs_f64()),
+            guarantee_violations: wire::Violations {
+                disk: summary.violations_by_disk,
+                scheduler: summary.violations_by_scheduler,
+            },
+            deadlines_met: summary.on_time,
+            deadline_misses: summary.deadline_misses,
+        })
+    }
+}
+
+/// Sessions that `/sessions` lists one by one.
+const SESSIONS_LISTED: usize = 1000;

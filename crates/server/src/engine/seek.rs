@@ -1,0 +1,274 @@
+//! Seeks: a player continues where nothing is booked for it. It has sought, switched to another
+//! track, skipped something, or requested bytes that were released.
+//!
+//! ```text
+//!   request ─▶ contiguous in every track? ──yes──▶ served from the present booking
+//!                  │ no
+//!                  ▼
+//!   evaluate the tracks that are not,   ── fits now ──▶ a new booking, from now on
+//!   with their old booking off the      ── fits soon ─▶ a new booking, `wait` from now on
+//!   books                               ── neither ───▶ the old booking stays; refused
+//! ```
+//!
+//! All or nothing: all tracks of a request are readmitted, or none.
+
+use super::admission::reserve_for;
+use super::evaluate::{Accepted, Candidate};
+use super::pieces::{curve, validate};
+use super::sessions::Session;
+use super::streams::{Stream, StreamId};
+use super::{Action, Engine, Layout, Refusal, RequestId, ScheduleChange, SessionId, TrackNumber};
+use scheduler::PlayoutClock;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use units::Moment;
+
+/// A track, and the bytes of it that a request has not been served.
+pub(super) type Unserved = (TrackNumber, Range<u64>);
+
+impl Engine {
+    /// Readmits the session for the tracks in which a new request is not contiguous. Nothing
+    /// happens where it is contiguous in all.
+    pub(super) fn readmit_where_not_contiguous(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+    ) -> Result<(), Refusal> {
+        let state = &self.requests[&request];
+        let is_contiguous = |(track, bytes): &Unserved| {
+            let stream = self.stream_of(state.session, *track);
+            stream.is_some_and(|id| self.streams[&id].is_contiguous(bytes.start))
+        };
+        let (is_contiguous, seeks): (Vec<Unserved>, _) =
+            state.unserved().into_iter().partition(is_contiguous);
+        let session = state.session;
+        if !seeks.is_empty() {
+            self.readmit(now, request, &seeks)?;
+        }
+        for (track, bytes) in is_contiguous {
+            let id = self.stream_of(session, track).expect("only seeks replace streams");
+            self.streams[&id].note_request(&bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether a younger request of the session has moved a track that this one still needs. Were
+    /// each readmitted in turn, they would take the track from each other for ever.
+    pub(super) fn is_superseded(&self, request: RequestId) -> bool {
+        let state = &self.requests[&request];
+        let seeks = &self.sessions[&state.session].seeks;
+        let lost = self.unavailable_tracks(request);
+        lost.iter().any(|(track, _)| seeks.get(track).is_some_and(|by| *by > state.number))
+    }
+
+    /// Readmits the session for a request's tracks whose next bytes were released.
+    pub(super) fn readmit_released(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+    ) -> Result<(), Refusal> {
+        let lost = self.unavailable_tracks(request);
+        self.readmit(now, request, &lost)
+    }
+
+    fn unavailable_tracks(&self, request: RequestId) -> Vec<Unserved> {
+        let state = &self.requests[&request];
+        let mut lost = state.unserved();
+        lost.retain(|(track, bytes)| self.is_unavailable(state.session, *track, bytes.start));
+        lost
+    }
+
+    // Books all of `tracks` anew from their first bytes on, or leaves everything as it was.
+    //
+    // The engine knows what is requested, not what is shown: a viewer who seeks to the end of a
+    // segment needs the following one at once. So deadlines are as if the segment were over
+    // already, and its buffers are kept as if it were shown whole.
+    fn readmit(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        tracks: &[Unserved],
+    ) -> Result<(), Refusal> {
+        let id = self.requests[&request].session;
+        let session = &self.sessions[&id];
+        let (layout, replica) = (session.layout.clone(), session.replica);
+        let copies = Arc::clone(&session.copies);
+        for (track, _) in tracks {
+            if let Some(reason) = self.cannot_serve(&layout, *track) {
+                return Err(self.refusal_without_search(reason));
+            }
+        }
+        let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
+        for (track, bytes) in tracks {
+            let timing = self.timing(now, 0, replica);
+            let mut stream = stream_from(id, &layout, *track, bytes.start, timing);
+            stream.replica = replica;
+            streams.push(stream);
+        }
+        let all = tracks.iter().fold(self.sessions[&id].tracks.clone(), |all, (track, _)| {
+            tracks_after(&self.sessions[&id], &all, *track)
+        });
+        // What its sockets hold stays reserved, whatever tracks it goes on with.
+        let reserve = reserve_for(&layout, &all).max(self.sessions[&id].unsent);
+        let demand = self.demand_of(&mut streams, reserve);
+        let candidate = Candidate { layout, replica, copies, streams, demand };
+        let wait = self.replace_booking(now, id, all, candidate)?;
+        let number = self.requests[&request].number;
+        let session = &mut self.sessions[&id];
+        session.seeks.extend(tracks.iter().map(|(track, _)| (*track, number)));
+        let tracks: Vec<TrackNumber> = tracks.iter().map(|(track, _)| *track).collect();
+        self.note_open_requests(id, number, &tracks);
+        let change = ScheduleChange::Readmitted { request, tracks, wait };
+        self.actions.push(Action::Rescheduled { session: id, change });
+        Ok(())
+    }
+
+    // New streams continue where this request and the younger open requests end.
+    fn note_open_requests(&mut self, session: SessionId, number: u64, tracks: &[TrackNumber]) {
+        let session = &self.sessions[&session];
+        let requests = session.requests.iter().map(|request| &self.requests[request]);
+        let open = requests.filter(|request| request.number >= number && !request.over);
+        let asked: Vec<Unserved> = open.flat_map(super::sessions::RequestState::unserved).collect();
+        for id in &session.streams {
+            let stream = &mut self.streams[id];
+            let number = stream.track;
+            if tracks.contains(&number) {
+                let of_track = asked.iter().filter(|(track, _)| *track == number);
+                of_track.for_each(|(_, bytes)| stream.note_request(bytes));
+            }
+        }
+    }
+
+    fn cannot_serve(&self, layout: &Layout, track: TrackNumber) -> Option<String> {
+        let read_size = self.disks[usize::from(layout.disk.0)].guarantee.read_size.0;
+        let error = validate(&layout.tracks[usize::from(track)], read_size).err()?;
+        Some(format!("track {track} cannot be served: {error}"))
+    }
+
+    // The new booking in place of the old one of the same tracks, or everything as it was. Says how
+    // much later than now the new one begins.
+    fn replace_booking(
+        &mut self,
+        now: Moment,
+        id: SessionId,
+        tracks: Vec<TrackNumber>,
+        candidate: Candidate,
+    ) -> Result<Duration, Refusal> {
+        let session = &self.sessions[&id];
+        let placement = session.placement();
+        let new: Vec<TrackNumber> = candidate.streams.iter().map(|stream| stream.track).collect();
+        let gone = |stream: &StreamId| {
+            let track = self.streams[stream].track;
+            new.contains(&track) || !tracks.contains(&track)
+        };
+        let old: Vec<StreamId> = session.streams.iter().copied().filter(gone).collect();
+        let (old_reserve, reserve) = (session.reserve, candidate.demand.reserve);
+        // Decided with the old booking off the books: what it holds is free for the new one.
+        let suspended: Vec<(StreamId, Stream)> =
+            old.iter().map(|id| (*id, self.remove_stream(*id))).collect();
+        self.release_send_memory(placement, old_reserve);
+        let (accepted, slots) = match self.accept_now_or_soon(now, candidate) {
+            Ok(accepted) => accepted,
+            Err(refusal) => {
+                self.reserve_send_memory(placement, old_reserve);
+                suspended.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
+                return Err(refusal);
+            }
+        };
+        self.reserve_send_memory(placement, reserve);
+        for (_, stream) in suspended {
+            if !new.contains(&stream.track) {
+                let change = ScheduleChange::Released { track: stream.track };
+                self.actions.push(Action::Rescheduled { session: id, change });
+            }
+            self.settle_stream(now, stream);
+        }
+        let session = &mut self.sessions[&id];
+        (session.reserve, session.tracks) = (reserve, tracks);
+        session.streams.retain(|stream| !old.contains(stream));
+        self.book(accepted);
+        // Its other requests may have waited for what is no longer on the books.
+        self.to_serve.push(id);
+        Ok(self.config.slot * slots)
+    }
+
+    // Accepts a candidate now, or at most a start-up time later if it fits only then; says how many
+    // slots later.
+    fn accept_now_or_soon(
+        &mut self,
+        now: Moment,
+        mut candidate: Candidate,
+    ) -> Result<(Accepted, u32), Refusal> {
+        let fits = self
+            .evaluate(&candidate)
+            .or_else(|shortfall| self.evaluate_without_readahead(now, &candidate, shortfall));
+        let shortfall = match fits {
+            Ok(approval) => return Ok((candidate.accepted(approval), 0)),
+            Err(shortfall) => shortfall,
+        };
+        let limit = self.config.startup.as_nanos() / self.config.slot.as_nanos();
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
+        match self.delay_until_it_fits(&mut candidate, limit) {
+            Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
+            None => Err(self.refusal(now, candidate, shortfall)),
+        }
+    }
+
+    /// Counts the overdue pieces of a stream that is off the books, and unpins its buffers.
+    pub(super) fn settle_stream(&mut self, now: Moment, stream: Stream) {
+        for (_, deadline) in stream.overdue(now) {
+            self.count_unserved(now, &stream, deadline);
+        }
+        for (read, _) in stream.held() {
+            self.buffers.unpin(read);
+        }
+    }
+}
+
+// A track's stream from byte `offset` on.
+fn stream_from(
+    session: SessionId,
+    layout: &Arc<Layout>,
+    track: TrackNumber,
+    offset: u64,
+    timing: PlayoutClock,
+) -> Stream {
+    let layout_track = &layout.tracks[usize::from(track)];
+    let curve = curve(layout_track);
+    let size = u64::from(layout_track.piece);
+    let piece = u32::try_from(offset / size).unwrap_or(u32::MAX);
+    // Only pieces' first bytes have times. In the middle of one, the time is not before its own
+    // (buffers are kept as if it were that), and not after that of the next (deadlines are as if it
+    // were that).
+    let inside = !offset.is_multiple_of(size);
+    let here = curve.due(if inside { piece.saturating_add(1) } else { piece });
+    let after = curve.due.partition_point(|due| *due <= here);
+    let after = curve.due.get(after).copied().unwrap_or(here);
+    let timing = PlayoutClock { from_ms: after, kept_from_ms: curve.due(piece), ..timing };
+    Stream::new(session, layout.clone(), track, timing, piece)
+}
+
+// The tracks of a session of `current` tracks that goes on with `track`: it replaces those it was
+// never offered together with (another rendition of the picture), and joins the others.
+fn tracks_after(
+    session: &Session,
+    current: &[TrackNumber],
+    track: TrackNumber,
+) -> Vec<TrackNumber> {
+    if current.contains(&track) {
+        return current.to_vec();
+    }
+    let together = |offer: &&Vec<TrackNumber>| current.iter().filter(|t| offer.contains(t)).count();
+    let offers = session.offers.iter().filter(|offer| offer.contains(&track));
+    match offers.max_by_key(together) {
+        Some(offer) => {
+            let stay = current.iter().copied().filter(|track| offer.contains(track));
+            stay.chain([track]).collect()
+        }
+        None => current.iter().copied().chain([track]).collect(),
+    }
+}
+
+/// Later starts tried for a seek: each is an evaluation.
+const MOST_STARTS_TRIED: u32 = 8;

@@ -1,0 +1,182 @@
+//! Viewers who go on elsewhere, and how what they asked for starts: the door that every jump
+//! passes through, whole or not at all.
+
+use super::*;
+
+/// A title with two tracks like the one of all others.
+fn two_tracks(title: u64) -> Arc<Layout> {
+    let mut layout = Arc::into_inner(layout(title)).expect("made just now");
+    let second = u64::from(PIECES * PIECE)..u64::from(2 * PIECES * PIECE);
+    layout.tracks.push(TrackLayout { runs: vec![second], ..track(PIECES) });
+    Arc::new(layout)
+}
+
+fn admit_two_tracks(fixture: &mut Fixture) -> SessionId {
+    let request = AdmitRequest { offers: vec![vec![0, 1]], ..request(two_tracks(1)) };
+    let answer = fixture.engine.admit(fixture.now, request);
+    fixture.drain();
+    let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+    session
+}
+
+fn want_both(fixture: &mut Fixture, session: SessionId, pieces: std::ops::Range<u32>) {
+    fixture.next_request += 1;
+    let request = RequestId(fixture.next_request);
+    let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
+    let parts = [0, 1].map(|track| Part { track, bytes: bytes.clone() });
+    fixture.engine.request(fixture.now, MediaRequest { request, session, parts: parts.into() });
+    fixture.drain();
+}
+
+#[test]
+fn nothing_is_shown_before_what_the_start_needs_is_in_memory() {
+    let mut fixture = Fixture::new(config(2, 20));
+    let viewer = fixture.admit(1).unwrap();
+    fixture.want(viewer, 0..6);
+    let mut delivered = Vec::new();
+    for _ in 0..6 {
+        fixture.read_all(ReadOutcome::Good);
+        let in_memory = fixture.engine.status(fixture.now).buffers_used / u64::from(PIECE);
+        delivered.push((in_memory, fixture.take_log("deliver").len()));
+        fixture.now = fixture.engine.next_wakeup();
+        fixture.engine.tick(fixture.now);
+        fixture.drain();
+    }
+    // Six pieces are due before play-out may start; the socket takes two at once.
+    assert!(delivered.iter().all(|(pieces, handed)| *handed == 0 || *pieces >= 6), "{delivered:?}");
+    assert!(delivered.iter().any(|(_, handed)| *handed == 2), "{delivered:?}");
+}
+
+#[test]
+fn who_goes_on_is_not_let_in_anew_and_who_jumps_is_each_time() {
+    let mut fixture = Fixture::new(config(8, 200));
+    let viewer = fixture.admit(1).unwrap();
+    let mut anew = Vec::new();
+    for pieces in [0..2, 2..4, 4..6, 20..22, 22..24, 3..5, 5..6, 7..8, 7..8] {
+        fixture.want(viewer, pieces.clone());
+        fixture.pass(500);
+        anew.extend(fixture.take_log("Readmitted").into_iter().map(|_| pieces.start));
+    }
+    assert_eq!(anew, [20, 3, 7, 7], "forward, back, one left out, the same again");
+}
+
+#[test]
+fn a_session_starts_with_a_short_segment_in_the_last_read_of_a_long_one() {
+    // Segments of 2 s: the one at 2 s begins in read 3 and ends in read 9, and the one at 4 s lies
+    // wholly in read 9. So no read is due at 4 s.
+    let due = (0..PIECES).map(|piece| match piece {
+        0..4 => 0,
+        4..10 => 2000,
+        _ => (piece - 7) / 3 * 2000 + 4000,
+    });
+    let mut layout = Arc::into_inner(layout(1)).expect("made just now");
+    layout.tracks[0].due = due.collect();
+    let layout = Arc::new(layout);
+    let mut fixture = Fixture::new(config(8, 200));
+    let admit = |fixture: &mut Fixture, seconds| {
+        let from = Duration::from_secs(seconds);
+        let request = AdmitRequest { from, ..request(Arc::clone(&layout)) };
+        let answer = fixture.engine.admit(fixture.now, request);
+        fixture.drain();
+        let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+        session
+    };
+    let earlier = admit(&mut fixture, 2);
+    fixture.want(earlier, 9..10);
+    assert_eq!(fixture.take_log("Readmitted").len(), 1, "admitted to start with the long segment");
+    fixture.engine.close(fixture.now, earlier);
+    fixture.drain();
+    fixture.log.clear();
+    let session = admit(&mut fixture, 4);
+    fixture.want(session, 9..10);
+    fixture.pass(3000);
+    let log = fixture.take_log("");
+    assert!(log.iter().any(|text| text == "complete 2"), "{log:?}");
+    assert!(log.iter().all(|text| !text.starts_with("Readmitted")), "{log:?}");
+    fixture.want(session, 12..13);
+    assert_eq!(fixture.take_log("Readmitted").len(), 1, "any other segment is a seek");
+}
+
+#[test]
+fn a_jump_of_two_tracks_is_granted_or_refused_whole() {
+    let mut fixture = Fixture::new(config(8, 1000));
+    let viewer = admit_two_tracks(&mut fixture);
+    want_both(&mut fixture, viewer, 0..1);
+    fixture.pass(500);
+    fixture.log.clear();
+    want_both(&mut fixture, viewer, 20..21);
+    let granted = fixture.take_log("Readmitted");
+    assert_eq!(granted.len(), 1, "{granted:?}");
+    assert!(granted[0].contains("tracks: [0, 1]"), "{granted:?}");
+    fixture.pass(500);
+    // A disk that does one read a slot has no room for another start.
+    let slow = DiskGuarantee { min_read: 1, ..config(1, 0).disks[0] };
+    fixture.engine.set_guarantee(fixture.now, DiskNumber(0), slow);
+    fixture.drain();
+    let before = fixture.engine.status(fixture.now);
+    fixture.log.clear();
+    want_both(&mut fixture, viewer, 5..6);
+    let said = fixture.take_log("");
+    assert!(said.iter().any(|text| text.starts_with("refused")), "{said:?}");
+    assert!(said.iter().all(|text| !text.starts_with("Readmitted")), "{said:?}");
+    let after = fixture.engine.status(fixture.now);
+    assert_eq!(after.disks[0].least_slack, before.disks[0].least_slack, "nothing has moved");
+    assert_eq!(after.active, before.active);
+    want_both(&mut fixture, viewer, 21..22);
+    fixture.pass(500);
+    assert_eq!(fixture.take_log("refused").len(), 0, "and it goes on where it was");
+}
+
+#[test]
+fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
+    let mut fixture = Fixture::new(config(2, 30));
+    let viewer = fixture.admit(1).unwrap();
+    let first = fixture.want(viewer, 0..20);
+    let second = fixture.want(viewer, 30..31);
+    fixture.pass(5000);
+    let said = fixture.take_log("");
+    let granted = said.iter().filter(|text| text.starts_with("Readmitted")).count();
+    assert_eq!(granted, 1, "the younger one jumped: {said:?}");
+    let told = format!("declined {} Superseded", first.0);
+    assert!(said.contains(&told), "the older is told: {said:?}");
+    assert!(said.contains(&format!("complete {}", second.0)), "the younger is served: {said:?}");
+    assert_eq!(fixture.engine.status(fixture.now).refused_disk, 0, "there was room");
+}
+
+#[test]
+fn a_session_has_so_many_requests_open_and_others_have_theirs() {
+    let mut fixture = Fixture::new(config(4, 100));
+    let (busy, other) = (fixture.admit(1).unwrap(), fixture.admit(2).unwrap());
+    for piece in 0..17 {
+        fixture.want(busy, piece..piece + 1);
+    }
+    fixture.want(other, 0..1);
+    assert_eq!(fixture.take_log("declined"), ["declined 17 TooManyRequests { most: 16 }"]);
+    fixture.pass(5000);
+    fixture.want(busy, 16..17);
+    assert_eq!(fixture.take_log("declined").len(), 0, "they are served, so there is room again");
+    assert_eq!(fixture.engine.status(fixture.now).refused_memory, 0);
+}
+
+#[test]
+fn a_jump_that_fits_a_moment_later_waits_and_one_that_does_not_is_told_when() {
+    // Six reads to start within four slots, one in each after: two reads a slot carry one start.
+    let mut fixture = Fixture::new(config(2, 1000));
+    let viewer = fixture.admit(1).unwrap();
+    fixture.want(viewer, 0..1);
+    fixture.pass(1000);
+    let mut waits = Vec::new();
+    for (title, piece) in [(2, 10), (3, 15), (4, 20), (5, 25)] {
+        let _there_may_be_no_room = fixture.admit(title);
+        fixture.log.clear();
+        fixture.want(viewer, piece..piece + 1);
+        let said = fixture.take_log("");
+        waits.extend(said.into_iter().filter(|text| {
+            text.starts_with("Readmitted") && !text.contains("wait: 0ns")
+                || text.starts_with("refused")
+        }));
+    }
+    assert!(!waits.is_empty(), "a fixture that is nearly full makes some wait");
+    fixture.pass(3000);
+    assert_eq!(fixture.engine.status(fixture.now).deadline_misses, 0, "and nobody pays for it");
+}

@@ -1,0 +1,40 @@
+//! Why a server did not start, or did not end in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Why a server did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address is in use, or is not an address of this machine.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// A file, thread or socket that the server needs could not be had.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What the server tried to do.
+        what: String,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The configuration is invalid; the message says what to change.
+    #[error("{0}")]
+    Config(String),
+    /// A store cannot be served.
+    #[error("{} cannot be served: {reason}", path.display())]
+    Store {
+        /// The store.
+        path: PathBuf,
+        /// The reason, and what to do about it.
+        reason: String,
+    },
+    /// A thread panicked; its name.
+    #[error("the server failed: its thread {0} ended unexpectedly; start it again and report this")]
+    ThreadFailed(String),
+}

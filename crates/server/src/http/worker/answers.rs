@@ -1,0 +1,65 @@
+//! Answers that a waiting connection gets from the opener and the core.
+
+use super::Worker;
+use crate::http::answer;
+use crate::http::connection::{ConnectionState, PendingAnswer};
+use crate::http::response::Response;
+use crate::library::{OpenError, OpenTitle};
+use crate::messages::{AdmissionError, Event};
+use crate::sessions::PlayerSession;
+use crate::wire;
+use device::sockets::ConnectionId;
+use std::sync::Arc;
+
+impl Worker {
+    /// The opener has finished: the request is answered anew, from its start.
+    pub(super) fn opened(&mut self, id: ConnectionId, result: Result<Arc<OpenTitle>, OpenError>) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
+            ConnectionState::Waiting(exchange, request, PendingAnswer::Opener) => match result {
+                Ok(title) => self.answer(id, exchange, request, Some(title)),
+                Err(why) => {
+                    let segment = request.path.get(1).map_or("", String::as_str);
+                    let name = segment.strip_suffix(".mp4").unwrap_or(segment);
+                    self.send_response(id, exchange, answer::open_failed(name, &why));
+                }
+            },
+            state => connection.state = state,
+        }
+    }
+
+    /// The core's verdict on an admission request.
+    pub(super) fn admitted(
+        &mut self,
+        id: ConnectionId,
+        result: Result<Arc<PlayerSession>, AdmissionError>,
+    ) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
+                ConnectionState::Waiting(
+                    exchange,
+                    _,
+                    PendingAnswer::Admission { title, format },
+                ) => {
+                    let response = answer::admitted(&title, format, result);
+                    return self.send_response(id, exchange, response);
+                }
+                state => connection.state = state,
+            }
+        }
+        // The player disconnected before the verdict: its reservation must not wait for a timeout.
+        if let Ok(session) = result {
+            self.core.send(Event::Close { session: session.id });
+        }
+    }
+
+    pub(super) fn listed(&mut self, id: ConnectionId, list: &wire::SessionList) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
+            ConnectionState::Waiting(exchange, _, PendingAnswer::SessionList) => {
+                self.send_response(id, exchange, Response::json(200, list));
+            }
+            state => connection.state = state,
+        }
+    }
+}

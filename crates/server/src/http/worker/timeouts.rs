@@ -1,0 +1,58 @@
+//! Time limits: connections that are idle, slow to send a request or slow to take a response are
+//! closed.
+
+use super::Worker;
+use crate::http::connection::{ConnectionState, Exchange};
+use crate::http::response::Response;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+impl Worker {
+    /// Closes all connections that have exceeded a time limit.
+    pub(super) fn check_timeouts(&mut self) {
+        let now = Instant::now();
+        let mut exceeded = Vec::new();
+        for (id, connection) in &mut self.connections {
+            if connection.is_sending() {
+                // Any byte that the peer takes counts as progress, however small: a slow line is
+                // no reason to end a session that the engine can still serve.
+                let taken = self.sockets.taken(*id);
+                if taken != connection.taken {
+                    (connection.taken, connection.progress_at) = (taken, now);
+                } else if now.duration_since(connection.progress_at) > self.limits.send_timeout {
+                    exceeded.push((*id, Limit::Send));
+                }
+            } else if now > connection.deadline {
+                match connection.state {
+                    ConnectionState::Reading if !connection.input.is_empty() => {
+                        exceeded.push((*id, Limit::Head));
+                    }
+                    ConnectionState::Reading | ConnectionState::Lingering => {
+                        exceeded.push((*id, Limit::Idle));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (id, limit) in exceeded {
+            match limit {
+                Limit::Idle => self.close(id),
+                Limit::Head => {
+                    let message = "the request head was not complete in time; send it faster";
+                    let response = Response::error(408, "request-timeout", message);
+                    self.send_response(id, Exchange::unparsed(), response);
+                }
+                Limit::Send => {
+                    self.shared.http.send_timeouts.fetch_add(1, Ordering::Relaxed);
+                    self.abandon(id, "the client took no bytes for the send timeout");
+                }
+            }
+        }
+    }
+}
+
+enum Limit {
+    Idle,
+    Head,
+    Send,
+}

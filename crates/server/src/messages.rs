@@ -1,0 +1,174 @@
+//! Messages between the server's threads, and the handles through which they are sent.
+//!
+//! ```text
+//!   HTTP threads ──Event──▶ core ──WorkerMessage──▶ HTTP threads
+//!   opener ─────────────────────────WorkerMessage──▶ HTTP threads
+//! ```
+
+use crate::engine::{
+    DeclineReason, DiskGuarantee, DiskNumber, MediaRequest, ReadId, ReadOutcome, Refusal,
+    RequestId, SessionId,
+};
+use crate::layout::DeliveryFormat;
+use crate::library::{OpenError, OpenTitle, StoredCopy};
+use crate::presentation::Presentation;
+use crate::sessions::PlayerSession;
+use crate::wire;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use device::SharedBuffer;
+use device::sockets::{ConnectionId, Waker};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use units::ByteCount;
+
+/// Sends events to the core. Clones send to the same core.
+#[derive(Clone, Debug)]
+pub(crate) struct CoreHandle {
+    // Unbounded: connections, send windows and queue depths bound the number of events under way.
+    events: Sender<Event>,
+}
+
+impl CoreHandle {
+    /// A handle and the queue that it feeds.
+    pub(crate) fn new() -> (Self, Receiver<Event>) {
+        let (events, queue) = unbounded();
+        (Self { events }, queue)
+    }
+
+    /// Queues an event. An event sent after the core has ended is dropped.
+    pub(crate) fn send(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+}
+
+/// Sends messages to one HTTP thread.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerHandle {
+    pub(crate) messages: Sender<WorkerMessage>,
+    pub(crate) waker: Waker,
+}
+
+impl WorkerHandle {
+    /// Queues a message and wakes the thread.
+    pub(crate) fn send(&self, message: WorkerMessage) {
+        let _ = self.messages.send(message);
+        self.waker.wake();
+    }
+}
+
+/// The connection to answer: an HTTP thread's number and the connection within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Caller {
+    pub(crate) worker: usize,
+    pub(crate) connection: ConnectionId,
+}
+
+/// Names one request for a background I/O permit; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PermitRequestId(pub(crate) u64);
+
+/// Every input of the core.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A player requests admission. Answered with [`WorkerMessage::Admitted`] when the session's
+    /// start time has come.
+    Admit { caller: Caller, request: PlayRequest },
+    /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
+    List { caller: Caller },
+    /// The player disconnected before it received the answer to its admission request.
+    Close { session: SessionId },
+    /// A player requests bytes. Answered with [`WorkerMessage::Accepted`] or
+    /// [`WorkerMessage::RequestFailed`].
+    Request { caller: Caller, request: MediaRequest },
+    /// The socket has taken a delivered piece.
+    Sent { request: RequestId, read: ReadId },
+    /// The player disconnected during a request.
+    Cancel { request: RequestId },
+    /// A disk has finished a read.
+    ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome> },
+    /// Background work requests a permit for a read or write of `bytes`. The core sends on `grant`
+    /// when the work may start.
+    RequestPermit { id: PermitRequestId, disk: DiskNumber, bytes: ByteCount, grant: Sender<()> },
+    /// Background work has finished, or no longer waits for its permit.
+    ReleasePermit { id: PermitRequestId },
+    /// A title's copy has been hidden. Its space is freed when no session plays it. The core sends
+    /// on `in_use` whether a session plays it now.
+    Withdraw { copy: StoredCopy, in_use: Sender<bool> },
+    /// A disk has been calibrated anew.
+    Guarantee { disk: DiskNumber, guarantee: DiskGuarantee, timings: Box<scheduler::DiskTimings> },
+    /// A lost disk answers again and holds its data. The core sends on `restored` whether the disk
+    /// is used again.
+    Restore { disk: DiskNumber, restored: Sender<bool> },
+    /// Admit no new session; end when no session is active, at the latest after `grace`.
+    Stop { grace: Duration },
+}
+
+/// A player's request for admission.
+#[derive(Debug)]
+pub(crate) struct PlayRequest {
+    pub(crate) title: Arc<OpenTitle>,
+    pub(crate) presentation: Arc<Presentation>,
+    /// The title's name in the request's URL.
+    pub(crate) name: String,
+    pub(crate) format: DeliveryFormat,
+    /// The longest time that the player waits for its start; zero: it starts now or is refused.
+    pub(crate) max_wait: Duration,
+    /// The player's present session, which ends if this request is accepted.
+    pub(crate) replaces: Option<SessionId>,
+}
+
+/// Every message to an HTTP thread.
+#[derive(Debug)]
+pub(crate) enum WorkerMessage {
+    /// From the opener: the result of opening a title.
+    Opened { connection: ConnectionId, result: Result<Arc<OpenTitle>, OpenError> },
+    /// The verdict on an admission request.
+    Admitted { connection: ConnectionId, result: Result<Arc<PlayerSession>, AdmissionError> },
+    /// The list of sessions.
+    Listed { connection: ConnectionId, list: wire::SessionList },
+    /// The engine has accepted a request for bytes.
+    Accepted { connection: ConnectionId, request: RequestId },
+    /// `range` of a read's buffer, for a request.
+    Deliver {
+        connection: ConnectionId,
+        request: RequestId,
+        read: ReadId,
+        buffer: SharedBuffer,
+        range: Range<usize>,
+    },
+    /// The request is not served, now or at all.
+    RequestFailed { connection: ConnectionId, request: RequestId, why: RequestError },
+    /// Close all connections and end.
+    Quit,
+}
+
+/// Why an admission request was not accepted.
+#[derive(Debug)]
+pub(crate) enum AdmissionError {
+    /// A resource is fully reserved.
+    Refused(Refusal),
+    /// The title was removed after the player's request.
+    TitleRemoved,
+    /// The server is stopping.
+    Stopping,
+    /// The presentation is not available in the requested delivery format.
+    FormatUnavailable,
+    /// No session token could be made; the reason.
+    Failed(String),
+}
+
+/// Why a request for bytes is not served.
+#[derive(Clone, Debug)]
+pub(crate) enum RequestError {
+    /// A seek or a change of tracks needs a new reservation, and a resource is fully reserved.
+    Refused(Refusal),
+    /// Another request of the same session conflicts with it.
+    Declined(DeclineReason),
+    /// The bytes cannot be read.
+    ReadFailed(ReadOutcome),
+    /// The session has ended.
+    SessionEnded,
+    /// The session's disk is lost, and no other disk has a copy of the title and room for it.
+    DiskLost,
+}

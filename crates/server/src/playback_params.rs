@@ -1,0 +1,200 @@
+//! The query parameters of a manifest: which part of the title, at which speed, and how long the
+//! player waits for admission. Values that are invalid by themselves are refused here; whether the
+//! title has such a part is decided by `media`.
+//!
+//! ```text
+//!   /t/film/master.m3u8?start=600&stop=900     five minutes of it
+//!                      ?speed=2                at twice the speed: the reservation follows
+//!                      ?skip=3                 every fourth group of pictures
+//!                      ?speed=-1               the last group first
+//!                      ?wait=20                wait up to 20 s rather than be refused
+//! ```
+
+use media::Excerpt;
+use std::time::Duration;
+
+/// A part of a title, and the speed at which it is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PlaybackParams {
+    pub(crate) excerpt: Excerpt,
+    /// Seconds of media played in a second, in thousandths.
+    pub(crate) speed_milli: u32,
+}
+
+impl Default for PlaybackParams {
+    fn default() -> Self {
+        Self { excerpt: Excerpt::default(), speed_milli: 1000 }
+    }
+}
+
+/// An invalid parameter, and the values that are allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadParameter(pub(crate) String);
+
+impl PlaybackParams {
+    /// The parameters in a query of names and values.
+    pub(crate) fn of(query: &[(String, String)]) -> Result<Self, BadParameter> {
+        let speed = value(query, "speed").map(speed).transpose()?.unwrap_or(1000);
+        let excerpt = Excerpt {
+            start: time(query, "start")?.unwrap_or_default(),
+            stop: time(query, "stop")?,
+            skip: value(query, "skip").map(skip).transpose()?.unwrap_or(0),
+            backwards: speed < 0,
+        };
+        Ok(Self { excerpt, speed_milli: speed.unsigned_abs() })
+    }
+
+    /// Whether the whole title is played forwards, at whatever speed.
+    pub(crate) fn is_all(&self) -> bool {
+        self.excerpt == Excerpt::default()
+    }
+
+    /// The due time in milliseconds of media that is due at `ms` at normal speed.
+    pub(crate) fn due(&self, ms: u32) -> u32 {
+        let due = u64::from(ms) * 1000 / u64::from(self.speed_milli.max(1));
+        u32::try_from(due).unwrap_or(u32::MAX)
+    }
+}
+
+/// How long the player waits for its start (`wait`).
+pub(crate) fn max_wait(query: &[(String, String)]) -> Result<Duration, BadParameter> {
+    let max_wait = time(query, "wait")?.unwrap_or_default();
+    if max_wait > LONGEST_WAIT {
+        let most = LONGEST_WAIT.as_secs();
+        return Err(BadParameter(format!(
+            "wait is at most {most} s; request the manifest again later instead"
+        )));
+    }
+    Ok(max_wait)
+}
+
+/// Whether a query has any of a manifest's parameters.
+pub(crate) fn has_any(query: &[(String, String)]) -> bool {
+    ["start", "stop", "speed", "skip", "wait"].iter().any(|name| value(query, name).is_some())
+}
+
+fn value<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+fn time(query: &[(String, String)], name: &str) -> Result<Option<Duration>, BadParameter> {
+    let Some(text) = value(query, name) else { return Ok(None) };
+    let seconds = text.parse::<f64>().ok().filter(|s| (0.0..=LATEST).contains(s));
+    let seconds = seconds.ok_or_else(|| {
+        let text = shown(text);
+        BadParameter(format!("{name}={text} is not a number of seconds such as 90 or 12.5"))
+    })?;
+    // Rounded to the millisecond, so that one part has one entity tag.
+    Ok(Some(Duration::from_millis(rounded(seconds * 1000.0))))
+}
+
+fn speed(text: &str) -> Result<i32, BadParameter> {
+    let milli = text.parse::<f64>().ok().filter(|speed| speed.is_finite()).and_then(|speed| {
+        let milli = rounded(speed.abs().min(LATEST) * 1000.0);
+        let milli = i32::try_from(milli).ok().filter(|milli| SPEEDS_MILLI.contains(milli))?;
+        Some(if speed < 0.0 { -milli } else { milli })
+    });
+    milli.ok_or_else(|| {
+        let text = shown(text);
+        BadParameter(format!(
+            "speed={text} is not a speed: from 0.016 to 64, negative for backwards; \
+             to pause, request no media"
+        ))
+    })
+}
+
+fn skip(text: &str) -> Result<u32, BadParameter> {
+    text.parse().map_err(|_| {
+        let text = shown(text);
+        BadParameter(format!("skip={text} is not a number of groups to leave out, such as 3"))
+    })
+}
+
+/// A client's text, shortened and escaped for a message.
+fn shown(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_debug).collect()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative, bounded"
+)]
+fn rounded(value: f64) -> u64 {
+    value.round() as u64
+}
+
+/// Players give up on a manifest after about half a minute.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The latest time in a title, in seconds: thirty years.
+const LATEST: f64 = 1e9;
+/// Speeds that a player may ask for, in thousandths: 1/64 to 64 times.
+const SPEEDS_MILLI: std::ops::RangeInclusive<i32> = 16..=64_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Vec<(String, String)> {
+        let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn parameters_and_what_they_mean() {
+        let ms = Duration::from_millis;
+        let all = Excerpt::default();
+        let table: &[(&str, Excerpt, u32)] = &[
+            ("", all, 1000),
+            (
+                "start=90&stop=91.5",
+                Excerpt { start: ms(90_000), stop: Some(ms(91_500)), ..all },
+                1000,
+            ),
+            ("speed=2&skip=3", Excerpt { skip: 3, ..all }, 2000),
+            ("speed=-0.5", Excerpt { backwards: true, ..all }, 500),
+            ("start=0.0004", all, 1000),
+        ];
+        for (text, excerpt, speed_milli) in table {
+            let params = PlaybackParams { excerpt: *excerpt, speed_milli: *speed_milli };
+            assert_eq!(PlaybackParams::of(&query(text)), Ok(params), "{text}");
+        }
+        assert_eq!(max_wait(&query("wait=1.5")), Ok(ms(1500)));
+        assert_eq!(
+            PlaybackParams { speed_milli: 2000, ..PlaybackParams::default() }.due(3000),
+            1500
+        );
+    }
+
+    #[test]
+    fn an_invalid_value_is_named() {
+        for text in [
+            "start=",
+            "start=x",
+            "start=-1",
+            "start=NaN",
+            "start=inf",
+            "start=1e99",
+            "stop=-0.1",
+            "speed=0",
+            "speed=NaN",
+            "speed=-inf",
+            "speed=65",
+            "speed=0.001",
+            "speed=",
+            "speed=1e308",
+            "skip=-1",
+            "skip=1.5",
+            "skip=4294967296",
+            "skip=x",
+            "skip=",
+        ] {
+            let name = text.split('=').next().unwrap();
+            let BadParameter(why) = PlaybackParams::of(&query(text)).unwrap_err();
+            assert!(why.starts_with(&format!("{name}=")), "{text}: {why}");
+        }
+        for text in ["wait=31", "wait=-1", "wait=NaN", "wait=soon"] {
+            assert!(max_wait(&query(text)).is_err(), "{text}");
+        }
+    }
+}

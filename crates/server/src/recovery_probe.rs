@@ -1,0 +1,78 @@
+//! Probes a lost disk, on a thread of its own, at growing intervals, until it holds its data again,
+//! and then reports that to the core.
+//!
+//! ```text
+//!   lost ──1 s──▶ probe ──2 s──▶ probe ──4 s──▶ ... at most a minute
+//!                   └─ superblock, journal, catalogue as in memory; parts of titles match their
+//!                      checksums ──▶ Restore ──▶ the core: used again, or not yet
+//! ```
+//!
+//! It reads through the file that the server has open: a disk that was removed and inserted again
+//! is another device to the kernel, and stays lost until the server is restarted. A probe of a disk
+//! that does not answer blocks as long as the kernel does.
+
+use crate::engine::DiskNumber;
+use crate::messages::{CoreHandle, Event};
+use crate::shared::Shared;
+use crossbeam_channel::bounded;
+use serde_json::json;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+/// Starts probing a lost disk. The thread is not joined: the server may end before it.
+pub(crate) fn spawn_recovery_probe(
+    disk: DiskNumber,
+    shared: Arc<Shared>,
+    core: CoreHandle,
+) -> io::Result<()> {
+    let name = format!("probe-{}", disk.0);
+    thread::Builder::new().name(name).spawn(move || probe_until_restored(disk, &shared, &core))?;
+    Ok(())
+}
+
+fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
+    let mounted = &shared.library.stores[usize::from(disk.0)];
+    let mut interval = FIRST_INTERVAL;
+    while sleep_unless_stopping(interval, shared) {
+        match mounted.store.probe() {
+            Ok(()) => {
+                let (restored, answer) = bounded(1);
+                core.send(Event::Restore { disk, restored });
+                // Without an answer the core has ended.
+                if answer.recv().unwrap_or(true) {
+                    return;
+                }
+            }
+            Err(error) => {
+                let store = mounted.path.display().to_string();
+                let error = error.to_string();
+                shared
+                    .log
+                    .line(|| json!({ "event": "disk-still-lost", "store": store, "error": error }));
+            }
+        }
+        interval = (interval * 2).min(LONGEST_INTERVAL);
+    }
+}
+
+/// Sleeps for `time`; false at once when the server is stopping.
+fn sleep_unless_stopping(time: Duration, shared: &Shared) -> bool {
+    let mut left = time;
+    while !left.is_zero() {
+        if shared.stopping.load(Ordering::Relaxed) {
+            return false;
+        }
+        let step = left.min(STOP_POLL);
+        thread::sleep(step);
+        left -= step;
+    }
+    true
+}
+
+const FIRST_INTERVAL: Duration = Duration::from_secs(1);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
+/// How often a sleeping probe looks whether the server is stopping.
+const STOP_POLL: Duration = Duration::from_millis(250);

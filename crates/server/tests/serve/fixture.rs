@@ -1,0 +1,153 @@
+//! A store with titles in a temporary directory, and servers on it.
+
+use crate::client::Client;
+use server::{Server, ServerConfig};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use store::{FormatOptions, IngestOptions, Store, Unthrottled};
+use units::ByteCount;
+
+/// Small titles, made once for all tests of a run.
+pub(crate) struct Media {
+    /// 6 s of H.264 with B-frames and AAC, about 1.5 Mb/s, a key frame each second.
+    pub(crate) film: PathBuf,
+    /// 4 s of sound alone.
+    pub(crate) song: PathBuf,
+    /// 4 s of large pictures, about 45 MB: more than sockets buffer.
+    pub(crate) large: PathBuf,
+}
+
+pub(crate) fn media() -> &'static Media {
+    static MEDIA: OnceLock<Media> = OnceLock::new();
+    MEDIA.get_or_init(|| {
+        let directory = directory();
+        let film = directory.join("film.mp4");
+        ffmpeg(
+            "-f lavfi -i testsrc2=s=480x270:r=25:d=6,noise=alls=12:allf=t \
+             -f lavfi -i sine=440:d=6 \
+             -c:v libx264 -preset veryfast -b:v 1400k -g 25 -sc_threshold 0 -bf 2 \
+             -c:a aac -b:a 96k",
+            &film,
+        );
+        let song = directory.join("song.m4a");
+        ffmpeg("-f lavfi -i sine=330:d=4 -c:a aac", &song);
+        let large = directory.join("large.mov");
+        ffmpeg(
+            "-f lavfi -i testsrc2=s=1280x720:r=25:d=4,noise=alls=40:allf=t -c:v mjpeg -q:v 2",
+            &large,
+        );
+        Media { film, song, large }
+    })
+}
+
+pub(crate) fn ffmpeg(arguments: &str, out: &Path) {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-y", "-fflags", "+bitexact"]).args(arguments.split_whitespace());
+    let status = command.arg(out).status().expect("ffmpeg runs; apt install ffmpeg");
+    assert!(status.success(), "{command:?}");
+}
+
+/// A new directory, removed by nobody but the system: a failed test leaves what it saw.
+pub(crate) fn directory() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tenuto-serve-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A store in a file.
+pub(crate) struct TestStore {
+    pub(crate) directory: PathBuf,
+    pub(crate) path: PathBuf,
+}
+
+impl TestStore {
+    /// A store of 128 MiB with these files as titles of their stems, said to lie on a fast disk.
+    pub(crate) fn with(files: &[&Path]) -> Self {
+        let directory = directory();
+        let path = directory.join("a.store");
+        let options = FormatOptions { size: Some(ByteCount::mib(128)), ..FormatOptions::default() };
+        Store::format(&path, &options).unwrap();
+        let fixture = Self { directory, path };
+        fixture.add(files);
+        let store = Store::open(&fixture.path).unwrap();
+        let disk = disk::DiskModel::preset("ssd-sata").unwrap();
+        let sizes = [ByteCount::kib(256), ByteCount::MIB];
+        let slot = ServerConfig::default().slot;
+        store.set_calibration(&disk::Calibration::from_model(&disk, slot, &sizes)).unwrap();
+        fixture
+    }
+
+    /// Takes in more, while nobody serves it.
+    pub(crate) fn add(&self, files: &[&Path]) {
+        let store = Store::open(&self.path).unwrap();
+        let files: Vec<PathBuf> = files.iter().map(|file| (*file).to_owned()).collect();
+        let options = IngestOptions::default();
+        let never = AtomicBool::new(false);
+        for outcome in store::ingest(&store, &files, &options, &Unthrottled, &mut |_| {}, &never) {
+            outcome.result.unwrap();
+        }
+    }
+
+    pub(crate) fn config(&self) -> ServerConfig {
+        ServerConfig {
+            stores: vec![self.path.clone()],
+            listen: "127.0.0.1:0".parse().unwrap(),
+            memory: ByteCount::mib(64),
+            ..ServerConfig::default()
+        }
+    }
+
+    pub(crate) fn serve(&self) -> TestServer {
+        self.serve_with(|_| {})
+    }
+
+    pub(crate) fn serve_with(&self, change: impl FnOnce(&mut ServerConfig)) -> TestServer {
+        let mut config = self.config();
+        change(&mut config);
+        TestServer { server: Server::start(config).unwrap() }
+    }
+}
+
+impl Drop for TestStore {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// A server of a test.
+pub(crate) struct TestServer {
+    pub(crate) server: Server,
+}
+
+impl TestServer {
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.server.address())
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.server.address())
+    }
+
+    /// A number of `/status`.
+    pub(crate) fn status(&self, pointer: &str) -> u64 {
+        let status = self.client().get("/status").json();
+        status.pointer(pointer).and_then(serde_json::Value::as_u64).expect(pointer)
+    }
+}
+
+/// Waits until something is so. Long enough for a loaded machine; a test that needs it all fails.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

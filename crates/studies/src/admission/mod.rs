@@ -1,0 +1,43 @@
+//! Admission policies compared in virtual time: how much load of a disk each policy accepts, and
+//! whether the accepted streams are served on time.
+//!
+//! ```text
+//!   titles ─▶ requests ─▶ scenario ─▶ study: bands of load      (the papers' tables and figures)
+//!   (clips)   (views)         │     ─▶ stress: is anybody late?
+//!                             │     ─▶ long run: what is sold?
+//!                             ▼
+//!             station: the scheduler's policies, books and plans, and one disk model
+//! ```
+//!
+//! The scenarios are those of Dwight Makaroff, Jason Coutu and Fujian Liu, *Disk Performance and
+//! VBR Admission Control for Media Servers*. The code under test is the production code: the
+//! policies and the dispatcher of `scheduler`. Clips, requests and disk times are simulated.
+//!
+//! These studies omit the engine, its sessions, faults and the titles' indexes. The crate
+//! `simulator` has them, at a cost that rules out tens of thousands of scenarios.
+
+mod disk_server;
+pub mod fitted;
+mod long_run;
+mod presets;
+mod random;
+mod report;
+mod requests;
+mod scenario;
+mod slowdown;
+mod stress;
+mod study;
+mod titles;
+
+pub use disk_server::{RotationalDelay, Rules, RunCounters, SingleDiskServer, SlowPeriod, Viewer};
+pub use long_run::{LongRunResult, long_run};
+pub use presets::{Preset, Setup};
+pub use report::{
+    ArrivalGroup, SlowdownRun, long_run_report, slowdown_report, stress_report, study_report,
+};
+pub use requests::{Read, ReadSchedule, Request, View};
+pub use scenario::{Arrival, Scenario, Workload};
+pub use slowdown::{ENDS, RECOVERS, RunPhase, SLOWS, slowdown_run, together};
+pub use stress::{Stress, StressResult};
+pub use study::{OfflineResult, PolicyResult, PolicyUnderTest, ScenarioResult, Study, Titles};
+pub use titles::{BLOCK, ClipKind, Clips, StoredTitles, Title, TitleSource, Track};

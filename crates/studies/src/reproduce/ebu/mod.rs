@@ -1,0 +1,199 @@
+//! Reproductions of EBU TECH 3362 ("Media storage performance", 2013): its tests of storage, on two
+//! simulated nodes, with the transfers of `meter`.
+//!
+//! ```text
+//!   approach 1 (section 4.1)    21 + 2 disks, RAID-DP; large cache; writes gathered
+//!   approach 2 (section 4.2)    RAID 5 of 4 + 1, five groups; hardly any cache; writes in place
+//! ```
+//!
+//! The paper prints plots; only the values that its text repeats are known. So its statements are
+//! compared with our results, claim by claim ([`Claims`]). Where the paper does not state the
+//! storage's components, [`approach_1`] and [`approach_2`] assume them, and [`ASSUMED`] lists the
+//! assumptions in every report. Files, caches and disks have a fiftieth of the paper's capacities,
+//! so that an hour of warm-up takes a minute.
+//!
+//! Tests of the network itself (flow control, jumbo frames, TCP windows, figures 29 to 34, 53 to
+//! 55, 60 to 63) are not reproduced here. `meter study network` runs them between real network
+//! stacks.
+
+mod array;
+mod files;
+mod fragments;
+mod link;
+mod memory;
+mod node;
+mod nodes;
+mod profile;
+mod writes;
+
+pub(super) use files::{multi, single};
+pub(super) use fragments::run as fragments;
+pub(super) use link::run as link;
+pub(super) use nodes::run as nodes;
+pub(super) use profile::run as profile;
+pub(super) use writes::run as writes;
+
+use super::Figure;
+use super::claims::{Claims, Direction, Size};
+use array::Raid;
+use disk::{DiskModel, Parameters};
+use meter::log::{LogSink, OperationKind};
+use meter::profiles;
+use meter::report::{LineShape, Plot, Series};
+use meter::transfers::{self, TransferMix, TransferRow, TransfersOutcome, TransfersPlan};
+use node::{Build, Landing, Node};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// A fiftieth of the paper's 100 GB.
+const FILE: ByteCount = ByteCount(2_000_000_000);
+
+/// A fiftieth of 512 GB.
+const CACHE: u64 = 10_240_000_000;
+
+/// Sources and assumptions of the simulated nodes, stated in every report.
+const ASSUMED: &str = "From the paper: kinds and numbers of disks of approach 1 (23 SAS disks of 15,000 \
+    rpm, RAID with two parities), RAID 5 of 4 + 1 in approach 2, a cache of 512 GB in approach 1, links \
+    of 1 and 10 Gb/s, ten client machines, files of 100 GB; all capacities here are a fiftieth. Assumed: \
+    disk parameters that the paper does not state (sas-15k.toml), five groups in approach 2, units of \
+    256 KiB, read-ahead of up to 8 MiB per stream, a write buffer of 64 MiB, a round trip of 0.3 ms, \
+    disks that serve in FIFO order. The simulated latency consists of the opening of files, without \
+    the time that msMeter itself takes.";
+
+fn gigabit(count: u64) -> BitRate {
+    BitRate(count * 1_000_000_000)
+}
+
+/// Large cache, writes gathered.
+fn approach_1() -> Build {
+    Build {
+        disk: disk(),
+        raid: Raid { groups: 1, data: 21, parity: 2, unit: 256 << 10 },
+        landing: Landing::Gathered,
+        read_ahead: 8 << 20,
+        cache: CACHE,
+        write_room: 64 << 20,
+        link: gigabit(10),
+        client_link: gigabit(1),
+        round_trip: Duration::from_micros(300),
+    }
+}
+
+/// Fast disks, writes in place.
+fn approach_2() -> Build {
+    Build {
+        raid: Raid { groups: 5, data: 4, parity: 1, unit: 256 << 10 },
+        landing: Landing::InPlace,
+        cache: 0,
+        ..approach_1()
+    }
+}
+
+/// The disk at a fiftieth of its capacity, spread over its whole stroke.
+fn disk() -> DiskModel {
+    let parameters = Parameters::parse(include_str!("sas-15k.toml")).expect("a test reads it");
+    let whole = DiskModel::new(parameters).expect("a test makes it");
+    whole.scaled_to(ByteCount(whole.capacity().0 / 50))
+}
+
+/// A built-in profile, on `files` files.
+fn mix(profile: &str, files: u32, own: bool) -> TransferMix {
+    let profile = profiles::named(profile).expect("a built-in profile");
+    TransferMix { own_file: own, ..TransferMix::of(&profile, files, FILE) }
+}
+
+/// Runs `clients` clients on a node for `length`.
+fn step(node: &mut Node, mix: &TransferMix, clients: u32, length: Duration) -> TransfersOutcome {
+    let plan = TransfersPlan {
+        mix: mix.clone(),
+        clients,
+        duration: length,
+        most: None,
+        seed: clients.into(),
+    };
+    mix.check(clients).expect("files are large enough");
+    transfers::run(&plan, node, &mut LogSink::none(), &mut |_| true).expect("nothing fails")
+}
+
+/// Sum of the transfers of 1 MiB, the size that the paper plots.
+fn row(outcome: &TransfersOutcome, kind: OperationKind, random: bool) -> TransferRow {
+    outcome.sum(|key| key.kind == kind && key.random == random && key.block == MIB)
+}
+
+const MIB: u32 = 1 << 20;
+
+/// The rate of a client, in MB/s.
+fn rate(row: &TransferRow) -> f64 {
+    row.bytes.0 as f64 / row.data.as_secs_f64() / 1e6
+}
+
+/// The mean latency, in ms.
+fn latency(row: &TransferRow) -> f64 {
+    row.mean_latency().as_secs_f64() * 1e3
+}
+
+/// Total rate of all clients, in MB/s.
+fn total(outcome: &TransfersOutcome) -> f64 {
+    outcome.sum(|_| true).bytes.0 as f64 / outcome.took.as_secs_f64() / 1e6
+}
+
+/// Mean of the finite values: a step may have no transfer of a kind.
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let there: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    there.iter().sum::<f64>() / there.len() as f64
+}
+
+/// A plot's line.
+fn line(name: &str, points: Vec<(f64, f64)>) -> Series {
+    Series { name: name.to_owned(), shape: LineShape::Line, points }
+}
+
+/// A figure of the report.
+fn figure(
+    name: &'static str,
+    title: &str,
+    (x, y): (&str, &str),
+    series: Vec<Series>,
+    explanation: &str,
+) -> Figure {
+    let plot =
+        Plot { title: title.to_owned(), x_label: x.to_owned(), y_label: y.to_owned(), series };
+    Figure { name, plot, explanation: explanation.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Report;
+
+    // One test per reproduction, so that they run in parallel.
+    macro_rules! verdicts {
+        ($($name:ident: $run:path, $verdicts:literal;)*) => {$(
+            #[test]
+            fn $name() {
+                check($run, $verdicts);
+            }
+        )*};
+    }
+
+    verdicts! {
+        profile: super::profile,
+            "19 yes/-; 19 yes/-; 20 yes/-; 20 yes/-; 20 no/-; 21 yes/-; 22 yes/-; 22 built in/-";
+        cache: super::single, "23, 25 yes/-; 26 no/-; 27 yes/-; 27 yes/-; 27 -/yes; 23, 27 -/yes";
+        fragments: super::fragments, "35, 36 built in/no; 36 built in/-";
+        link: super::link,
+            "47 yes/no; 47 -/no; 48 yes/-; 48 yes/no; 49 yes/no; 49 no/-; 48, 50 yes/yes";
+        disks: super::multi,
+            "56 no/-; 56 yes/-; 58 no/-; 58 yes/-; 56, 58 yes/-; 57, 59 yes/-; 57, 59 -/no";
+        writes: super::writes, "67 no/-; 68 no/-; 69, 70 yes/-";
+        nodes: super::nodes, "71 yes/no; 71 yes/-; 72 yes/no; 73 yes/no; 73 yes/-; 74 no/no";
+    }
+
+    /// The figures that the claims are about, and their verdicts: direction and size, in order.
+    fn check(run: fn(&mut dyn FnMut(f64)) -> Report, verdicts: &str) {
+        let report = run(&mut |_| {});
+        let rows = report.tables[0].rows.iter();
+        let found = rows.map(|row| format!("{} {}/{}", row[0], row[3], row[7]));
+        let found: Vec<String> = found.collect();
+        assert_eq!(found.join("; "), verdicts, "{:#?}", report.tables);
+    }
+}

@@ -1,0 +1,164 @@
+//! Options that several commands share, each declared and described once.
+
+use super::values::words;
+use crate::failure::Failure;
+use crate::out;
+use meter::tls::{Identity, Trust};
+use player::AbrRule;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// `--json`, an option of every command that reports.
+#[derive(clap::Args)]
+pub(crate) struct ReportArgs {
+    /// Report as one JSON object on standard output.
+    ///
+    /// The names in it are stable; docs/reference/json.md explains each.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ReportArgs {
+    /// Prints `object` with `--json`, else the page for people.
+    pub(crate) fn show(&self, object: &impl Serialize, page: impl FnOnce() -> String) {
+        if self.json {
+            out::print_json(object);
+        } else {
+            out::print(&page());
+        }
+    }
+}
+
+/// `--destroy`, the one option that allows overwriting.
+#[derive(clap::Args)]
+pub(crate) struct OverwriteArgs {
+    /// Overwrite what is there.
+    ///
+    /// The one option that allows overwriting, in every command.
+    #[arg(long)]
+    pub(crate) destroy: bool,
+}
+
+impl OverwriteArgs {
+    /// Refuses a file that exists, unless it may be overwritten.
+    pub(crate) fn check(&self, path: &Path) -> Result<(), Failure> {
+        if self.destroy || path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("{} would be overwritten", path.display()))
+            .hint("if that is meant, allow it with --destroy"))
+    }
+}
+
+/// A store, and others in which the same is done.
+#[derive(clap::Args)]
+pub(crate) struct StoresArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// Another store to do the same in.
+    ///
+    /// May be given several times. A store that fails is named and does not stop the others.
+    #[arg(long)]
+    pub(crate) replica: Vec<PathBuf>,
+}
+
+impl StoresArgs {
+    /// Whether more than one store is named.
+    pub(crate) fn are_several(&self) -> bool {
+        !self.replica.is_empty()
+    }
+
+    /// Calls `action` with every store. The first error is returned, the later ones are printed.
+    pub(crate) fn each(
+        &self,
+        mut action: impl FnMut(&Path) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut first = Ok(());
+        for store in std::iter::once(&self.store).chain(&self.replica) {
+            let Err(mut failure) = action(store) else { continue };
+            if self.are_several() {
+                failure.sentence = format!("{}: {}", store.display(), failure.sentence);
+            }
+            match first {
+                Ok(()) => first = Err(failure),
+                Err(_) => out::complain(&failure),
+            }
+        }
+        first
+    }
+}
+
+/// Certificates for `https://` addresses.
+#[derive(clap::Args)]
+#[command(next_help_heading = "TLS options")]
+pub(crate) struct TlsArgs {
+    /// Trust only these authorities' certificates, in PEM.
+    ///
+    /// Without it those that this machine trusts.
+    #[arg(long)]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Trust any certificate.
+    ///
+    /// The connection is encrypted, but the server is not authenticated.
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// The client's own certificate, in PEM, for a server that asks.
+    ///
+    /// Intermediate certificates follow it in the file. All viewers show the same.
+    #[arg(long)]
+    pub(crate) cert_file: Option<PathBuf>,
+    /// The key of --cert-file, in PEM, not encrypted.
+    ///
+    /// Without it the key is in --cert-file, too.
+    #[arg(long)]
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// The authorities that are trusted.
+    pub(crate) fn trust(&self) -> Result<Trust, Failure> {
+        match (&self.ca_file, self.insecure) {
+            (Some(_), true) => {
+                Err(Failure::usage("--ca-file and --insecure contradict each other")
+                    .hint("leave out --insecure to trust the authorities in the file"))
+            }
+            (Some(path), false) => Ok(Trust::File(path.clone())),
+            (None, true) => Ok(Trust::Anybody),
+            (None, false) => Ok(Trust::System),
+        }
+    }
+
+    /// The client's own certificate.
+    pub(crate) fn identity(&self) -> Result<Option<Identity>, Failure> {
+        match (&self.cert_file, &self.key_file) {
+            (Some(certificates), key) => {
+                let key = key.as_ref().unwrap_or(certificates).clone();
+                Ok(Some(Identity { certificates: certificates.clone(), key }))
+            }
+            (None, Some(_)) => Err(Failure::usage("--key-file needs --cert-file")
+                .hint("name the certificate that it is the key of with --cert-file")),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// `--switching`, an option of commands that play titles.
+#[derive(clap::Args)]
+pub(crate) struct SwitchingArgs {
+    /// How players change between renditions.
+    ///
+    /// docs/reference/play.md has the rule, and says which pieces count as smaller than they had to
+    /// be.
+    #[arg(long, default_value = "never", value_parser = words(switchings()))]
+    pub(crate) switching: AbrRule,
+}
+
+fn switchings() -> impl Iterator<Item = (&'static str, &'static str, AbrRule)> {
+    AbrRule::NAMES.into_iter().map(|(name, switching)| {
+        let about = match switching {
+            AbrRule::Never => "each keeps the one offered first (DASH: the largest)",
+            AbrRule::HlsJs => "by measured rate and buffer level, as hls.js does",
+        };
+        (name, about, switching)
+    })
+}

@@ -1,0 +1,163 @@
+//! Arguments of the commands on a store.
+
+use super::shared::{OverwriteArgs, ReportArgs, StoresArgs};
+use super::values::text;
+use std::path::PathBuf;
+use units::ByteCount;
+
+/// Arguments of `tenuto format`.
+#[derive(clap::Args)]
+pub(crate) struct FormatArgs {
+    /// The file to make, or the device to use.
+    pub(crate) target: PathBuf,
+    /// Length of the store's file.
+    ///
+    /// Needed for a new file, which is preallocated, so that its blocks are there when they are
+    /// written. Of a block device the whole length is used.
+    #[arg(long)]
+    pub(crate) size: Option<ByteCount>,
+    /// Allocation unit, a power of two from 64KiB to 64MiB.
+    ///
+    /// Titles take whole chunks. It is not the size of a read, which is chosen when the store is
+    /// served.
+    #[arg(long, default_value = "1MiB")]
+    pub(crate) chunk: ByteCount,
+    /// A name for people.
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub(crate) label: String,
+    #[command(flatten)]
+    pub(crate) overwrite: OverwriteArgs,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto ingest`.
+#[derive(clap::Args)]
+pub(crate) struct IngestArgs {
+    #[command(flatten)]
+    pub(crate) stores: StoresArgs,
+    /// Files to take in.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// What the files are.
+    #[arg(long = "as", default_value = "media", value_enum)]
+    pub(crate) kind: IngestKind,
+    /// The title's name, for a single file.
+    ///
+    /// Without it a title is named after its file, without the extension.
+    #[arg(long, value_parser = text())]
+    pub(crate) title: Option<String>,
+    /// Take what can be read of a damaged file.
+    ///
+    /// Without it a file that FFmpeg cannot read to its end is refused. With it the readable part
+    /// becomes a title, with a note.
+    #[arg(long)]
+    pub(crate) allow_damaged: bool,
+    /// Take the files in as one title in several sizes.
+    ///
+    /// The first file gives the sound and the pictures, the others only pictures. A player gets the
+    /// best rendition that there is room for and may change between them, so their key frames must
+    /// be at the same times.
+    #[arg(long)]
+    pub(crate) renditions: bool,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// What ingested files are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum IngestKind {
+    /// Films: tracks with times that players can play.
+    Media,
+    /// Any bytes: kept as they are, given back bit for bit, never streamed.
+    File,
+}
+
+/// Arguments of `tenuto ls`.
+#[derive(clap::Args)]
+pub(crate) struct LsArgs {
+    /// The stores: files or block devices.
+    #[arg(required = true, value_name = "STORE")]
+    pub(crate) stores: Vec<PathBuf>,
+    /// Show size, play-out time, rate, tracks and date.
+    #[arg(long)]
+    pub(crate) long: bool,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto info`.
+#[derive(clap::Args)]
+pub(crate) struct InfoArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// A title's name.
+    #[arg(value_parser = text())]
+    pub(crate) title: Option<String>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto export`.
+#[derive(clap::Args)]
+pub(crate) struct ExportArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// The title's name.
+    #[arg(value_parser = text())]
+    pub(crate) title: String,
+    /// The file to write.
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) overwrite: OverwriteArgs,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto rm`.
+#[derive(clap::Args)]
+pub(crate) struct RmArgs {
+    #[command(flatten)]
+    pub(crate) stores: StoresArgs,
+    /// The title's name.
+    #[arg(value_parser = text())]
+    pub(crate) title: String,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto rename`.
+#[derive(clap::Args)]
+pub(crate) struct RenameArgs {
+    #[command(flatten)]
+    pub(crate) stores: StoresArgs,
+    /// The title's present name.
+    #[arg(value_parser = text())]
+    pub(crate) old: String,
+    /// Its new name.
+    #[arg(value_parser = text())]
+    pub(crate) new: String,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto check`.
+#[derive(clap::Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) stores: StoresArgs,
+    /// Also read all media and compare it with its checksums.
+    #[arg(long)]
+    pub(crate) scrub: bool,
+    /// Show what a new catalogue would hold, if the store's is lost.
+    ///
+    /// Reads the start of every chunk: on a large hard disk that takes hours. Nothing is written
+    /// without --destroy. Titles come back under the names that they were taken in with; the
+    /// calibration does not come back.
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    #[command(flatten)]
+    pub(crate) overwrite: OverwriteArgs,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}

@@ -1,0 +1,95 @@
+//! Parsers of option values. Each gives a typed value; its error names the values that would do,
+//! and ends with `; do this` where there is more to say.
+
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
+};
+use clap::error::ErrorKind;
+use disk::DiskModel;
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+/// Parses any text but the empty one.
+pub(crate) fn text() -> NonEmptyStringValueParser {
+    NonEmptyStringValueParser::new()
+}
+
+/// Parses a whole number within these bounds.
+pub(crate) fn whole<T>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: TryFrom<u64>,
+{
+    move |text| {
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        let number = number.and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("'{text}' is not a whole number from {least} to {most}"))
+    }
+}
+
+/// Parses a playing speed.
+pub(crate) fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed: &f64| (1.0 / 64.0..=64.0).contains(&speed.abs()));
+    speed.ok_or_else(|| {
+        format!("'{text}' is not a speed such as 2, 0.5 or -1 (backwards), at most 64")
+    })
+}
+
+/// Parses an IP address with a port.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| format!("'{text}' is not an address such as 127.0.0.1:8080 or [::]:8080"))
+}
+
+/// Parses the name of a disk model, or reads its parameter file.
+pub(crate) fn model(text: &str) -> Result<DiskModel, String> {
+    device::disk_model(text).map_err(|error| error.to_string())
+}
+
+/// A list with commas between its items.
+#[derive(Clone, Debug)]
+pub(crate) struct CommaList<T>(pub(crate) Vec<T>);
+
+impl<T: FromStr> FromStr for CommaList<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        items.map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// A parser of words, each of which stands for a value.
+#[derive(Clone)]
+pub(crate) struct Words<T>(Vec<(PossibleValue, T)>);
+
+/// Parses one of these words: the word, its meaning in a few words, and its value.
+pub(crate) fn words<T>(all: impl IntoIterator<Item = (&'static str, &'static str, T)>) -> Words<T> {
+    let named = all.into_iter().map(|(word, about, value)| {
+        let possible = PossibleValue::new(word);
+        (if about.is_empty() { possible } else { possible.help(about) }, value)
+    });
+    Words(named.collect())
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Words<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        let names = PossibleValuesParser::new(self.0.iter().map(|(word, _)| word.clone()));
+        let word = names.parse_ref(command, arg, value)?;
+        let named = self.0.iter().find(|(possible, _)| possible.matches(&word, false));
+        named.map(|(_, value)| value.clone()).ok_or_else(|| {
+            clap::Error::raw(ErrorKind::InvalidValue, "the word has no value").with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(|(word, _)| word.clone())))
+    }
+}

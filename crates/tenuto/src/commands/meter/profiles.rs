@@ -1,0 +1,108 @@
+//! `meter profiles`: what streams of known formats ask for, or those of a user's file.
+
+use crate::args::meter::ProfilesArgs;
+use crate::failure::{Code, Failure};
+use crate::out::{self, Table, facts};
+use meter::load_profile;
+use meter::profiles::{self, Profile};
+use serde_json::{Value, json};
+use units::ByteCount;
+
+pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
+    if args.toml {
+        return print_file(args.name.as_deref());
+    }
+    let chosen = match &args.name {
+        Some(name) => vec![load_profile(name)?],
+        None => profiles::builtin(),
+    };
+    let wrong: Vec<(&Profile, String)> = if args.verify {
+        let of = |profile| Profile::disagreements(profile).into_iter().map(move |w| (profile, w));
+        chosen.iter().flat_map(of).collect()
+    } else {
+        Vec::new()
+    };
+    args.report.show(&object(&chosen, args.verify), || match (args.verify, &args.name) {
+        (true, _) => verdict(chosen.len(), &wrong),
+        (false, Some(_)) => in_full(&chosen[0]),
+        (false, None) => list(&chosen),
+    });
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::reported(Code::Failed))
+}
+
+fn print_file(name: Option<&str>) -> Result<(), Failure> {
+    let hint = "`tenuto meter profiles` lists those that come along";
+    let Some(name) = name else {
+        return Err(Failure::usage("--toml is for one profile, and none is named").hint(hint));
+    };
+    let Some(text) = profiles::text(name) else {
+        return Err(Failure::new(format!("no profile '{name}' comes along")).hint(hint));
+    };
+    out::print(text);
+    Ok(())
+}
+
+fn verdict(count: usize, wrong: &[(&Profile, String)]) -> String {
+    let lines = wrong.iter().map(|(profile, what)| format!("{}: {what}\n", profile.name));
+    let ones = if count == 1 { "profile" } else { "profiles" };
+    format!("{}{count} {ones} computed again, {} wrong\n", lines.collect::<String>(), wrong.len())
+}
+
+fn list(all: &[Profile]) -> String {
+    let mut table = Table::new(&["profile", ">a frame", ">fps", ">rate", "status", "what"]);
+    for profile in all {
+        table.row(vec![
+            profile.name.clone(),
+            ByteCount(profile.bytes).to_string(),
+            profile.fps.map_or("-".to_owned(), |fps| fps.to_string()),
+            rate(profile),
+            profile.status.word().to_owned(),
+            profile.title.clone(),
+        ]);
+    }
+    table.show()
+}
+
+fn rate(profile: &Profile) -> String {
+    profile.rate().map_or("-".to_owned(), |rate| rate.to_string())
+}
+
+fn in_full(profile: &Profile) -> String {
+    let mut lines = vec![
+        (
+            "bytes",
+            format!(
+                "{} a {}",
+                profile.bytes,
+                if profile.fps.is_some() { "frame" } else { "block" }
+            ),
+        ),
+        ("frames", profile.fps.map_or("not paced".to_owned(), |fps| format!("{fps} a second"))),
+        ("rate", rate(profile)),
+        ("reads", format!("{} %", profile.read_percent)),
+        ("at random", format!("{} %", profile.random_percent)),
+        ("pattern", profile.pattern.word().to_owned()),
+        ("source", profile.source.clone()),
+        ("status", profile.status.word().to_owned()),
+    ];
+    if let Some(why) = profile.cannot_run() {
+        lines.push(("not run", format!("{why}; it is here for reference")));
+    }
+    format!("{}: {}\n\n{}", profile.name, profile.title, facts(&lines))
+}
+
+fn object(all: &[Profile], verify: bool) -> Value {
+    let one = |profile: &Profile| {
+        let mut value = serde_json::to_value(profile).expect("a profile has text keys only");
+        value["rate"] = json!(profile.rate().map(|rate| rate.0));
+        value["cannot_run"] = json!(profile.cannot_run());
+        if verify {
+            value["wrong"] = json!(profile.disagreements());
+        }
+        value
+    };
+    json!({ "profiles": all.iter().map(one).collect::<Vec<_>>() })
+}

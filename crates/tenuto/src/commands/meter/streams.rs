@@ -1,0 +1,246 @@
+//! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
+//! target.
+
+use super::options::{alarm, required, search, target, token};
+use super::terminal::show;
+use crate::args::meter::{
+    CapacityArgs, OutputArgs, RunArgs, StreamsArgs, TargetArgs, VariantsArgs,
+};
+use crate::args::shared::SwitchingArgs;
+use crate::failure::Failure;
+use crate::limits;
+use device::Method;
+use meter::{
+    FleetConfig, PlayersConfig, StreamRunConfig, StreamsConfig, Variants, compare_variants,
+    load_profile, load_profile_text, run_fleet, run_players, run_streams, search_players,
+    search_streams,
+};
+use player::AbrRule;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let RunArgs { streams, target, output, switching, duration, .. } = args;
+    if !are_players(target) {
+        no_switching(switching)?;
+    }
+    if args.fleet.agents.is_some() || args.fleet.hosts.is_some() {
+        let config = fleet_config(args)?;
+        return show(&output.report, |observer| run_fleet(&config, observer));
+    }
+    if are_players(target) {
+        let of_run = given_for_run(args);
+        let config = players_config(streams, target, output, switching, *duration, &of_run)?;
+        let out = output.out.clone();
+        return show(&output.report, |observer| run_players(&config, args.count, out, observer));
+    }
+    let config = StreamRunConfig {
+        streams: streams_config(streams, target, output, *duration)?,
+        count: args.count,
+        alarm: alarm(&args.threshold),
+        hold: args.hold,
+        out: output.out.clone(),
+    };
+    show(&output.report, |observer| run_streams(&config, observer))
+}
+
+pub(super) fn capacity(args: &CapacityArgs) -> Result<(), Failure> {
+    let CapacityArgs { streams, target, output, switching, duration, .. } = args;
+    let search = search(&args.search, output.out.clone());
+    if are_players(target) {
+        let config = players_config(streams, target, output, switching, *duration, &[])?;
+        return show(&output.report, |observer| search_players(&config, &search, observer));
+    }
+    no_switching(switching)?;
+    let config = streams_config(streams, target, output, *duration)?;
+    show(&output.report, |observer| search_streams(&config, &search, observer))
+}
+
+pub(super) fn compare(args: &VariantsArgs, variants: Variants) -> Result<(), Failure> {
+    if variants == Variants::Methods && args.streams.method.is_some() {
+        return Err(Failure::usage("--method: all of them are tried, one after another")
+            .hint("leave it out; `meter capacity --method` searches by one"));
+    }
+    let config = streams_config(&args.streams, &args.target, &args.output, args.duration)?;
+    let search = search(&args.search, args.output.out.clone());
+    show(&args.output.report, |observer| compare_variants(&config, variants, &search, observer))
+}
+
+const PROFILES: &str = "`tenuto meter profiles` lists what streams there are";
+const BUFFER_FRAMES: u32 = 8;
+
+fn streams_config(
+    streams: &StreamsArgs,
+    on: &TargetArgs,
+    output: &OutputArgs,
+    duration: Duration,
+) -> Result<StreamsConfig, Failure> {
+    let profile = load_profile(required("profile", streams.profile.as_deref(), PROFILES)?)?;
+    Ok(StreamsConfig {
+        profile,
+        target: target(on, streams.method.unwrap_or(Method::Best))?,
+        layout: streams.layout,
+        buffer: streams.buffer_frames.unwrap_or(BUFFER_FRAMES),
+        duration,
+        realtime: streams.realtime,
+        spin: streams.busy_poll,
+        metrics: output.metrics,
+    })
+}
+
+/// Whether the target is a title's address.
+fn are_players(target: &TargetArgs) -> bool {
+    let target = target.target.as_deref().unwrap_or_default();
+    target.starts_with("http://") || target.starts_with("https://")
+}
+
+/// Refuses `--switching` where nothing is played.
+fn no_switching(switching: &SwitchingArgs) -> Result<(), Failure> {
+    if switching.switching == AbrRule::Never {
+        return Ok(());
+    }
+    Err(Failure::usage("--switching is for players, and the target is no title's address")
+        .hint("leave it out, or give an http(s):// address as the target"))
+}
+
+/// An option's name, and whether it is given.
+type Given = (&'static str, bool);
+
+/// The name of the first of these options that is given.
+fn first_given(options: &[Given]) -> Option<&'static str> {
+    options.iter().find(|(_, given)| *given).map(|(name, _)| *name)
+}
+
+/// Options of `meter run` alone that players do not have.
+fn given_for_run(args: &RunArgs) -> [Given; 4] {
+    [
+        ("threshold", args.threshold.threshold.is_some()),
+        ("threshold-window", args.threshold.threshold_window.is_some()),
+        ("threshold-each", args.threshold.threshold_each),
+        ("hold", args.hold),
+    ]
+}
+
+fn players_config(
+    streams: &StreamsArgs,
+    target: &TargetArgs,
+    output: &OutputArgs,
+    switching: &SwitchingArgs,
+    duration: Duration,
+    of_run: &[Given],
+) -> Result<PlayersConfig, Failure> {
+    if streams.profile.is_some() {
+        return Err(Failure::usage("a title has its own rate").hint("leave out --profile"));
+    }
+    let of_storage = [
+        ("layout", streams.layout.is_some()),
+        ("buffer-frames", streams.buffer_frames.is_some()),
+        ("method", streams.method.is_some()),
+        ("realtime", streams.realtime),
+        ("busy-poll", streams.busy_poll),
+        ("size", target.size.is_some()),
+        ("fill-level", target.fill_level.is_some()),
+        ("buffered", target.buffered),
+        ("drop-caches", target.drop_caches),
+        ("endpoint", target.endpoint.is_some()),
+        ("region", target.region.is_some()),
+        ("destroy", target.overwrite.destroy),
+    ];
+    if let Some(name) = first_given(of_run).or_else(|| first_given(&of_storage)) {
+        return Err(Failure::usage(format!("--{name} is not for players"))
+            .hint("leave it out: a title is fetched as `tenuto play` does it"));
+    }
+    limits::raise_open_files();
+    Ok(PlayersConfig {
+        address: target.target.clone().unwrap_or_default(),
+        duration,
+        switching: switching.switching,
+        trust: target.tls.trust()?,
+        identity: target.tls.identity()?,
+        metrics: output.metrics,
+    })
+}
+
+fn fleet_config(args: &RunArgs) -> Result<FleetConfig, Failure> {
+    let RunArgs { streams, target, fleet, output, .. } = args;
+    let profile = required("profile", streams.profile.as_deref(), PROFILES)?;
+    let on = required("target", target.target.as_deref(), "a directory on each agent")?;
+    refuse_for_agents(args)?;
+    let names = |list: &Option<crate::args::values::CommaList<String>>| {
+        list.as_ref().map(|list| list.0.clone()).unwrap_or_default()
+    };
+    let (agents, hosts) = (names(&fleet.agents), names(&fleet.hosts));
+    if agents.is_empty() && hosts.is_empty() {
+        return Err(
+            Failure::usage("no agent is named").hint("--agents 10.0.0.1:7070,10.0.0.2:7070")
+        );
+    }
+    if hosts.is_empty() && fleet.program.is_some() {
+        return Err(
+            Failure::usage("--program is for --hosts").hint("agents that run already have theirs")
+        );
+    }
+    let token = (!agents.is_empty()).then(|| token(fleet.token_file.as_deref())).transpose()?;
+    Ok(FleetConfig {
+        token,
+        agents,
+        hosts,
+        ssh: fleet.ssh.clone(),
+        program: fleet.program.clone(),
+        target: on.to_owned(),
+        profile: load_profile_text(profile)?,
+        streams: args.count,
+        workers: fleet.workers,
+        options: options_for_agents(args),
+        metrics: output.metrics,
+        out: output.out.clone(),
+    })
+}
+
+/// Refuses options that mean nothing to agents, which would otherwise be ignored in silence.
+fn refuse_for_agents(args: &RunArgs) -> Result<(), Failure> {
+    let RunArgs { streams, target, threshold, .. } = args;
+    if target.overwrite.destroy || args.hold {
+        return Err(Failure::usage("--destroy and --hold are not for agents")
+            .hint("agents measure in directories, and begin together"));
+    }
+    if streams.realtime {
+        return Err(Failure::usage("--realtime is not for agents")
+            .hint("start `tenuto meter agent` itself by chrt -f 20"));
+    }
+    let refused = first_given(&[
+        ("threshold", threshold.threshold.is_some()),
+        ("threshold-each", threshold.threshold_each),
+        ("threshold-window", threshold.threshold_window.is_some()),
+        ("switching", args.switching.switching != AbrRule::Never),
+        ("drop-caches", target.drop_caches),
+        ("endpoint", target.endpoint.is_some()),
+        ("region", target.region.is_some()),
+        ("ca-file", target.tls.ca_file.is_some()),
+        ("insecure", target.tls.insecure),
+        ("cert-file", target.tls.cert_file.is_some()),
+        ("key-file", target.tls.key_file.is_some()),
+    ]);
+    match refused {
+        None => Ok(()),
+        Some(name) => Err(Failure::usage(format!("--{name} is not for agents"))
+            .hint("leave it out, or measure from this machine, without --agents and --hosts")),
+    }
+}
+
+/// The options that agents pass on to their workers, as text.
+fn options_for_agents(args: &RunArgs) -> BTreeMap<String, Option<String>> {
+    let RunArgs { streams, target, .. } = args;
+    let values = [
+        ("duration", Some(format!("{}ns", args.duration.as_nanos()))),
+        ("buffer-frames", streams.buffer_frames.map(|frames| frames.to_string())),
+        ("size", target.size.map(|size| size.0.to_string())),
+        ("method", streams.method.map(|method| method.name().to_owned())),
+        ("layout", streams.layout.map(|layout| layout.name().to_owned())),
+        ("fill-level", target.fill_level.map(|percent| percent.to_string())),
+    ];
+    let switches = [("buffered", target.buffered), ("busy-poll", streams.busy_poll)];
+    let values = values.into_iter().filter_map(|(name, value)| Some((name, Some(value?))));
+    let switches = switches.into_iter().filter(|(_, given)| *given).map(|(name, _)| (name, None));
+    values.chain(switches).map(|(name, value)| (name.to_owned(), value)).collect()
+}

@@ -1,0 +1,78 @@
+//! What a person sees of an experiment: progress on a terminal, notes, and the report at the end.
+
+use crate::access::on_interrupt;
+use crate::args::shared::ReportArgs;
+use crate::failure::{Code, Failure};
+use crate::out::{self, Bar};
+use meter::{ExperimentReport, MeterError, MeterErrorKind, Observer};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Runs an experiment with Ctrl-C as its stop, and prints its report.
+pub(super) fn show(
+    report: &ReportArgs,
+    experiment: impl FnOnce(&dyn Observer) -> Result<ExperimentReport, MeterError>,
+) -> Result<(), Failure> {
+    let terminal = Terminal { json: report.json, stop: on_interrupt()?, bar: RefCell::default() };
+    let ExperimentReport { summary, text, verdict } = experiment(&terminal)?;
+    drop(terminal);
+    report.show(&summary, || text);
+    verdict.map_err(|error| match error.kind {
+        MeterErrorKind::Interrupted => {
+            out::note(&error.message);
+            Failure::reported(Code::Invalid)
+        }
+        _ => error.into(),
+    })
+}
+
+struct Terminal {
+    json: bool,
+    stop: Arc<AtomicBool>,
+    /// Present while a state is shown; lines on standard error take its place.
+    bar: RefCell<Option<Bar>>,
+}
+
+impl Terminal {
+    fn clear(&self) {
+        self.bar.take();
+    }
+}
+
+impl Observer for Terminal {
+    fn status(&self, line: &str) {
+        self.bar.borrow_mut().get_or_insert_with(Bar::new).say(line);
+    }
+
+    fn bytes(&self, stage: &str, done: u64, total: u64) {
+        self.bar.borrow_mut().get_or_insert_with(Bar::new).bytes(stage, done, Some(total));
+    }
+
+    fn run_done(&self, line: &str) {
+        self.clear();
+        out::live(line);
+    }
+
+    fn note(&self, text: &str) {
+        self.clear();
+        out::note(text);
+    }
+
+    fn signal(&self, line: &str) {
+        out::signal(line);
+    }
+
+    fn crossing(&self, text: &str, event: &Value) {
+        if self.json {
+            out::event(event);
+        } else {
+            self.note(text);
+        }
+    }
+
+    fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+}

@@ -1,0 +1,54 @@
+//! `meter transfers` and `meter ramp`: transfers as fast as the storage allows.
+
+use super::options::{alarm, required, target};
+use super::terminal::show;
+use crate::args::meter::{RampArgs, TransfersArgs};
+use crate::failure::Failure;
+use crate::out;
+use device::Method;
+use meter::{
+    RampConfig, TransfersConfig, builtin_script, load_profile, load_script, run_ramp, run_transfers,
+};
+
+pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
+    let hint = "ebu3362-edit, ebu3362-read and ebu3362-write are those of EBU TECH 3362";
+    let config = TransfersConfig {
+        profile: load_profile(required("profile", args.profile.as_deref(), hint)?)?,
+        target: target(&args.target, Method::Best)?,
+        clients: args.clients,
+        files: args.files,
+        own_files: args.file_per_client,
+        unrepeated: args.no_repeat,
+        think: args.think.unwrap_or_default(),
+        replace: args.replace,
+        length: args.length,
+        block: args.block,
+        frames: args.frames,
+        duration: args.duration,
+        max_transfers: args.transfers,
+        seed: args.seed.into(),
+        alarm: alarm(&args.threshold),
+        metrics: args.output.metrics,
+        out: args.output.out.clone(),
+    };
+    show(&args.output.report, |observer| run_transfers(&config, observer))
+}
+
+pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
+    if args.toml {
+        out::print(builtin_script(&args.script)?);
+        return Ok(());
+    }
+    let script = load_script(&args.script)?;
+    let config = RampConfig {
+        profile: load_profile(&script.profile)?,
+        script,
+        target: target(&args.target, Method::Best)?,
+        step_length: args.step,
+        seed: args.seed.into(),
+        alarm: alarm(&args.threshold),
+        metrics: args.output.metrics,
+        out: args.output.out.clone(),
+    };
+    show(&args.output.report, |observer| run_ramp(&config, observer))
+}

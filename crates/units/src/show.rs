@@ -1,0 +1,104 @@
+//! Numbers and texts as people read them.
+
+use std::time::Duration;
+
+/// A film's length: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
+pub fn length(seconds: f64) -> String {
+    if seconds < 60.0 {
+        return format!("{seconds:.1} s");
+    }
+    let whole = Duration::try_from_secs_f64(seconds.round()).unwrap_or_default().as_secs();
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// A Unix time as UTC: `2026-11-21 05:45`.
+pub fn moment(unix: u64) -> String {
+    let (days, minutes) = (unix / 86_400, unix / 60 % 1440);
+    // Howard Hinnant's civil_from_days, for days since 1970: years begin in March, so that the
+    // leap day is the last one.
+    let day = days + 719_468;
+    let era = day / 146_097;
+    let of_era = day % 146_097;
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+/// A count in groups of three: `1,234,567`.
+pub fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<_> = groups.map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+/// Milliseconds: `420 ms`, `1.20 s`.
+pub fn millis(ms: f64) -> String {
+    if ms < 1000.0 { format!("{ms:.0} ms") } else { format!("{:.2} s", ms / 1e3) }
+}
+
+/// `text` with each paragraph broken into lines of at most `width` bytes.
+pub fn wrapped(text: &str, width: usize) -> String {
+    text.split("\n\n").map(|paragraph| broken(paragraph, width)).collect::<Vec<_>>().join("\n\n")
+}
+
+fn broken(paragraph: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in paragraph.split_whitespace() {
+        if column > 0 {
+            let fits = column + 1 + word.len() <= width;
+            lines.push(if fits { ' ' } else { '\n' });
+            column = if fits { column + 1 } else { 0 };
+        }
+        lines.push_str(word);
+        column += word.len();
+    }
+    lines
+}
+
+/// Splits an error's text that ends with `; do this` into the sentence and what to do.
+pub fn split_hint(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once("; ") {
+        // A quote left open before it: the semicolon belongs to a name.
+        Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => (sentence, Some(hint)),
+        _ => (text, None),
+    }
+}
+
+/// Quotes around names, without the apostrophes in words.
+fn quotes(text: &str) -> usize {
+    let ends_word = |before: &str| before.ends_with(char::is_alphanumeric);
+    let starts_word = |after: &str| after.starts_with(char::is_alphanumeric);
+    let quote = |at: &usize| !(ends_word(&text[..*at]) && starts_word(&text[at + 1..]));
+    text.match_indices('\'').map(|(at, _)| at).filter(quote).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_in_groups() {
+        assert_eq!([7, 999, 1000, 1_234_567].map(thousands), ["7", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn lengths_and_moments() {
+        let lengths = [9.54, 59.94, 260.0, 5525.4].map(length);
+        assert_eq!(lengths, ["9.5 s", "59.9 s", "4:20", "1:32:05"]);
+        let moments = [0, 951_782_399, 951_782_400, 1_795_239_900].map(moment);
+        assert_eq!(
+            moments,
+            ["1970-01-01 00:00", "2000-02-28 23:59", "2000-02-29 00:00", "2026-11-21 05:45"]
+        );
+    }
+}
