@@ -15,8 +15,8 @@
 //!
 //! Two units are booked side by side: *reads*, against a number of them that the disk completes in
 //! any slot, and the disk's *time*, where it is known what a read takes ([`DiskTimings`]). Who
-//! counts time answers with a [`WindowPlan`], by which the disk is then driven; a policy is one file
-//! in `admission`.
+//! counts time answers with a [`WindowPlan`], by which the disk is then driven; a policy is one
+//! file in `admission`.
 //!
 //! # Contract
 //!

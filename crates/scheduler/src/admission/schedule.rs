@@ -8,8 +8,8 @@
 //!   free at its end; the next window begins with the next due slot
 //! ```
 //!
-//! The verdict carries the windows as a [`WindowPlan`], which the run follows: see `windows` for the
-//! rule, and for why a run that is early, or has lost a stream, is never late for it.
+//! The verdict carries the windows as a [`WindowPlan`], which the run follows: see `windows` for
+//! the rule, and for why a run that is early, or has lost a stream, is never late for it.
 //!
 //! Memory: a window begins when all of it fits. Letting a part of it in early would fill memory
 //! with what is not urgent and leave an urgent read without a buffer (priority inversion).
