@@ -24,7 +24,8 @@ pub enum BatchLimit {
     /// This number of reads: for a disk that is counted in reads per slot.
     Reads(u32),
     /// This number of reads, and all that are due in the slot of the last one for its stream: for a
-    /// server that reads small blocks and does not come back for the rest of them.
+    /// server that reads small blocks and does not come back for the rest of them. Neighbouring
+    /// blocks are read in one visit, whichever stream they are for.
     WholeVisits(u32),
     /// Every read that is due by the end of this slot: for a disk whose time is counted.
     Through(SlotIndex),
@@ -193,7 +194,7 @@ impl<S: Copy + Ord, R> Batch<S, R> {
     fn visit_of(&mut self, stream: S, offset: u64, len: u64) -> Visit {
         let new = Visit { begins: offset, number: self.visits };
         // Where a disk is counted in reads each of them is charged as a visit of its own.
-        if !matches!(self.limit, BatchLimit::Reads(_)) {
+        if matches!(self.limit, BatchLimit::Through(_)) {
             let end = offset + len;
             match self.ends.get_mut(&stream) {
                 Some((visit, before)) if *before == offset => {
@@ -231,11 +232,32 @@ impl<S: Copy + Ord, R> Batch<S, R> {
     /// The reads in order of issue: visit after visit in `direction`. The reads of a visit stay in
     /// the order in which they lie on the device, whichever way the head goes.
     pub fn in_order(mut self, direction: ScanDirection) -> impl Iterator<Item = ChosenRead<S, R>> {
+        if matches!(self.limit, BatchLimit::WholeVisits(_)) {
+            self.join_neighbours();
+        }
         match direction {
             ScanDirection::Outward => self.reads.sort_by_key(|placed| placed.visit),
             ScanDirection::Inward => self.reads.sort_by_key(|placed| Reverse(placed.visit)),
         }
         self.reads.into_iter().map(|placed| placed.chosen)
+    }
+}
+
+impl<S, R> Batch<S, R> {
+    // Makes one visit of reads that lie one behind the other, also if they are for several streams
+    // or are due in the opposite order.
+    fn join_neighbours(&mut self) {
+        self.reads.sort_by_key(|placed| placed.visit);
+        let mut run: Option<(Visit, u64)> = None;
+        for placed in &mut self.reads {
+            let begins = placed.visit.begins;
+            let visit = match run {
+                Some((visit, end)) if end == begins => visit,
+                _ => placed.visit,
+            };
+            run = Some((visit, begins + u64::from(placed.chosen.piece.len)));
+            placed.visit = visit;
+        }
     }
 }
 

@@ -76,6 +76,14 @@ fn chosen_by_deadline_issued_by_place() {
 }
 
 #[test]
+fn small_blocks_that_are_neighbours_are_read_in_one_visit() {
+    let mut streams = Streams::new(&[&[(1, 300), (1, 200)], &[(1, 400)], &[(1, 0)]], 900);
+    let batch = Batch::new(BatchLimit::WholeVisits(4)).fill(&mut streams);
+    assert_eq!(issued(batch.clone(), ScanDirection::Outward), "2.0 0.1 0.0 1.0");
+    assert_eq!(issued(batch, ScanDirection::Inward), "0.1 0.0 1.0 2.0");
+}
+
+#[test]
 fn the_first_read_that_does_not_fit_closes_a_batch() {
     let mut streams = Streams::new(&[&[(1, 0)], &[(2, 500)], &[(3, 900)]], 150);
     let mut batch = Batch::new(BatchLimit::Through(SlotIndex(9)));

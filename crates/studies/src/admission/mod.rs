@@ -6,7 +6,7 @@
 //!   (clips)   (views)         │     ─▶ stress: is anybody late?
 //!                             │     ─▶ long run: what is sold?
 //!                             ▼
-//!             station: the scheduler's policies, books and plans, and one disk model
+//!             disk server: the scheduler's policies and dispatcher, and one disk model
 //! ```
 //!
 //! The scenarios are those of Dwight Makaroff, Jason Coutu and Fujian Liu, *Disk Performance and

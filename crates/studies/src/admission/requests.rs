@@ -16,6 +16,7 @@ use super::random::RandomSource;
 use super::titles::{BLOCK, Title, TitleSource, Track, float, whole};
 use disk::Costs;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// What is asked of a title.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -102,8 +103,10 @@ pub struct Read {
 /// What a request takes of the disk.
 #[derive(Clone, Debug, Default)]
 pub struct ReadSchedule {
-    /// In the order in which they are due.
+    /// Track after track, each in the order in which its reads are due.
     pub reads: Vec<Read>,
+    /// The number of reads up to the end of each track.
+    track_ends: Vec<usize>,
     /// 64 KiB blocks needed.
     pub blocks: u64,
     /// Slots from the first to the last frame.
@@ -132,11 +135,20 @@ impl ReadSchedule {
                 time(&mut joiner.reads, costs);
             }
             schedule.reads.append(&mut joiner.reads);
-        }
-        if title.tracks.len() > 1 {
-            schedule.reads.sort_by_key(|read| read.shown);
+            schedule.track_ends.push(schedule.reads.len());
         }
         schedule
+    }
+
+    /// The places of each track's reads in `reads`.
+    pub(super) fn tracks(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        (0..self.track_ends.len()).map(|track| self.track(track))
+    }
+
+    /// The places of one track's reads in `reads`.
+    pub(super) fn track(&self, track: usize) -> Range<usize> {
+        let start = track.checked_sub(1).map_or(0, |before| self.track_ends[before]);
+        start..self.track_ends[track]
     }
 
     /// Mean blocks a slot.

@@ -1,13 +1,16 @@
-//! One disk, its books and its viewers in virtual time: the scheduler's own policy decides who
-//! comes in, the scheduler's own rule what is read next, and a disk model how long that takes.
+//! One disk, its books and its viewers in virtual time: the scheduler's policy decides who is
+//! admitted, the scheduler's dispatcher what is read next, and a disk model how long that takes.
 //!
 //! ```text
-//!   viewer ─▶ Policy::verdict ──yes──▶ DiskBooks, Plan
-//!                  ▲                       │ Plan::next (disk time) or minRead a slot (reads)
+//!   viewer ─▶ Policy::verdict ──yes──▶ Dispatcher: books, plan
+//!                  ▲                       │ a sweep of the plan (disk time) or minRead reads
 //!           guard ─┘                       ▼
-//!             ▲   late? ◀── finish ◀── Head ◀── sweep: what is due first, in order of place
+//!             ▲   late? ◀── finish ◀── Head ◀── chosen reads, one at a time
 //!             └── charged, took ◀────────┘
 //! ```
+//!
+//! A batch by reads begins when the one before has ended, not when a slot begins: the paper's
+//! server reads on while it has buffers.
 //!
 //! No server stands around it: no sessions, sockets or titles' indexes, so that one run takes
 //! milliseconds and a table of thousands minutes. The engine that ships is simulated with
@@ -26,17 +29,16 @@ pub use streams::Viewer;
 use super::random::RandomSource;
 use super::requests::ReadSchedule;
 use counters::BusyTime;
-use disk::Head;
+use disk::{Costs, Head};
 use reading::{ReadInFlight, Sweep};
 use rules::piece_of;
 use scheduler::{
-    Demand, DiskBooks, DiskTimings, EdfQueue, PolicyKind, RateSummary, Shortage, Supply, TimeGuard,
-    Verdict, WindowPlan,
+    Demand, DiskTimings, Dispatcher, PieceDue, PolicyKind, ReleaseQueue, Shortage, Supply,
+    TimeGuard, Verdict,
 };
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
-use streams::ActiveStream;
+use streams::{ActiveViewer, StreamId};
 use units::{Moment, SlotIndex};
 
 /// A server of one disk in virtual time: streams, their reads, and the scheduler that orders them.
@@ -45,21 +47,18 @@ pub struct SingleDiskServer<'a> {
     rules: &'a Rules,
     now: Moment,
     head: Head,
-    arm: u64,
     /// The rules' facts, and how far the disk is behind them.
     timings: Arc<DiskTimings>,
     guard: TimeGuard,
     sweep: Sweep,
-    books: DiskBooks,
-    plan: WindowPlan,
+    dispatcher: Dispatcher<StreamId, ()>,
     demand: Demand,
-    viewers: Vec<ActiveStream>,
-    queue: EdfQueue<usize>,
-    batch: VecDeque<(usize, usize)>,
-    inward: bool,
+    viewers: Vec<ActiveViewer>,
+    /// Nothing can be read before a buffer is released or a viewer comes or goes.
     waits: bool,
     flight: Option<ReadInFlight>,
-    held: BTreeMap<SlotIndex, Vec<(usize, usize)>>,
+    /// Pieces in memory, with the number of their viewer.
+    held: ReleaseQueue<(usize, PieceDue)>,
     random: RandomSource,
     busy: BusyTime,
     counters: RunCounters,
@@ -72,20 +71,15 @@ impl<'a> SingleDiskServer<'a> {
             rules,
             now: Moment::ZERO,
             head: rules.model.head(),
-            arm: 0,
             timings: Arc::clone(&rules.timings),
             guard: TimeGuard::default(),
             sweep: Sweep::default(),
-            books: DiskBooks::default(),
-            plan: WindowPlan::default(),
+            dispatcher: Dispatcher::default(),
             demand: Demand::default(),
             viewers: Vec::new(),
-            queue: EdfQueue::default(),
-            batch: VecDeque::new(),
-            inward: false,
             waits: false,
             flight: None,
-            held: BTreeMap::new(),
+            held: ReleaseQueue::default(),
             random: RandomSource::new(seed, ROTATION),
             busy: BusyTime::default(),
             counters: RunCounters::default(),
@@ -118,7 +112,7 @@ impl<'a> SingleDiskServer<'a> {
 
     /// Whether nothing at all is on the books.
     pub fn is_empty(&self) -> bool {
-        self.books.is_empty()
+        self.dispatcher.books.is_empty()
     }
 
     /// By how much more than the model says everything is charged now: 0 is not at all.
@@ -126,15 +120,15 @@ impl<'a> SingleDiskServer<'a> {
         scheduler::slowdown_part(self.timings.slowdown)
     }
 
-    /// A viewer asks for this, now.
+    /// Admits a viewer who asks for this now, or refuses it.
     pub fn arrive(&mut self, schedule: Arc<ReadSchedule>) -> Result<Viewer, Shortage> {
-        let (first, summary) = self.ask(&schedule);
+        let first = self.ask(&schedule);
         if let Some(policy) = self.rules.policy {
-            let (verdict, took) = self.verdict(policy);
+            let (verdict, took) = self.with_unissued_unread(|server| server.verdict(policy));
             self.counters.decisions += 1;
             self.counters.deciding += took;
             match verdict {
-                Verdict::Admit { plan, .. } => self.plan = plan,
+                Verdict::Admit { plan, .. } => self.dispatcher.follow(plan),
                 Verdict::Refuse(shortage) => {
                     self.counters.refused += 1;
                     return Err(shortage);
@@ -142,30 +136,35 @@ impl<'a> SingleDiskServer<'a> {
             }
         }
         self.counters.admitted += 1;
-        let number = self.viewers.len();
-        self.books.book_demand(&self.demand);
-        self.books.book_summary(summary);
-        self.viewers.push(ActiveStream::new(schedule, first, summary));
-        self.enqueue(number);
-        self.drop_batch();
+        self.break_off_sweep();
+        let (number, summary) = (self.viewers.len(), self.demand.summary());
+        self.dispatcher.books.book_demand(&self.demand);
+        self.dispatcher.books.book_summary(summary);
+        self.viewers.push(ActiveViewer::new(schedule, first, summary));
+        for stream in self.streams_of(number) {
+            let next = self.next_piece(stream);
+            self.dispatcher.enqueue(stream, next);
+        }
         self.busy.begins(self.now);
         Ok(Viewer(number))
     }
 
-    /// Whether each of these policies would let a viewer in who asks for this now, and how long it
-    /// took to say so. For policies that leave no plan: whom they let in changes the run, they
-    /// do not.
+    /// Whether each of these policies would admit a viewer who asks for this now, and how long its
+    /// decision took. For policies without a plan: a policy with one decides what is read, so that
+    /// its run is another.
     pub fn consult(
         &mut self,
         schedule: &ReadSchedule,
         policies: impl Iterator<Item = PolicyKind>,
     ) -> Vec<(bool, Duration)> {
         self.ask(schedule);
-        let says = |policy| {
-            let (verdict, took) = self.verdict(policy);
-            (verdict.is_admit(), took)
-        };
-        policies.map(says).collect()
+        self.with_unissued_unread(|server| {
+            let says = |policy| {
+                let (verdict, took) = server.verdict(policy);
+                (verdict.is_admit(), took)
+            };
+            policies.map(says).collect()
+        })
     }
 
     /// A viewer asks for something else instead. What it had stays booked until that is granted,
@@ -210,8 +209,8 @@ impl<'a> SingleDiskServer<'a> {
 
     /// Runs until everything is read, or until the counters are `enough`.
     pub fn finish_unless(&mut self, enough: impl Fn(&RunCounters) -> bool) {
-        while !self.queue.is_empty()
-            || !self.batch.is_empty()
+        while !self.dispatcher.queue().is_empty()
+            || self.dispatcher.chosen().len() > 0
             || self.flight.is_some()
             || !self.held.is_empty()
         {
@@ -223,13 +222,16 @@ impl<'a> SingleDiskServer<'a> {
         }
     }
 
-    /// Puts what `wanted` would take into `self.demand`.
-    fn ask(&mut self, schedule: &ReadSchedule) -> (SlotIndex, RateSummary) {
+    /// Makes `self.demand` that of a schedule; returns the slot in which its first frame is shown.
+    fn ask(&mut self, schedule: &ReadSchedule) -> SlotIndex {
         let first = self.rules.first_slot(self.now);
-        self.demand.begin(self.books.current());
-        let pieces = schedule.reads.iter().zip(0..).map(|(read, i)| piece_of(read, i, first));
-        let summary = self.demand.add_track(pieces);
-        (first, summary)
+        self.demand.begin(self.dispatcher.books.current());
+        for track in schedule.tracks() {
+            let numbers = u32::try_from(track.start).expect("few reads")..;
+            let reads = schedule.reads[track].iter().zip(numbers);
+            self.demand.add_track(reads.map(|(read, number)| piece_of(read, number, first)));
+        }
+        first
     }
 
     /// Whether what is in `self.demand` fits, and how long the decision took.
@@ -237,16 +239,16 @@ impl<'a> SingleDiskServer<'a> {
         let supply = self.supply();
         let clock = self.rules.clock.unwrap_or(|| Duration::ZERO);
         let began = clock();
-        let verdict = policy.policy().verdict(&self.books, &supply, &self.demand);
+        let verdict = policy.policy().verdict(&self.dispatcher.books, &supply, &self.demand);
         (verdict, clock().saturating_sub(began))
     }
 
     fn supply(&self) -> Supply<'_> {
         let free_at = self.flight.map_or(self.now, |flight| {
-            let piece = self.piece(flight.viewer, flight.read);
-            let most = self.timings.costs.as_ref();
-            let most = most.map_or(0, |costs| costs.batch(1, u64::from(piece.transfer)));
-            self.now.max(flight.begun + Duration::from_nanos(most))
+            let transfer = u64::from(flight.piece.transfer);
+            let most = |costs: &Costs| Duration::from_nanos(costs.batch(1, transfer));
+            let most = self.timings.costs.as_ref().map_or(Duration::ZERO, most);
+            self.now.max(flight.begun + most)
         });
         Supply {
             min_read: self.rules.min_read,
@@ -261,14 +263,10 @@ impl<'a> SingleDiskServer<'a> {
     /// A slot begins.
     fn tick(&mut self) {
         let current = SlotIndex::at(self.now, self.rules.slot);
-        while let Some(entry) = self.held.first_entry() {
-            if *entry.key() >= current {
-                break;
-            }
-            let (slot, reads) = entry.remove_entry();
-            self.shown(slot, reads);
+        for (slot, (viewer, piece)) in self.held.expired(SlotIndex(current.0 - 1)) {
+            self.shown(slot, viewer, piece);
         }
-        self.books.advance(current);
+        self.dispatcher.advance(current);
         self.busy.slot_ends(self.now, self.rules.slot, &mut self.counters);
     }
 }

@@ -1,181 +1,106 @@
-//! What is read next, in which order, and what comes of it.
+//! What is read next, and what comes of it: the scheduler's dispatcher chooses, the disk model says
+//! how long each read takes.
 //!
 //! ```text
-//!   queue, earliest due first ──▶ batch: a window of the plan, or minRead reads; in order of place
-//!                                   │ one at a time
-//!                                   ▼
-//!                                flight ──▶ held until shown; late if done after its deadline
+//!   Dispatcher: a window of the plan, or minRead reads ──▶ chosen, in order of place
+//!        ▲                                                   │ issued one at a time
+//!        └── unread again: a newcomer is admitted            ▼
+//!                                                          flight ──▶ held until shown;
+//!                                                                     late if done too late
 //! ```
 
 use super::super::requests::Read;
-use super::streams::State;
+use super::streams::{ReadState, StreamId};
 use super::{RotationalDelay, SingleDiskServer};
-use scheduler::NextSweep;
-use std::collections::BTreeMap;
+use scheduler::{Batch, BatchLimit, ChosenRead, NextRead, PieceDue, ReadSource, SweepCharge};
+use std::cmp::Reverse;
 use std::time::Duration;
-use units::{Moment, SlotIndex, nanos};
+use units::{Moment, nanos};
 
 /// A read in the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadInFlight {
-    pub(super) viewer: usize,
-    pub(super) read: usize,
+    pub(super) stream: StreamId,
+    pub(super) piece: PieceDue,
     pub(super) begun: Moment,
     pub(super) finish: Moment,
 }
 
-/// The sweep under way, for the guard: what it is charged, and how long it has taken.
+/// The completed reads of the sweep under way, for the guard: their charge, and how long they took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
-    reads: u64,
-    /// Reads that begin where the one before ended.
-    follows: u64,
-    transfer: u64,
+    charge: SweepCharge,
     took: u64,
-    /// What goes on where the last one ended, and counts as such.
-    next: Option<(usize, u64)>,
+    /// The stream of the last read and the piece that is sequential to it, if any.
+    sequel: Option<(StreamId, u32)>,
 }
 
-// Reads of one viewer that lie one behind the other.
-#[derive(Debug)]
-struct Visit {
-    offset: u64,
-    reads: Vec<(usize, usize)>,
+impl Sweep {
+    fn completed(&mut self, flight: &ReadInFlight) {
+        let ReadInFlight { stream, piece, begun, finish } = *flight;
+        let sequential = self.sequel == Some((stream, piece.piece));
+        self.sequel = piece.followed_after.map(|_| (stream, piece.piece + 1));
+        self.charge.reads += 1;
+        self.charge.sequential += u64::from(sequential);
+        self.charge.transfer += u64::from(piece.transfer);
+        self.took += nanos(finish.since(begun));
+    }
 }
 
 impl SingleDiskServer<'_> {
+    /// Gives the device its next read. The device must be idle.
     pub(super) fn begin_next(&mut self) {
-        if self.batch.is_empty() && !self.waits {
+        if self.dispatcher.chosen().len() == 0 && !self.waits {
             self.sweep_is_over();
-            if self.rules.windows { self.choose_window() } else { self.choose_reads() }
+            self.choose_sweep();
         }
-        let Some((viewer, read)) = self.batch.pop_front() else { return };
-        let piece = self.piece(viewer, read);
-        self.books.start_read(piece);
-        self.counters.buffers = self.counters.buffers.max(self.books.held());
+        let Some(ChosenRead { stream, piece, .. }) = self.dispatcher.issue() else { return };
         let turn = match self.rules.rotation {
             RotationalDelay::Random => self.random.part(),
             RotationalDelay::Worst => 1.0,
         };
-        let Read { offset, len, .. } = self.viewers[viewer].schedule.reads[read];
+        let Read { offset, len, .. } = self.read(stream.viewer, piece);
         let service = self.head.serve_turned(self.now, offset, u64::from(len), turn);
-        self.arm = offset + u64::from(len);
-        self.viewers[viewer].state[read] = State::ReadMode;
+        self.dispatcher.head_moves_to(offset + u64::from(len));
+        *self.state(stream.viewer, piece) = ReadState::InFlight;
         let finish = self.rules.finish(self.now, service.finish);
-        self.flight = Some(ReadInFlight { viewer, read, begun: self.now, finish });
+        self.flight = Some(ReadInFlight { stream, piece, begun: self.now, finish });
     }
 
-    /// As the plan says.
-    fn choose_window(&mut self) {
-        match self.plan.next(&self.books, &self.supply()) {
-            NextSweep::Batch { through } => self.choose(|_, due, _| due <= through),
-            // Asked again when a buffer is let go, which happens at the ends of slots.
-            NextSweep::Wait { .. } => self.waits = true,
-            NextSweep::Nothing => {}
-        }
-    }
-
-    /// As many as a slot is sure to read, and what else is due with the last of them: a visit to
-    /// a title is not cut in two.
-    fn choose_reads(&mut self) {
-        let most = usize::try_from(self.rules.min_read).unwrap_or(usize::MAX);
-        self.choose(|taken, _, same_visit| taken < most || same_visit);
-    }
-
-    /// Takes reads, earliest due first, while `goes_on` (of their number, when the next is due,
-    /// and whether it is due with the last one, for the same viewer) and while memory lasts; then
-    /// puts them in order of place.
-    fn choose(&mut self, goes_on: impl Fn(usize, SlotIndex, bool) -> bool) {
-        let held = self.books.held() + self.books.reserved();
-        let mut room = self.rules.memory.saturating_sub(held);
-        let mut chosen: Vec<(u64, usize, usize)> = Vec::new();
-        let mut last = None;
-        while let Some((due, viewer)) = self.queue.first() {
-            let read = self.viewers[viewer].next;
-            let schedule = self.viewers[viewer].schedule.reads[read];
-            if !goes_on(chosen.len(), due, last == Some((due, viewer))) {
-                break;
-            }
-            last = Some((due, viewer));
-            if u64::from(schedule.len) > room {
-                self.waits = chosen.is_empty();
-                break;
-            }
-            room -= u64::from(schedule.len);
-            self.dequeue(viewer);
-            self.viewers[viewer].state[read] = State::Chosen;
-            chosen.push((schedule.offset, viewer, read));
-            self.enqueue(viewer);
-        }
-        let mut visits = if self.rules.windows { self.visits(chosen) } else { self.runs(chosen) };
-        self.inward =
-            if self.rules.windows { self.far_end_is_nearer(&visits) } else { !self.inward };
-        if self.inward {
-            visits.reverse();
-        }
-        self.batch.extend(visits.into_iter().flat_map(|visit| visit.reads));
-    }
-
-    /// What a viewer has in one place, in the order in which it lies there, whichever way the arm
-    /// goes; in order of place.
-    fn visits(&self, chosen: Vec<(u64, usize, usize)>) -> Vec<Visit> {
-        let mut visits: Vec<Visit> = Vec::new();
-        let mut ends = BTreeMap::<(usize, u64), usize>::new();
-        for (offset, viewer, read) in chosen {
-            let end = offset + u64::from(self.viewers[viewer].schedule.reads[read].len);
-            let goes_on = ends.remove(&(viewer, offset));
-            let visit = goes_on.unwrap_or(visits.len());
-            if goes_on.is_none() {
-                visits.push(Visit { offset, reads: Vec::new() });
-            }
-            visits[visit].reads.push((viewer, read));
-            ends.insert((viewer, end), visit);
-        }
-        visits.sort_by_key(|visit| (visit.offset, visit.reads[0]));
-        visits
-    }
-
-    /// Neighbouring blocks, whoever they are for.
-    fn runs(&self, mut chosen: Vec<(u64, usize, usize)>) -> Vec<Visit> {
-        let end = |&(offset, viewer, read): &(u64, usize, usize)| {
-            offset + u64::from(self.viewers[viewer].schedule.reads[read].len)
+    // A window of the plan; or as many reads as a slot is sure to complete, and what else is due
+    // with the last of them.
+    fn choose_sweep(&mut self) {
+        let limit = if self.rules.windows {
+            self.dispatcher.next_sweep(&self.supply())
+        } else {
+            Some(BatchLimit::WholeVisits(self.rules.min_read))
         };
-        chosen.sort_unstable();
-        let visit = |run: &[(u64, usize, usize)]| Visit {
-            offset: run[0].0,
-            reads: run.iter().map(|(_, viewer, read)| (*viewer, *read)).collect(),
+        // Whether the plan waits for a buffer or nothing is left: nothing changes before a buffer
+        // is released or a viewer comes or goes.
+        let Some(limit) = limit else {
+            self.waits = true;
+            return;
         };
-        chosen.chunk_by(|earlier, later| end(earlier) == later.0).map(visit).collect()
+        let batch = Batch::new(limit).fill(&mut Source(self));
+        self.waits = batch.reads().len() == 0 && !self.dispatcher.queue().is_empty();
+        let timings = &self.rules.timings;
+        self.dispatcher.choose(batch, timings.costs.as_ref().filter(|_| self.rules.windows));
     }
 
-    fn far_end_is_nearer(&self, visits: &[Visit]) -> bool {
-        let Some(costs) = &self.rules.timings.costs else { return false };
-        let (Some(near), Some(far)) = (visits.first(), visits.last()) else { return false };
-        let arm = costs.place(self.arm);
-        (costs.place(far.offset) - arm).abs() < (costs.place(near.offset) - arm).abs()
-    }
-
+    /// The read in flight is done.
     pub(super) fn complete(&mut self) {
         let Some(flight) = self.flight.take() else { return };
-        let piece = self.piece(flight.viewer, flight.read);
+        let ReadInFlight { stream, piece, begun, finish } = flight;
         let deadline = piece.due.next().start(self.rules.slot);
-        let took = flight.finish.since(flight.begun);
-        self.counters.reads += 1;
+        self.sweep.completed(&flight);
         self.busy.reads();
+        self.counters.reads += 1;
         self.counters.bytes += u64::from(piece.len);
-        self.counters.busy += took;
+        self.counters.busy += finish.since(begun);
         self.counters.transfer += Duration::from_nanos(piece.transfer.into());
-        self.sweep.reads += 1;
-        let Read { offset, len, .. } = self.viewers[flight.viewer].schedule.reads[flight.read];
-        self.sweep.follows += u64::from(self.sweep.next == Some((flight.viewer, offset)));
-        let end = offset + u64::from(len);
-        self.sweep.next = piece.followed_after.map(|_| (flight.viewer, end));
-        self.sweep.transfer += u64::from(piece.transfer);
-        self.sweep.took += nanos(took);
-        let watching = &mut self.viewers[flight.viewer];
-        if watching.gone {
-            self.books.release(piece);
-            watching.state[flight.read] = State::Done;
+        if self.viewers[stream.viewer].gone {
+            self.dispatcher.books.release(piece);
+            *self.state(stream.viewer, piece) = ReadState::Done;
             self.waits = false;
             return;
         }
@@ -183,34 +108,72 @@ impl SingleDiskServer<'_> {
             self.counters.late += 1;
             self.counters.latest = self.counters.latest.max(self.now.since(deadline));
         }
-        let until = piece.release.max(self.books.current());
-        watching.state[flight.read] = State::Held(until);
-        self.books.hold_until(piece, until);
-        self.held.entry(until).or_default().push((flight.viewer, flight.read));
+        let until = piece.release.max(self.dispatcher.books.current());
+        *self.state(stream.viewer, piece) = ReadState::Held(until);
+        self.dispatcher.books.hold_until(piece, until);
+        self.held.hold(until, (stream.viewer, piece));
     }
 
-    /// What is chosen and not begun is chosen anew.
-    pub(super) fn drop_batch(&mut self) {
-        for (viewer, read) in std::mem::take(&mut self.batch) {
-            self.dequeue(viewer);
-            let watching = &mut self.viewers[viewer];
-            watching.state[read] = State::Unread;
-            watching.next = watching.next.min(read);
-            self.enqueue(viewer);
+    /// The answer of `ask` with all chosen reads unread that the device was not given: an admission
+    /// request is decided on as if the sweep ended now.
+    pub(super) fn with_unissued_unread<T>(&mut self, ask: impl FnOnce(&Self) -> T) -> T {
+        let pieces: Vec<PieceDue> = self.dispatcher.chosen().map(|chosen| chosen.piece).collect();
+        pieces.iter().for_each(|piece| self.dispatcher.books.undo_read(*piece));
+        let answer = ask(self);
+        pieces.iter().for_each(|piece| self.dispatcher.books.start_read(*piece));
+        answer
+    }
+
+    /// Ends the sweep: the chosen reads that the device was not given are unread again.
+    pub(super) fn break_off_sweep(&mut self) {
+        let mut unissued: Vec<_> = std::iter::from_fn(|| self.dispatcher.issue()).collect();
+        // A stream's reads are undone in the reverse order of their choice.
+        unissued.sort_by_key(|chosen| Reverse(chosen.piece.piece));
+        for ChosenRead { stream, piece, .. } in unissued {
+            let after = self.next_piece(stream);
+            *self.state(stream.viewer, piece) = ReadState::Unread;
+            self.viewers[stream.viewer].next[stream.track] = piece.piece as usize;
+            self.dispatcher.undo_read(stream, piece, after);
         }
         self.waits = false;
     }
 
-    /// Tells the guard how long a sweep took beside what it was charged.
+    // Tells the guard how long a sweep took beside what it was charged.
     fn sweep_is_over(&mut self) {
-        let sweep = std::mem::take(&mut self.sweep);
-        let Some(costs) = self.rules.timings.costs.as_ref().filter(|_| sweep.reads > 0) else {
+        let Sweep { charge, took, .. } = std::mem::take(&mut self.sweep);
+        let Some(costs) = self.rules.timings.costs.as_ref().filter(|_| charge.reads > 0) else {
             return;
         };
-        let charged = costs.sweep(sweep.reads, sweep.follows, sweep.transfer);
-        self.guard.swept(charged, sweep.took);
+        self.guard.swept(charge.nanos(costs), took);
         if self.rules.guarded && self.timings.slowdown != self.guard.slowdown() {
             std::sync::Arc::make_mut(&mut self.timings).slowdown = self.guard.slowdown();
         }
+    }
+}
+
+// What the dispatcher sees of the server: its streams and its memory.
+struct Source<'s, 'a>(&'s mut SingleDiskServer<'a>);
+
+impl ReadSource for Source<'_, '_> {
+    type Stream = StreamId;
+    type Read = ();
+
+    fn most_urgent(&mut self) -> Option<NextRead<StreamId>> {
+        let (_, stream) = self.0.dispatcher.queue().first()?;
+        let piece = self.0.next_piece(stream)?;
+        Some(NextRead { stream, piece, offset: self.0.read(stream.viewer, piece).offset })
+    }
+
+    fn room(&self) -> u64 {
+        self.0.dispatcher.room(self.0.rules.memory)
+    }
+
+    fn start_read(&mut self, next: &NextRead<StreamId>) -> Option<()> {
+        let server = &mut *self.0;
+        *server.state(next.stream.viewer, next.piece) = ReadState::Chosen;
+        let after = server.next_piece(next.stream);
+        server.dispatcher.start_read(next.stream, next.piece, after);
+        server.counters.buffers = server.counters.buffers.max(server.dispatcher.books.held());
+        Some(())
     }
 }

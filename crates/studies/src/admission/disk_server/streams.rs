@@ -1,71 +1,82 @@
-//! The viewers inside: which of their reads are made, and which comes next for each.
+//! The viewers inside: which of their reads are made, and which comes next in each track.
 
-use super::super::requests::ReadSchedule;
+use super::super::requests::{Read, ReadSchedule};
 use super::SingleDiskServer;
-use super::rules::{due_slot, piece_of};
+use super::rules::piece_of;
 use scheduler::{PieceDue, RateSummary};
 use std::sync::Arc;
 use units::SlotIndex;
 
-/// Who is in: a number that the station gives out.
+/// Number of an admitted viewer of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Viewer(pub(super) usize);
 
+/// One track of a viewer's title: to the dispatcher a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StreamId {
+    pub(super) viewer: usize,
+    pub(super) track: usize,
+}
+
 #[derive(Clone, Debug)]
-pub(super) struct ActiveStream {
+pub(super) struct ActiveViewer {
     pub(super) schedule: Arc<ReadSchedule>,
     /// The slot in which its first frame is shown.
-    pub(super) first: SlotIndex,
-    pub(super) summary: RateSummary,
-    pub(super) state: Vec<State>,
-    /// The first read that is neither begun nor in the batch.
-    pub(super) next: usize,
+    first: SlotIndex,
+    summary: RateSummary,
+    states: Vec<ReadState>,
+    /// Of each track, no read before this one is unread.
+    pub(super) next: Vec<usize>,
     /// Reads that are not shown yet.
-    pub(super) left: usize,
+    left: usize,
     pub(super) gone: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ReadState {
     Unread,
     Chosen,
-    ReadMode,
-    /// Until the end of this slot.
+    InFlight,
+    /// In memory until the end of this slot.
     Held(SlotIndex),
     Done,
 }
 
-impl ActiveStream {
+impl ActiveViewer {
     pub(super) fn new(schedule: Arc<ReadSchedule>, first: SlotIndex, summary: RateSummary) -> Self {
-        let state = vec![State::Unread; schedule.reads.len()];
-        let left = state.len();
-        Self { schedule, first, summary, state, next: 0, left, gone: false }
+        let states = vec![ReadState::Unread; schedule.reads.len()];
+        let next = schedule.tracks().map(|track| track.start).collect();
+        let left = states.len();
+        Self { schedule, first, summary, states, next, left, gone: false }
     }
 }
 
 impl SingleDiskServer<'_> {
-    /// A viewer goes. What it was to read is off the books, its buffers are free.
+    /// A viewer leaves. Its unread pieces are off the books, its buffers are free.
     pub fn leave(&mut self, viewer: Viewer) {
         let number = viewer.0;
         if self.viewers[number].gone {
             return;
         }
-        self.dequeue(number);
-        self.batch.retain(|(of, _)| *of != number);
-        for read in 0..self.viewers[number].state.len() {
-            let piece = self.piece(number, read);
-            match self.viewers[number].state[read] {
-                State::Unread | State::Chosen => self.books.unbook(piece),
-                State::Held(release) => self.books.release(PieceDue { release, ..piece }),
-                // Let go when it is done.
-                State::ReadMode => continue,
-                State::Done => {}
-            }
-            self.viewers[number].state[read] = State::Done;
+        for stream in self.streams_of(number) {
+            let next = self.next_piece(stream);
+            self.dispatcher.dequeue(stream, next);
         }
-        let watching = &mut self.viewers[number];
-        watching.gone = true;
-        self.books.unbook_summary(watching.summary);
+        self.dispatcher.withdraw(|chosen| chosen.stream.viewer == number);
+        for read in 0..self.viewers[number].states.len() {
+            let piece = self.piece(number, read);
+            let books = &mut self.dispatcher.books;
+            match self.viewers[number].states[read] {
+                ReadState::Unread => books.unbook(piece),
+                ReadState::Chosen => books.release(piece),
+                ReadState::Held(release) => books.release(PieceDue { release, ..piece }),
+                // Released when it is done.
+                ReadState::InFlight => continue,
+                ReadState::Done => {}
+            }
+            self.viewers[number].states[read] = ReadState::Done;
+        }
+        self.ended(number);
         self.waits = false;
     }
 
@@ -74,50 +85,53 @@ impl SingleDiskServer<'_> {
         !self.viewers[viewer.0].gone
     }
 
-    /// What was shown by the end of `slot` is let go.
-    pub(super) fn shown(&mut self, slot: SlotIndex, reads: Vec<(usize, usize)>) {
-        for (viewer, read) in reads {
-            if self.viewers[viewer].state[read] != State::Held(slot) {
-                continue;
-            }
-            let piece = PieceDue { release: slot, ..self.piece(viewer, read) };
-            self.books.release(piece);
-            self.waits = false;
-            let watching = &mut self.viewers[viewer];
-            watching.state[read] = State::Done;
-            watching.left -= 1;
-            if watching.left == 0 {
-                watching.gone = true;
-                self.books.unbook_summary(watching.summary);
-            }
+    /// The buffer of a read that was shown by the end of `slot` is released.
+    pub(super) fn shown(&mut self, slot: SlotIndex, number: usize, piece: PieceDue) {
+        let state = self.state(number, piece);
+        if *state != ReadState::Held(slot) {
+            return;
+        }
+        *state = ReadState::Done;
+        self.dispatcher.books.release(PieceDue { release: slot, ..piece });
+        self.waits = false;
+        self.viewers[number].left -= 1;
+        if self.viewers[number].left == 0 {
+            self.ended(number);
         }
     }
 
-    pub(super) fn enqueue(&mut self, viewer: usize) {
-        let watching = &mut self.viewers[viewer];
-        while watching.state.get(watching.next).is_some_and(|state| *state != State::Unread) {
-            watching.next += 1;
-        }
-        if let Some(due) = self.next_due(viewer) {
-            self.queue.insert(due, viewer);
-        }
+    fn ended(&mut self, number: usize) {
+        let viewer = &mut self.viewers[number];
+        viewer.gone = true;
+        self.dispatcher.books.unbook_summary(viewer.summary);
     }
 
-    pub(super) fn dequeue(&mut self, viewer: usize) {
-        if let Some(due) = self.next_due(viewer) {
-            self.queue.remove(due, viewer);
-        }
+    pub(super) fn streams_of(&self, viewer: usize) -> impl Iterator<Item = StreamId> + use<> {
+        let tracks = self.viewers[viewer].next.len();
+        (0..tracks).map(move |track| StreamId { viewer, track })
     }
 
-    fn next_due(&self, viewer: usize) -> Option<SlotIndex> {
-        let watching = &self.viewers[viewer];
-        let read = watching.schedule.reads.get(watching.next)?;
-        Some(due_slot(read, watching.first))
+    /// The first unread piece of a stream. Skips what was read since the last call.
+    pub(super) fn next_piece(&mut self, stream: StreamId) -> Option<PieceDue> {
+        let viewer = &mut self.viewers[stream.viewer];
+        let end = viewer.schedule.track(stream.track).end;
+        let unread = |read: &usize| viewer.states[*read] == ReadState::Unread;
+        let next = (viewer.next[stream.track]..end).find(unread).unwrap_or(end);
+        viewer.next[stream.track] = next;
+        (next < end).then(|| self.piece(stream.viewer, next))
     }
 
-    pub(super) fn piece(&self, viewer: usize, read: usize) -> PieceDue {
-        let watching = &self.viewers[viewer];
-        let number = u32::try_from(read).unwrap_or(u32::MAX);
-        piece_of(&watching.schedule.reads[read], number, watching.first)
+    pub(super) fn state(&mut self, viewer: usize, piece: PieceDue) -> &mut ReadState {
+        &mut self.viewers[viewer].states[piece.piece as usize]
+    }
+
+    pub(super) fn read(&self, viewer: usize, piece: PieceDue) -> Read {
+        self.viewers[viewer].schedule.reads[piece.piece as usize]
+    }
+
+    fn piece(&self, viewer: usize, read: usize) -> PieceDue {
+        let number = u32::try_from(read).expect("few reads");
+        let viewer = &self.viewers[viewer];
+        piece_of(&viewer.schedule.reads[read], number, viewer.first)
     }
 }
