@@ -1,5 +1,5 @@
-//! The page of a search: what was found in a few figures, what they mean in plain words, every run,
-//! and the runs at the edge. Whoever pays for the storage reads it, so it explains its own words.
+//! The page of a search: the result in a few figures, their meaning in plain words, every run, and
+//! the runs near the limit. Its reader pays for the storage, so it explains its terms.
 
 use super::capacity::CapacityResult;
 use super::search::{LONG, Probe};
@@ -46,7 +46,7 @@ pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
     })
 }
 
-/// The few figures that a reader takes away.
+/// The main figures of the page.
 fn findings(found: &CapacityResult<'_>) -> Vec<Finding> {
     let CapacityResult { subject, rule, runs } = found;
     let verdict = runs.verdict;
@@ -123,7 +123,7 @@ fn one_in(share: f64) -> String {
     show::thousands(of)
 }
 
-/// What is counted and what follows, for who has not read the manual.
+/// What is counted and what follows from it, for readers who have not read the manual.
 fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
     let CapacityResult { subject, rule, runs } = found;
     let verdict = runs.verdict;
@@ -204,7 +204,7 @@ fn responses(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
 const RESPONSES: &str = "From when a frame was to be asked for until it was there. Level: there is room. \
     Rising: frames begin to wait for each other. Above the dashed line more than one in a hundred is late.";
 
-/// Runs that held, that did not, and that say nothing.
+/// One series for each verdict: held, failed, invalid.
 fn by_answer(probes: &[Probe], of: fn(&Probe) -> f64) -> Vec<Series> {
     let series = [RunVerdict::Held, RunVerdict::Failed, RunVerdict::Invalid].map(|answer| {
         let chosen = probes.iter().filter(|probe| probe.answer == answer);
@@ -243,7 +243,7 @@ fn all_runs(probes: &[Probe]) -> Block {
     Block::table(&head, probes.iter().map(row).collect())
 }
 
-/// The rounds of the smallest number that did not hold, beside those of all other runs.
+/// The rounds of the smallest number that failed, beside those of all other runs.
 fn rounds(probes: &[Probe], first: &Probe) -> Result<Vec<Block>, MeterError> {
     let counted = probes.iter().filter(|probe| probe.answer != RunVerdict::Invalid);
     let spreads: Vec<(f64, Spread)> = counted
