@@ -16,7 +16,8 @@ pub(crate) fn against_the_model(backing: &Path, speed: u32) {
     let spread = RoundsPlan::spread(STREAMS, model.capacity(), MB, MPEG1);
     let plan = RoundsPlan { rounds: ROUNDS, pace: RoundPace::Free, ..spread };
     let mut simulated = SimulatedPort::new(SimulatedDisk::new(model)).by_pages();
-    let simulated = run(&plan, &mut simulated, &mut |_| true).expect("a simulated disk has no faults");
+    let simulated =
+        run(&plan, &mut simulated, &mut |_| true).expect("a simulated disk has no faults");
     disk.set_fast(false);
     disk.reset_statistics();
     let path = disk.device().expect("attached");

@@ -90,7 +90,7 @@ fn late_by_second(counted: &Recount) -> Plot {
     }
 }
 
-/// In seconds: no log that is sound has later ones.
+/// The longest run in seconds: no valid log has later records.
 const MONTH: u64 = 31 * 86_400;
 
 fn by_streams(

@@ -1,4 +1,4 @@
-//! A study: what one factor does to a storage, other things being equal (`meter study`).
+//! A study: the effect of one factor on a storage, all else being equal (`meter study`).
 
 use super::record::{self, ExperimentReport};
 use super::study_page;
@@ -16,7 +16,7 @@ use units::ByteCount;
 /// A study of a storage.
 #[derive(Clone)]
 pub struct StudyConfig {
-    /// Which factor is varied, and what is claimed of it.
+    /// The factor that is varied, and the claims about it.
     pub study: &'static Study,
     /// A directory, a file, a device, or `sim:MODEL`.
     pub target: String,
@@ -57,7 +57,7 @@ pub fn run_study(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// The directories, file, device or simulated disk of the study.
+/// Opens the directories, file, device or simulated disk of the study.
 fn ground(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTarget, MeterError> {
     let StudyConfig { target, second, .. } = config;
     let Some(model) = disk_model(target)? else {

@@ -1,4 +1,4 @@
-//! The results of transfers for people: on the terminal and in the report.
+//! The results of transfers for readers: on the terminal and in the report.
 
 use super::transfers::{TransferRuns, words};
 use crate::error::MeterError;
@@ -60,7 +60,7 @@ fn about(runs: &TransferRuns<'_>, outcome: &TransfersOutcome) -> Vec<(&'static s
     lines
 }
 
-/// By operation and block size; then by operation.
+/// The rows by operation and block size, then by operation.
 fn rows(outcome: &TransfersOutcome) -> Vec<Vec<String>> {
     let mut rows: Vec<Vec<String>> = outcome
         .rows
@@ -73,7 +73,7 @@ fn rows(outcome: &TransfersOutcome) -> Vec<Vec<String>> {
     rows
 }
 
-/// The rows of all block sizes added up.
+/// The rows of each operation, summed over all block sizes.
 pub(super) fn by_operation(outcome: &TransfersOutcome) -> BTreeMap<String, TransferRow> {
     let mut sums: BTreeMap<String, TransferRow> = BTreeMap::new();
     for (key, row) in &outcome.rows {

@@ -1,4 +1,4 @@
-//! An agent: waits for a controller, and runs workers for it.
+//! An agent: waits for a controller and runs workers for it.
 
 use super::channel::{self, Token, WireError};
 use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
@@ -16,11 +16,11 @@ use units::nanos;
 /// An agent: accepts one controller at a time and runs workers for it.
 pub struct Agent {
     token: Token,
-    /// Full paths without links.
+    /// Absolute paths without symbolic links.
     allowed: Vec<PathBuf>,
     program: PathBuf,
     started: Instant,
-    /// Somebody's workers are at work.
+    /// Whether workers of a controller are running.
     busy: AtomicBool,
 }
 
@@ -32,13 +32,13 @@ pub struct NotAllowed {
     reason: std::io::Error,
 }
 
-/// Workers of an agent at most.
+/// The largest number of workers of an agent.
 const MOST_WORKERS: usize = 256;
 
-/// So often the controller hears something.
+/// The interval at which the controller hears from the agent.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What happens to an agent.
+/// An event that an agent waits for.
 enum AgentEvent {
     Asked(AgentRequest),
     Said(AgentReply),
@@ -46,7 +46,7 @@ enum AgentEvent {
 }
 
 impl Agent {
-    /// One that runs `program` on targets in these directories.
+    /// An agent that runs `program` on targets in the directories `allowed`.
     pub fn new(token: Token, allowed: &[PathBuf], program: PathBuf) -> Result<Self, NotAllowed> {
         let full = |path: &PathBuf| {
             path.canonicalize().map_err(|reason| NotAllowed { path: path.clone(), reason })
@@ -56,10 +56,11 @@ impl Agent {
         Ok(Self { token, allowed, program, started, busy: AtomicBool::new(false) })
     }
 
-    /// Serves one controller until it goes; its workers go with it.
+    /// Serves one controller until the connection ends, and then stops its workers.
     ///
     /// # Errors
-    /// The peer did not prove the token, or is another version. A closed connection is no error.
+    /// The peer did not prove that it knows the token, or has another version. A closed connection
+    /// is no error.
     pub fn serve<R, W>(&self, from: R, to: W) -> Result<(), WireError>
     where
         R: Read + Send + 'static,
@@ -68,7 +69,7 @@ impl Agent {
         let (mut receiver, mut sender) = channel::accept(from, to, &self.token, about())?;
         let (events, incoming) = mpsc::channel();
         let asked = events.clone();
-        // It ends when the controller is gone, or with the process.
+        // The thread ends with the connection, or with the process.
         std::thread::spawn(move || {
             while let Ok(request) = receiver.receive() {
                 if asked.send(AgentEvent::Asked(request)).is_err() {
@@ -96,7 +97,7 @@ impl Agent {
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Begin(at))) => {
                     let wait = Duration::from_nanos(at.saturating_sub(self.now()));
-                    // A controller whose clock is mad does not hang the agent.
+                    // A controller with a wrong clock must not block the agent.
                     std::thread::sleep(wait.min(LONGEST_WAIT));
                     for worker in &mut crew.workers {
                         let _ = worker.begin();
@@ -166,11 +167,11 @@ impl Agent {
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Workers, and what they read.
+/// The running workers, and the profile that they read.
 struct WorkerGroup<'a> {
     workers: Vec<WorkerProcess>,
     profile: Option<Text>,
-    /// Set as long as these are the agent's.
+    /// The agent's flag, which is set as long as these workers run.
     busy: Option<&'a AtomicBool>,
 }
 
@@ -190,8 +191,8 @@ impl Drop for WorkerGroup<'_> {
     }
 }
 
-/// A text that workers read by a path. It lies in memory and in no directory, so that nothing of it
-/// is left behind however the agent ends.
+/// A text that workers read by a path. It is in memory and in no directory, so that nothing remains
+/// however the agent ends.
 struct Text(File);
 
 impl Text {
@@ -201,7 +202,7 @@ impl Text {
         Ok(Self(file))
     }
 
-    /// For processes of the same user, as long as this one has it.
+    /// A path that processes of the same user can open as long as this process runs.
     fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
     }
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_for_workers_is_read_by_another_process_and_gone_with_the_agent() {
+    fn a_text_for_workers_is_read_by_another_process_and_ends_with_the_agent() {
         let text = Text::new("name = \"x\"\n").unwrap();
         let read = std::process::Command::new("cat").arg(text.path()).output().unwrap();
         assert_eq!(read.stdout, b"name = \"x\"\n");

@@ -1,4 +1,4 @@
-//! The files of a study: made when they are first needed, kept while the study lasts.
+//! The files of a study: made when they are first needed, and kept until the study ends.
 //!
 //! ```text
 //!   node 0: file 0, file 2, file 4 ...      node 1: file 1, file 3, file 5 ...
@@ -25,12 +25,12 @@ struct LayoutFiles {
     key: Key,
     /// The files of each node.
     nodes: Vec<TestFiles>,
-    /// Holds its space as long as the files are there.
+    /// The space that is reserved as long as the files exist.
     #[expect(dead_code, reason = "kept, and nothing else")]
     ballast: Option<FillLevel>,
 }
 
-/// What is the same for settings that share files.
+/// The properties that settings share when they share files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     files: u32,
@@ -44,8 +44,8 @@ impl<'a> StudyFiles<'a> {
         Self { ground, clients, made: Vec::new() }
     }
 
-    /// The door to a setting's files, caches as it wants them. `go_on` is told how many bytes of
-    /// files are written.
+    /// A port to a setting's files, with the state of the page cache that the setting requires.
+    /// `go_on` receives the bytes of files written so far.
     pub(super) fn port(
         &mut self,
         setting: &Setting,
@@ -78,7 +78,8 @@ impl<'a> StudyFiles<'a> {
         Ok(within(files_port(how, Instant::now())?, setting.from))
     }
 
-    /// In how many pieces the files of a setting lie, if they are there and the file system says.
+    /// The number of extents of a setting's files; `None` if they do not exist or the file system
+    /// does not report it.
     pub(super) fn fragments(&self, setting: &Setting) -> Option<u64> {
         let made = self.made.iter().find(|made| made.key == Key::of(setting))?;
         let counts = made.nodes.iter().map(|files| files.fragments().ok().flatten());
@@ -142,7 +143,7 @@ impl<'a> StudyFiles<'a> {
 impl Key {
     fn of(setting: &Setting) -> Self {
         let Setting { mix, lie, nodes, .. } = setting;
-        // All of a file whose parts are read is one file.
+        // Settings that read different parts of a file share the file.
         Self { files: mix.files, each: setting.whole, lie: *lie, nodes: *nodes }
     }
 }
@@ -185,7 +186,7 @@ fn within(port: impl Port + 'static, from: u64) -> Box<dyn Port> {
     if from == 0 { Box::new(port) } else { Box::new(Within { port, from }) }
 }
 
-/// A part of each file, as if it were all.
+/// A port to a part of each file, which appears as the whole file.
 struct Within<P> {
     port: P,
     from: u64,

@@ -1,5 +1,5 @@
-//! Every study on a tiny directory and on a simulated disk: what is done, and in which order; never
-//! how fast. Answers from figures that are made up.
+//! Every study on a tiny directory and on a simulated disk: the operations and their order, never
+//! the speed. Verdicts from given figures.
 
 use super::table::{
     BLOCK_SIZE, CACHE, FILL_LEVEL, FRAGMENTATION, LENGTH, NODES, POSITION, RANDOM, WRITES,
@@ -34,8 +34,8 @@ impl Drop for Room {
 }
 
 #[test]
-fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
-    // It would fill the file system that others work on.
+fn every_study_runs_on_a_directory_and_leaves_nothing() {
+    // The fill level study would fill the file system that other tests use.
     for study in ALL.iter().filter(|study| study.name != FILL_LEVEL.name) {
         let (room, second) = (Room::new(study.name), Room::new(&format!("{}-2", study.name)));
         let mut dirs = vec![room.0.clone()];
@@ -61,9 +61,9 @@ fn every_study_goes_through_on_a_directory_and_leaves_nothing() {
 }
 
 #[test]
-fn what_a_disks_mechanics_decide_comes_out_on_a_simulated_one() {
+fn the_mechanics_of_a_simulated_disk_show_in_the_results() {
     let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
-    // One client where it goes on where it was: the disk reads ahead for one at a time.
+    // One client where reads continue: the disk reads ahead for one client at a time.
     for (study, clients, wanted) in [
         (&POSITION, 4, vec![ClaimVerdict::Yes]),
         (&FILL_LEVEL, 4, vec![ClaimVerdict::Yes]),
@@ -94,7 +94,7 @@ fn the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
-fn claims_name_settings_that_there_are() {
+fn claims_name_existing_settings() {
     let scale = Scale { size: ByteCount::mib(64), clients: 3 };
     for study in ALL {
         let settings = (study.settings)(&scale);
@@ -114,7 +114,7 @@ fn claims_name_settings_that_there_are() {
 }
 
 #[test]
-fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
+fn every_repetition_has_every_setting_once_in_its_own_order() {
     let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
     let done = run(&BLOCK_SIZE, &ground, &plan(8), &mut |_| true).unwrap();
     let orders: Vec<Vec<usize>> =
@@ -136,7 +136,7 @@ fn every_repetition_has_every_setting_once_in_an_order_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_studied_somewhere_is_said() {
+fn an_unsuitable_target_is_refused_with_the_reason() {
     let disk = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
     let room = Room::new("unfit");
     let dir = StudyTarget::at(vec![room.0.clone()]).unwrap();
@@ -181,7 +181,7 @@ fn made_up(pairs: &[(f64, f64)]) -> Done {
 }
 
 #[test]
-fn an_answer_takes_six_repetitions_and_one_direction() {
+fn a_verdict_takes_six_repetitions_and_one_direction() {
     let verdict = |pairs: &[(f64, f64)]| answers(&CACHE, &made_up(pairs))[0].verdict;
     assert_eq!(verdict(&[(100.0, 120.0); 6]), ClaimVerdict::Yes);
     assert_eq!(verdict(&[(100.0, 120.0); 5]), ClaimVerdict::NotShown);
@@ -195,7 +195,7 @@ fn an_answer_takes_six_repetitions_and_one_direction() {
 }
 
 #[test]
-fn an_interval_of_the_median_is_that_of_the_tables() {
+fn the_interval_of_a_median_matches_the_published_table() {
     let of = |count: u32| median((1..=count).map(f64::from).collect()).unwrap();
     // David and Nagaraja, table of nonparametric intervals of the median.
     for (count, low, high, sure) in [

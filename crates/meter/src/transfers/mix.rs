@@ -1,29 +1,30 @@
-//! What is drawn.
+//! The mix from which transfers are drawn.
 
 use crate::profiles::{Drawn, Profile, Rolled};
 use std::time::Duration;
 use units::ByteCount;
 
-/// An access profile: what figure 13 of EBU TECH 3362 lets one set, and what its section 9.1 adds.
+/// The settings of figure 13 of EBU TECH 3362, with the additions of its section 9.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferMix {
     /// Percentage of transfers that write.
     pub write_percent: u8,
     /// Percentage of transfers that seek to a random position before each block.
     pub random_percent: u8,
-    /// How long a transfer is.
+    /// The length of a transfer.
     pub length: Length,
-    /// Bytes of a block; each as likely as any other. Not empty.
+    /// Block sizes in bytes, all with the same probability. Not empty.
     pub blocks: Vec<u32>,
-    /// Think time: before each transfer a client waits for up to so long.
+    /// Think time: the longest pause before a transfer.
     pub delay: Duration,
-    /// No byte is asked for twice before all have been.
+    /// Whether no byte is requested twice before all have been.
     pub unrepeated: bool,
-    /// By msMeter's dice, and cut as it cuts: whole blocks only, at any byte.
+    /// Whether to draw with msMeter's generator and split as it does: whole blocks only, at any
+    /// byte.
     pub ms_meter: bool,
-    /// How many files there are. Each transfer draws one, unless clients have their own.
+    /// The number of files. Each transfer draws one, unless clients have their own.
     pub files: u32,
-    /// Client i goes to file i only.
+    /// Whether client i uses only file i.
     pub own_file: bool,
     /// Bytes of each file.
     pub each: ByteCount,
