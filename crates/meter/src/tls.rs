@@ -34,7 +34,7 @@ pub enum Trust {
     /// Servers whose certificates this machine trusts.
     #[default]
     System,
-    /// Whom the PEM certificates in this file have signed.
+    /// Servers whose certificates the PEM certificates in this file have signed.
     File(PathBuf),
     /// All servers.
     Anybody,

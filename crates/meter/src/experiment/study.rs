@@ -33,9 +33,9 @@ pub fn run_study(
     config: &StudyConfig,
     observer: &dyn Observer,
 ) -> Result<ExperimentReport, MeterError> {
-    let ground = ground(config, observer)?;
+    let target = open_target(config, observer)?;
     record::prepare(config.out.as_deref())?;
-    let mut done = study::run(config.study, &ground, &config.plan, &mut |progress| {
+    let mut done = study::run(config.study, &target, &config.plan, &mut |progress| {
         let doing = match progress.making {
             Some(bytes) => format!("files, {}", ByteCount(bytes)),
             None => "running".to_owned(),
@@ -58,7 +58,7 @@ pub fn run_study(
 }
 
 /// Opens the directories, file, device or simulated disk of the study.
-fn ground(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTarget, MeterError> {
+fn open_target(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTarget, MeterError> {
     let StudyConfig { target, second, .. } = config;
     let Some(model) = disk_model(target)? else {
         let target = PathBuf::from(target);

@@ -78,7 +78,7 @@ impl Agent {
             }
             let _ = asked.send(AgentEvent::Gone);
         });
-        let mut crew = WorkerGroup { workers: Vec::new(), profile: None, busy: None };
+        let mut group = WorkerGroup { workers: Vec::new(), profile: None, busy: None };
         loop {
             let reply = match incoming.recv_timeout(BEAT) {
                 Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -86,11 +86,11 @@ impl Agent {
                 Err(RecvTimeoutError::Timeout) => AgentReply::Alive,
                 Ok(AgentEvent::Asked(AgentRequest::Clock)) => AgentReply::Clock(self.now()),
                 Ok(AgentEvent::Asked(AgentRequest::Stop)) => {
-                    crew.end();
+                    group.end();
                     continue;
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Prepare(job))) => {
-                    match self.prepare(job, &mut crew, &events) {
+                    match self.prepare(job, &mut group, &events) {
                         Ok(()) => continue,
                         Err(why) => AgentReply::Refused(why),
                     }
@@ -99,7 +99,7 @@ impl Agent {
                     let wait = Duration::from_nanos(at.saturating_sub(self.now()));
                     // A controller with a wrong clock must not block the agent.
                     std::thread::sleep(wait.min(LONGEST_WAIT));
-                    for worker in &mut crew.workers {
+                    for worker in &mut group.workers {
                         let _ = worker.begin();
                     }
                     AgentReply::Begun(self.now().saturating_sub(at))
@@ -118,7 +118,7 @@ impl Agent {
     fn prepare<'a>(
         &'a self,
         mut job: WorkerJob,
-        crew: &mut WorkerGroup<'a>,
+        group: &mut WorkerGroup<'a>,
         events: &mpsc::Sender<AgentEvent>,
     ) -> Result<(), String> {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
@@ -133,15 +133,15 @@ impl Agent {
                 "it is at work for a controller already; wait until that is done".to_owned()
             );
         }
-        crew.busy = Some(&self.busy);
+        group.busy = Some(&self.busy);
         let failed = |error: io::Error| format!("cannot start workers: {error}");
         let text = Text::new(&job.profile).map_err(failed)?;
         let profile = text.path();
-        crew.profile = Some(text);
+        group.profile = Some(text);
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
             let worker = WorkerProcess::start(number, &self.program, &job, &profile, replies);
-            crew.workers.push(worker.map_err(failed)?);
+            group.workers.push(worker.map_err(failed)?);
             let events = events.clone();
             std::thread::spawn(move || {
                 said.into_iter()

@@ -4,7 +4,7 @@
 use super::*;
 use crate::target::{IoRequest, Port};
 use crate::tls::{Identity, Trust};
-use secured::{Says, Secured, accept, linger};
+use secured::{Secured, ServerCertificate, accept, linger};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -192,7 +192,7 @@ fn objects_are_made_read_by_range_written_and_removed() {
 
 #[test]
 fn the_time_of_opening_a_tls_connection_is_reported() {
-    let secured = Secured::new("bucket", Says::Truth);
+    let secured = Secured::new("bucket", ServerCertificate::Valid);
     let (bucket, access) = Bucket::open_with(Some(&secured), |_| None);
     let objects = Arc::new(make(&access, 1, 10_000).unwrap());
     let mut port = bucket_port(objects, 1, ByteCount(4096), Instant::now());
@@ -218,17 +218,17 @@ fn the_time_of_opening_a_tls_connection_is_reported() {
 #[test]
 fn a_bucket_with_a_wrong_certificate_is_refused_with_the_reason() {
     let cases = [
-        (Says::OtherName, "is for films.example, not for 127.0.0.1"),
-        (Says::Expired, "its certificate expired "),
-        (Says::TooEarly, "is this machine's clock right?"),
-        (Says::SelfSigned, "is signed by nobody who is trusted here"),
-        (Says::AuthoritysOwn, "is an authority's own"),
+        (ServerCertificate::OtherName, "is for films.example, not for 127.0.0.1"),
+        (ServerCertificate::Expired, "its certificate expired "),
+        (ServerCertificate::TooEarly, "is this machine's clock right?"),
+        (ServerCertificate::SelfSigned, "is signed by nobody who is trusted here"),
+        (ServerCertificate::Authority, "is an authority's own"),
     ];
-    for (says, wanted) in cases {
-        let secured = Secured::new(&format!("bucket-{says:?}"), says);
+    for (certificate, wanted) in cases {
+        let secured = Secured::new(&format!("bucket-{certificate:?}"), certificate);
         let (_bucket, access) = Bucket::open_with(Some(&secured), |_| None);
         let error = make(&access, 1, 10).err().unwrap().to_string();
-        assert!(error.contains(wanted), "{says:?}: {error}");
+        assert!(error.contains(wanted), "{certificate:?}: {error}");
     }
 }
 

@@ -180,7 +180,6 @@ fn the_late_frames_of_a_freeze_are_counted_exactly() {
     // Frame 100 of the first stream, at about 4 s, takes two more seconds; all others wait for it.
     let fault = Fault::Stall(Duration::from_secs(2));
     disk.add(FaultRule { access: Access::Read, area: frames(&plan, 100..101), times: 1, fault });
-    // The frames lost to the freeze:
     let (outcome, _) = ran(&plan, &mut SimulatedPort::new(disk));
     // 2 s less the buffer of 8 frames (0.32 s), at 25 frames a second: 42 of each stream.
     let each = outcome.late / 10;

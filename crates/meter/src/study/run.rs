@@ -125,24 +125,24 @@ impl StudyRun {
 /// then, as it does if something fails after the first run.
 pub fn run(
     study: &Study,
-    ground: &StudyTarget,
+    target: &StudyTarget,
     plan: &StudyPlan,
     go_on: &mut dyn FnMut(StudyProgress<'_>) -> bool,
 ) -> Result<Done, StudyError> {
     let StudyPlan { mut scale, length, repeats, seed } = *plan;
-    scale.size = ground.size(scale.size);
+    scale.size = target.size(scale.size);
     let mut settings = (study.settings)(&scale);
-    ground.fits(&settings)?;
+    target.fits(&settings)?;
     for setting in &settings {
         setting.mix.check(scale.clients)?;
     }
     let still = settings.iter().map(Setting::bytes).max().unwrap_or_default();
-    let used = ground.used_percent(still)?;
-    settings.retain(|setting| match setting.lie {
+    let used = target.used_percent(still)?;
+    settings.retain(|setting| match setting.layout {
         FileLayout::FilledTo(percent) => percent == 0 || u64::from(percent) > used,
         FileLayout::InOneGo | FileLayout::InPieces(_) => true,
     });
-    let mut files = StudyFiles::new(ground, scale.clients);
+    let mut files = StudyFiles::new(target, scale.clients);
     let mut order = fastrand::Rng::with_seed(seed);
     let all = repeats * u32::try_from(settings.len()).expect("a few settings");
     let mut runs = Vec::new();

@@ -27,7 +27,7 @@ pub struct Setting {
     /// The largest number of transfers of each client.
     pub most: Option<u64>,
     /// The layout of the files.
-    pub lie: FileLayout,
+    pub layout: FileLayout,
     /// The state of the page cache.
     pub cache: Cache,
     /// The first byte of each file that is used.
@@ -92,7 +92,7 @@ impl Setting {
             whole: mix.each.0,
             mix,
             most: None,
-            lie: FileLayout::InOneGo,
+            layout: FileLayout::InOneGo,
             cache: Cache::Passed,
             from: 0,
             nodes: 1,

@@ -33,8 +33,8 @@ pub(super) fn fill_level(scale: &Scale) -> Vec<Setting> {
         let mut mix = scale.reads(1);
         mix.write_percent = 50;
         let name = if percent == 0 { "as it is".to_owned() } else { format!("{percent} %") };
-        let (x, lie) = (Some(f64::from(percent)), FileLayout::FilledTo(percent));
-        Setting { x, lie, ..Setting::new(name, mix) }
+        let (x, layout) = (Some(f64::from(percent)), FileLayout::FilledTo(percent));
+        Setting { x, layout, ..Setting::new(name, mix) }
     };
     [0, 50, 75, 90, 95].map(setting).into()
 }
@@ -54,9 +54,9 @@ pub(super) fn position(scale: &Scale) -> Vec<Setting> {
 }
 
 pub(super) fn fragmentation(scale: &Scale) -> Vec<Setting> {
-    let one = |name: String, lie, kib: Option<u32>| {
+    let one = |name: String, layout, kib: Option<u32>| {
         let mix = scale.reads(1);
-        Setting { lie, x: kib.map(f64::from), ..Setting::new(name, mix) }
+        Setting { layout, x: kib.map(f64::from), ..Setting::new(name, mix) }
     };
     let pieces = [4096, 1024, 256, 64].map(|kib: u32| {
         let bytes = u64::from(kib) << 10;

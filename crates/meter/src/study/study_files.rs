@@ -16,7 +16,7 @@ use units::{ByteCount, Moment};
 
 /// The files of a study.
 pub(super) struct StudyFiles<'a> {
-    ground: &'a StudyTarget,
+    target: &'a StudyTarget,
     clients: u32,
     made: Vec<LayoutFiles>,
 }
@@ -35,13 +35,13 @@ struct LayoutFiles {
 struct Key {
     files: u32,
     each: u64,
-    lie: FileLayout,
+    layout: FileLayout,
     nodes: u32,
 }
 
 impl<'a> StudyFiles<'a> {
-    pub(super) fn new(ground: &'a StudyTarget, clients: u32) -> Self {
-        Self { ground, clients, made: Vec::new() }
+    pub(super) fn new(target: &'a StudyTarget, clients: u32) -> Self {
+        Self { target, clients, made: Vec::new() }
     }
 
     /// A port to a setting's files, with the state of the page cache that the setting requires.
@@ -51,11 +51,11 @@ impl<'a> StudyFiles<'a> {
         setting: &Setting,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Box<dyn Port>, StudyError> {
-        let ground = self.ground;
-        if let StudyTarget::Simulated(model) = ground {
+        let target = self.target;
+        if let StudyTarget::Simulated(model) = target {
             return Ok(within(simulated(model, setting), setting.from));
         }
-        let paths = match ground {
+        let paths = match target {
             StudyTarget::One { path, .. } => vec![path.clone()],
             _ => self.paths(setting, go_on)?,
         };
@@ -92,7 +92,7 @@ impl<'a> StudyFiles<'a> {
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Vec<PathBuf>, StudyError> {
         let key = Key::of(setting);
-        if let FileLayout::FilledTo(_) = key.lie {
+        if let FileLayout::FilledTo(_) = key.layout {
             self.made.clear();
         }
         if !self.made.iter().any(|made| made.key == key) {
@@ -112,11 +112,11 @@ impl<'a> StudyFiles<'a> {
         key: Key,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<LayoutFiles, StudyError> {
-        let StudyTarget::Directories(dirs) = self.ground else {
+        let StudyTarget::Directories(dirs) = self.target else {
             unreachable!("files are made in directories only")
         };
         let (each, count) = (ByteCount(key.each), key.files / key.nodes);
-        let ballast = match key.lie {
+        let ballast = match key.layout {
             FileLayout::FilledTo(percent) if percent > 0 => {
                 FillLevel::make(&dirs[0], percent.into(), ByteCount(each.0 * u64::from(key.files)))?
             }
@@ -127,7 +127,7 @@ impl<'a> StudyFiles<'a> {
         for (before, dir) in (0..key.nodes).zip(dirs) {
             let before = u64::from(before * count) * each.0;
             let mut show = |done| go_on(before + done);
-            nodes.push(match key.lie {
+            nodes.push(match key.layout {
                 FileLayout::InPieces(piece) => {
                     TestFiles::make_in_pieces(dir, which, count, each, ByteCount(piece), &mut show)?
                 }
@@ -142,9 +142,9 @@ impl<'a> StudyFiles<'a> {
 
 impl Key {
     fn of(setting: &Setting) -> Self {
-        let Setting { mix, lie, nodes, .. } = setting;
+        let Setting { mix, layout, nodes, .. } = setting;
         // Settings that read different parts of a file share the file.
-        Self { files: mix.files, each: setting.whole, lie: *lie, nodes: *nodes }
+        Self { files: mix.files, each: setting.whole, layout: *layout, nodes: *nodes }
     }
 }
 
@@ -152,7 +152,7 @@ fn simulated(model: &DiskModel, setting: &Setting) -> SimulatedPort {
     let disk = || SimulatedDisk::new(model);
     let more = (1..setting.nodes).map(|_| disk());
     let port = SimulatedPort::with_files(disk(), ByteCount(setting.whole)).and(more);
-    match setting.lie {
+    match setting.layout {
         FileLayout::InOneGo => port,
         FileLayout::InPieces(piece) => port.in_pieces(setting.mix.files, ByteCount(piece), ORDER),
         FileLayout::FilledTo(percent) => {

@@ -87,7 +87,7 @@ impl StudyTarget {
             Self::One { .. }
                 if any(|setting| {
                     let mix = &setting.mix;
-                    mix.writes() || mix.files > 1 || setting.lie != FileLayout::InOneGo
+                    mix.writes() || mix.files > 1 || setting.layout != FileLayout::InOneGo
                 }) =>
             {
                 unfit("this study makes and writes files of its own; name a directory")

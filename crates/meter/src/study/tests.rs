@@ -17,9 +17,9 @@ fn plan(repeats: u32) -> StudyPlan {
 }
 
 /// A directory that is empty before and after.
-struct Room(PathBuf);
+struct TestDir(PathBuf);
 
-impl Room {
+impl TestDir {
     fn new(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("tenuto-study-{}-{name}", std::process::id()));
         std::fs::create_dir(&dir).unwrap();
@@ -27,7 +27,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for TestDir {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
@@ -37,11 +37,12 @@ impl Drop for Room {
 fn every_study_runs_on_a_directory_and_leaves_nothing() {
     // The fill level study would fill the file system that other tests use.
     for study in ALL.iter().filter(|study| study.name != FILL_LEVEL.name) {
-        let (room, second) = (Room::new(study.name), Room::new(&format!("{}-2", study.name)));
-        let mut dirs = vec![room.0.clone()];
+        let (first, second) =
+            (TestDir::new(study.name), TestDir::new(&format!("{}-2", study.name)));
+        let mut dirs = vec![first.0.clone()];
         dirs.extend(study.two_nodes.then(|| second.0.clone()));
-        let ground = StudyTarget::at(dirs).unwrap();
-        let done = run(study, &ground, &plan(2), &mut |_| true).unwrap();
+        let target = StudyTarget::at(dirs).unwrap();
+        let done = run(study, &target, &plan(2), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);
         assert_eq!(done.runs.len(), done.settings.len() * 2, "{}", study.name);
         for run in &done.runs {
@@ -54,7 +55,7 @@ fn every_study_runs_on_a_directory_and_leaves_nothing() {
                 "two repetitions prove nothing: {answer:?}"
             );
         }
-        for dir in [&room.0, &second.0] {
+        for dir in [&first.0, &second.0] {
             assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "{}", study.name);
         }
     }
@@ -62,7 +63,7 @@ fn every_study_runs_on_a_directory_and_leaves_nothing() {
 
 #[test]
 fn the_mechanics_of_a_simulated_disk_show_in_the_results() {
-    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    let target = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
     // One client where reads continue: the disk reads ahead for one client at a time.
     for (study, clients, wanted) in [
         (&POSITION, 4, vec![ClaimVerdict::Yes]),
@@ -74,7 +75,7 @@ fn the_mechanics_of_a_simulated_disk_show_in_the_results() {
     ] {
         let scale = Scale { size: ByteCount::mib(10_000_000), clients };
         let plan = StudyPlan { scale, length: Duration::from_secs(4), repeats: 6, seed: 1 };
-        let done = run(study, &ground, &plan, &mut |_| true).unwrap();
+        let done = run(study, &target, &plan, &mut |_| true).unwrap();
         let answers = answers(study, &done);
         let verdicts: Vec<ClaimVerdict> = answers.iter().map(|answer| answer.verdict).collect();
         assert_eq!(verdicts, wanted, "{}: {answers:#?}", study.name);
@@ -83,10 +84,10 @@ fn the_mechanics_of_a_simulated_disk_show_in_the_results() {
 
 #[test]
 fn the_same_seed_gives_the_same_figures() {
-    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
+    let target = StudyTarget::Simulated(Box::new(DiskModel::preset("hdd-20tb").unwrap()));
     let figures = |seed| {
         let plan = StudyPlan { seed, length: Duration::from_secs(1), ..plan(2) };
-        let done = run(&RANDOM, &ground, &plan, &mut |_| true).unwrap();
+        let done = run(&RANDOM, &target, &plan, &mut |_| true).unwrap();
         done.runs.into_iter().map(|run| (run.setting, run.measured)).collect::<Vec<_>>()
     };
     assert_eq!(figures(1), figures(1));
@@ -115,8 +116,8 @@ fn claims_name_existing_settings() {
 
 #[test]
 fn every_repetition_has_every_setting_once_in_its_own_order() {
-    let ground = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
-    let done = run(&BLOCK_SIZE, &ground, &plan(8), &mut |_| true).unwrap();
+    let target = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
+    let done = run(&BLOCK_SIZE, &target, &plan(8), &mut |_| true).unwrap();
     let orders: Vec<Vec<usize>> =
         done.runs.chunks(6).map(|runs| runs.iter().map(|run| run.setting).collect()).collect();
     assert_eq!(orders.len(), 8);
@@ -127,7 +128,7 @@ fn every_repetition_has_every_setting_once_in_its_own_order() {
     }
     assert!(orders.iter().any(|order| order != &orders[0]), "{orders:?}");
     let mut left = 5;
-    let stopped = run(&BLOCK_SIZE, &ground, &plan(8), &mut |progress| {
+    let stopped = run(&BLOCK_SIZE, &target, &plan(8), &mut |progress| {
         left = 5 - progress.runs.min(5);
         left > 0
     });
@@ -138,13 +139,13 @@ fn every_repetition_has_every_setting_once_in_its_own_order() {
 #[test]
 fn an_unsuitable_target_is_refused_with_the_reason() {
     let disk = StudyTarget::Simulated(Box::new(DiskModel::preset("ssd-sata").unwrap()));
-    let room = Room::new("unfit");
-    let dir = StudyTarget::at(vec![room.0.clone()]).unwrap();
-    let file = room.0.join("mine");
+    let test_dir = TestDir::new("unfit");
+    let dir = StudyTarget::at(vec![test_dir.0.clone()]).unwrap();
+    let file = test_dir.0.join("mine");
     std::fs::write(&file, vec![1; 48 << 20]).unwrap();
     let one = StudyTarget::at(vec![file.clone()]).unwrap();
-    let fails = |study, ground: &StudyTarget| {
-        run(study, ground, &plan(1), &mut |_| true).expect_err("cannot be").to_string()
+    let fails = |study, target: &StudyTarget| {
+        run(study, target, &plan(1), &mut |_| true).expect_err("cannot be").to_string()
     };
     assert!(fails(&CACHE, &disk).contains("no page cache"));
     assert!(fails(&NODES, &dir).contains("--second"));
@@ -153,8 +154,11 @@ fn an_unsuitable_target_is_refused_with_the_reason() {
     small.scale.size = ByteCount::mib(1);
     let error = run(&BLOCK_SIZE, &dir, &small, &mut |_| true).expect_err("too small");
     assert!(error.to_string().contains("make --size larger"), "{error}");
-    assert!(StudyTarget::at(vec![room.0.clone(), file.clone()]).is_err());
-    assert!(StudyTarget::at(vec![room.0.clone(), room.0.join(".")]).is_err(), "it is one node");
+    assert!(StudyTarget::at(vec![test_dir.0.clone(), file.clone()]).is_err());
+    assert!(
+        StudyTarget::at(vec![test_dir.0.clone(), test_dir.0.join(".")]).is_err(),
+        "it is one node"
+    );
     for study in [&POSITION, &RANDOM, &CACHE] {
         let done = run(study, &one, &plan(1), &mut |_| true).unwrap();
         assert!(done.complete, "{}", study.name);

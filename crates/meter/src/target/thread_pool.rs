@@ -67,7 +67,7 @@ impl<W: PoolWorker> ThreadPool<W> {
 
     /// Starts one more thread if all others may be busy and the limit allows it: an operation that
     /// waited for a thread would look like slow storage.
-    fn man(&mut self) {
+    fn add_thread(&mut self) {
         let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
         if threads > self.under_way || threads >= self.at_once {
             return;
@@ -89,7 +89,7 @@ impl<W: PoolWorker> Port for ThreadPool<W> {
     }
 
     fn begin(&mut self, request: IoRequest) -> Result<(), DeviceError> {
-        self.man();
+        self.add_thread();
         self.under_way += 1;
         let jobs = self.jobs.as_ref().expect("there until it is dropped");
         jobs.send(request).expect("the pool holds the other end");
@@ -184,14 +184,14 @@ mod tests {
     #[test]
     fn no_operation_of_a_burst_waits_for_another() {
         const BURST: u64 = 7;
-        let mut crew = ThreadPool::new(Together(Barrier::new(7)), 7);
+        let mut pool = ThreadPool::new(Together(Barrier::new(7)), 7);
         for _ in 0..50 {
-            (0..BURST).for_each(|tag| crew.begin(IoRequest::read(tag, 0, 1)).unwrap());
+            (0..BURST).for_each(|tag| pool.begin(IoRequest::read(tag, 0, 1)).unwrap());
             let mut done = Vec::new();
             while done.len() < 7 {
-                crew.wait(Moment::MAX, &mut done).unwrap();
+                pool.wait(Moment::MAX, &mut done).unwrap();
             }
         }
-        assert_eq!(crew.settle(Duration::ZERO), 0);
+        assert_eq!(pool.settle(Duration::ZERO), 0);
     }
 }
