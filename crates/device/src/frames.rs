@@ -16,6 +16,7 @@
 //! it must return other buffers first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use units::index;
 
 /// A part of the memory that is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,10 +131,6 @@ impl Frames {
     fn open_of(&mut self, size: usize) -> &mut BTreeSet<u32> {
         self.open.entry(size).or_default()
     }
-}
-
-pub(crate) fn index(number: u32) -> usize {
-    usize::try_from(number).expect("a machine with 32 bits or more")
 }
 
 /// The smallest part, a page: the alignment of direct I/O and registered memory.

@@ -14,13 +14,13 @@
 //! writer fills them first.
 #![expect(unsafe_code, reason = "memory that the kernel writes to is mapped by hand")]
 
-use crate::frames::{FrameSlot, Frames, index};
+use crate::frames::{FrameSlot, Frames};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
-use units::ByteCount;
+use units::{ByteCount, index};
 
 /// A pool of buffers. Clones share the same memory.
 #[derive(Clone, Debug)]

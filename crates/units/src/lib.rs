@@ -13,7 +13,7 @@ mod text;
 mod time;
 
 pub use bytes::{Decoder, Encoder, Malformed};
-pub use number::{float, nanos, rounded};
+pub use number::{float, index, millis, nanos, rounded};
 pub use quantity::{BitRate, ByteCount, ChunkIndex, Extent, align_down, align_up};
 pub use show::split_hint;
 pub use text::{ParseQuantityError, parse_duration, show_duration};

@@ -9,12 +9,12 @@
 //!                └────────── short transfer ───────┘
 //! ```
 
-use crate::frames::index;
 use crate::open_file::OpenFile;
 use crate::{Completion, DeviceError, Direction, Transfer};
 use rustix::io::Errno;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use units::index;
 
 /// A transfer in flight.
 struct Slot {

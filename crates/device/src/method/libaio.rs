@@ -8,7 +8,6 @@
 use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion, probe};
 use super::in_flight::{InFlight, Remainder};
 use super::{cached, probe_buffer};
-use crate::frames::index;
 use crate::open_file::OpenFile;
 use crate::{Direction, Pool};
 use rustix::io::Errno;
@@ -16,6 +15,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
+use units::index;
 
 /// The kernel's older asynchronous interface, open for one file.
 pub(super) struct Libaio {

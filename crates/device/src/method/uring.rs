@@ -35,7 +35,6 @@
 use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion, probe};
 use super::in_flight::{InFlight, Remainder};
 use super::{cached, probe_buffer};
-use crate::frames::index;
 use crate::open_file::OpenFile;
 use crate::sysfs::SysfsDisk;
 use crate::{Buffer, Direction, Pool};
@@ -49,6 +48,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 use units::ByteCount;
+use units::index;
 
 /// An io_uring for the reads and writes of one file.
 pub(super) struct Uring {

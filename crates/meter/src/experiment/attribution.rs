@@ -3,10 +3,11 @@
 use super::port::check_not_stuck;
 use crate::blame::{Faults, First, Sampler, SystemSample, Watched, faults, first_full};
 use crate::error::MeterError;
-use crate::report::{Block, LineShape, Plot, Series, number, plot_block, times_json};
+use crate::report::{Block, LineShape, Plot, Series, plot_block, times_json};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
 use std::path::Path;
+use units::float;
 
 /// The causes of the late reads of one run.
 pub(super) struct Attribution {
@@ -108,7 +109,7 @@ pub(super) fn check_valid(
     attribution: Option<&Attribution>,
 ) -> Result<(), MeterError> {
     if !outcome.valid() {
-        let share = number(outcome.late_by_meter) / number(outcome.frames.max(1)) * 100.0;
+        let share = float(outcome.late_by_meter) / float(outcome.frames.max(1)) * 100.0;
         let why = attribution.and_then(|attribution| attribution.faults.mostly());
         let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
         let message = format!(

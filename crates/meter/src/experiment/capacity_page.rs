@@ -6,12 +6,12 @@ use super::search::{LONG, Probe};
 use crate::capacity::{HoldRule, RunVerdict};
 use crate::error::MeterError;
 use crate::report::{
-    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, number, plot_block,
+    Block, Finding, LineShape, Page, Plot, Series, StreamDemand, in_time, late, plot_block,
     round_spread, run_plots, time,
 };
 use crate::rounds::Spread;
 use std::time::Duration;
-use units::{BitRate, show, show_duration};
+use units::{BitRate, float, show, show_duration};
 
 pub(super) fn page(found: &CapacityResult<'_>) -> Result<Page, MeterError> {
     let CapacityResult { subject, runs, .. } = found;
@@ -171,11 +171,11 @@ fn meaning(found: &CapacityResult<'_>) -> Vec<String> {
 }
 
 fn rates(each: Option<StreamDemand>, probes: &[Probe]) -> Plot {
-    let mut series = by_answer(probes, |probe| number(probe.outcome.rate().0) / 1e6);
+    let mut series = by_answer(probes, |probe| float(probe.outcome.rate().0) / 1e6);
     if let Some(StreamDemand { rate, .. }) = each {
         let most = probes.iter().map(|probe| probe.step.streams).max().unwrap_or(0);
         let mut asked = vec![(0.0, 0.0)];
-        asked.push((f64::from(most), f64::from(most) * number(rate.0) / 1e6));
+        asked.push((f64::from(most), f64::from(most) * float(rate.0) / 1e6));
         series.push(Series { name: "asked for".into(), shape: LineShape::Line, points: asked });
     }
     Plot {

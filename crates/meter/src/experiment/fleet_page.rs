@@ -6,9 +6,9 @@
 
 use crate::error::MeterError;
 use crate::fleet::{AgentOutcome, Fleet};
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, number, plot_block};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, facts, plot_block};
 use serde_json::{Value, json};
-use units::BitRate;
+use units::{BitRate, float};
 
 /// The reasons why the measurement is not the one that was requested.
 pub(super) fn why_invalid(fleet: &Fleet, interrupted: bool) -> Vec<String> {
@@ -256,7 +256,7 @@ fn drawn(
     lines: impl Iterator<Item = (String, Vec<u64>)>,
 ) -> Plot {
     let line = |(name, seconds): (String, Vec<u64>)| {
-        let points = (0u32..).map(f64::from).zip(seconds.into_iter().map(number));
+        let points = (0u32..).map(f64::from).zip(seconds.into_iter().map(float));
         let points = points.map(|(at, value)| (at, value / scale)).collect();
         Series { name, shape: LineShape::Step, points }
     };

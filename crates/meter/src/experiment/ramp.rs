@@ -10,7 +10,7 @@ use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::profiles::Profile;
 use crate::ramp::{FileSharing, RampStep, Script};
-use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, number, plot_block, time};
+use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, plot_block, time};
 use crate::transfers::{
     Length, TransferMix, TransferRow, TransfersOutcome, TransfersPlan, TransfersProgress,
 };
@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use units::float;
 
 /// A ramp of transfers on a target.
 #[derive(Clone)]
@@ -210,13 +211,13 @@ fn page(config: &RampConfig, done: &[StepResult]) -> Result<Page, MeterError> {
     let mut head = HEAD;
     head[5] = "longest latency";
     let rate = plot_of(done, "Rate of a client, by number of clients", "MB/s", |row| {
-        number(row.rate().0) / 8e6
+        float(row.rate().0) / 8e6
     });
     let latency = plot_of(done, "Mean latency, by number of clients", "ms", |row| {
         row.mean_latency().as_secs_f64() * 1e3
     });
     let total = |done: &StepResult| {
-        (f64::from(done.step.clients), number(done.outcome.total_rate().0) / 8e6)
+        (f64::from(done.step.clients), float(done.outcome.total_rate().0) / 8e6)
     };
     let all = Plot {
         title: "Rate of all clients together".into(),

@@ -9,11 +9,11 @@ use crate::blame::{First, Resource};
 use crate::capacity::{Purpose, RunResult, RunVerdict, Search, SearchResult, SearchStep};
 use crate::error::MeterError;
 use crate::observer::Observer;
-use crate::report::{LineShape, Series, late, number, time};
+use crate::report::{LineShape, Series, late, time};
 use crate::streams::StreamsOutcome;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use units::BitRate;
+use units::{BitRate, float};
 
 /// A run of a search.
 pub(super) struct Probe {
@@ -27,7 +27,7 @@ pub(super) struct Probe {
 impl Probe {
     /// The delivered rate as a number of streams with the rate `each`.
     pub(super) fn delivered(&self, each: BitRate) -> f64 {
-        number(self.outcome.rate().0) / number(each.0.max(1))
+        float(self.outcome.rate().0) / float(each.0.max(1))
     }
 
     pub(super) fn json(&self) -> Value {
@@ -41,7 +41,7 @@ impl Probe {
 
     /// The point of this run in plots: number of streams, and rate in Mb/s.
     pub(super) fn rate_point(&self) -> (f64, f64) {
-        (f64::from(self.step.streams), number(self.outcome.rate().0) / 1e6)
+        (f64::from(self.step.streams), float(self.outcome.rate().0) / 1e6)
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use units::nanos;
 
 type BoxedRead = Box<dyn Read + Send>;
 type BoxedWrite = Box<dyn Write + Send>;
@@ -111,21 +112,17 @@ pub fn connect(
     let ((mut receiver, mut sender), about) = channel::greet(from, to, token).map_err(failed)?;
     let mut exchanges = Vec::new();
     while exchanges.len() < EXCHANGES {
-        let sent = nanos(began);
+        let sent = nanos(began.elapsed());
         sender.send(&AgentRequest::Clock).map_err(failed)?;
         let theirs = loop {
             if let AgentReply::Clock(theirs) = receiver.receive().map_err(failed)? {
                 break theirs;
             }
         };
-        exchanges.push((sent, theirs, nanos(began)));
+        exchanges.push((sent, theirs, nanos(began.elapsed())));
     }
     let clock = offset(&exchanges).unwrap_or_default();
     Ok(AgentConnection { name: name.to_owned(), about, clock, receiver, sender })
-}
-
-fn nanos(began: Instant) -> u64 {
-    u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl AgentConnection {
@@ -153,7 +150,7 @@ pub fn run(
         bridge.tell(agent, &AgentRequest::Prepare(job));
     }
     let result = bridge.prepare(watch).map(|()| {
-        let at = nanos(began) + u64::try_from(AHEAD.as_nanos()).unwrap_or(u64::MAX);
+        let at = nanos(began.elapsed()) + nanos(AHEAD);
         for agent in 0..bridge.outcome.agents.len() {
             let theirs = bridge.outcome.agents[agent].clock.theirs(at);
             bridge.tell(agent, &AgentRequest::Begin(theirs));

@@ -70,7 +70,7 @@ pub(crate) fn conditions(link: BitRate) -> Vec<Condition> {
 
 /// The bytes that wait for the time `wait`; at least two packets.
 fn queue(link: BitRate, wait: Duration, mtu: u32) -> ByteCount {
-    let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    let millis = units::millis(wait);
     ByteCount((link.0 / 8 * millis / 1000).max(2 * (u64::from(mtu) + HEADER)))
 }
 

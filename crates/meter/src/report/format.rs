@@ -5,7 +5,7 @@ use crate::rounds::Spread;
 use crate::streams::{Heat, HeatCell, StreamsOutcome, Times};
 use serde_json::{Value, json};
 use std::time::Duration;
-use units::show;
+use units::{float, show};
 
 /// A short time as text: `4.20 ms`, `420 ms`, `1.20 s`.
 pub(crate) fn time(time: Duration) -> String {
@@ -45,12 +45,6 @@ pub(crate) fn late(outcome: &StreamsOutcome) -> String {
     }
 }
 
-/// A count as a coordinate of a plot or a term of a ratio.
-#[expect(clippy::cast_precision_loss, reason = "for a plot")]
-pub(crate) fn number(count: u64) -> f64 {
-    count as f64
-}
-
 /// Count and quantiles of times, in seconds.
 pub(crate) fn times_json(times: &Times) -> Value {
     let at = |share| times.quantile(share).as_secs_f64();
@@ -88,9 +82,9 @@ pub(crate) fn heat_block(
 ) -> Result<Block, PlotError> {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let square = |warm: HeatCell| Square {
-        x: (number(warm.from as u64), number(warm.until as u64)),
+        x: (float(warm.from as u64), float(warm.until as u64)),
         y: (ms(warm.least), ms(warm.below)),
-        weight: number(warm.count),
+        weight: float(warm.count),
     };
     let map = HeatMap {
         title: title.to_owned(),

@@ -17,8 +17,7 @@ mod text;
 
 pub(crate) use environment::Environment;
 pub(crate) use format::{
-    heat_block, late, moved, number, plot_block, quantiles, round_spread, spread_json, time,
-    times_json,
+    heat_block, late, moved, plot_block, quantiles, round_spread, spread_json, time, times_json,
 };
 pub use renditions::renditions;
 pub(crate) use run_plots::{StreamDemand, in_time, run_plots};

@@ -1,9 +1,9 @@
 //! The plots of one run, each with a caption on how to read it.
 
-use super::{Block, LineShape, Plot, PlotError, Series, heat_block, number, plot_block};
+use super::{Block, LineShape, Plot, PlotError, Series, heat_block, plot_block};
 use crate::streams::{Second, StreamsOutcome};
 use std::time::Duration;
-use units::BitRate;
+use units::{BitRate, float};
 
 /// The demand of one stream.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub(crate) fn run_plots(
         series,
     };
     let count =
-        |of: fn(&Second) -> u64| seconds().map(|(at, second)| (at, number(of(second)))).collect();
+        |of: fn(&Second) -> u64| seconds().map(|(at, second)| (at, float(of(second)))).collect();
     let frames = Plot {
         title: "Frames due in each second".into(),
         x_label: "seconds since the start".into(),
@@ -87,7 +87,7 @@ fn rounds(outcome: &StreamsOutcome, demand: Option<StreamDemand>) -> Plot {
 }
 
 fn number_of(chunk: u64, together: usize) -> f64 {
-    number(chunk) * number(together as u64)
+    float(chunk) * float(together as u64)
 }
 
 /// The number of columns of a plot.

@@ -3,13 +3,13 @@
 //! The frames with one number become due in the order of their streams' phases, and all of them
 //! before any frame with the next number: finding the next due operation needs no search.
 
+use super::StreamsPlan;
 use super::plan::Ask;
-use super::{StreamsPlan, index};
 use crate::target::{IoRequest, Port};
 use device::DeviceError;
 use std::collections::VecDeque;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, index};
 
 /// The operations of a run that are due, in flight, or waiting for room.
 pub(super) struct Issuer<'a> {

@@ -45,7 +45,6 @@ use issuer::Issuer;
 use pacer::Pacer;
 use std::time::Duration;
 use tally::StreamsTally;
-use units::nanos;
 
 /// The progress of a run, for the decision whether to continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,10 +119,6 @@ const HEARTBEAT: Duration = Duration::from_millis(5);
 
 /// The interval of progress reports: more would not help a reader, and costs as much as a read.
 const TELLS: Duration = Duration::from_millis(2);
-
-fn index(number: u32) -> usize {
-    usize::try_from(number).expect("a machine with 32 bits or more")
-}
 
 #[cfg(test)]
 mod tests;

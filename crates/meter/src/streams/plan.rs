@@ -1,11 +1,10 @@
 //! The plan of a run: what is read and written, where, and by which deadline.
 
-use super::nanos;
 use crate::log::OperationKind;
 use crate::profiles::{Fps, Profile};
 use crate::target::{FilePositions, FileSet, Handle, Layout, slot};
 use std::time::Duration;
-use units::{BitRate, ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment, nanos};
 
 /// A plan of paced streams: files, positions, phases and deadlines. Made by [`StreamsPlan::new`]
 /// and constant afterwards.
@@ -204,7 +203,7 @@ impl StreamsPlan {
 
     /// The phase of a stream within the time of a frame, in nanoseconds.
     pub(super) fn phase(&self, stream: u32) -> u64 {
-        self.phases[super::index(stream)]
+        self.phases[units::index(stream)]
     }
 
     /// The moment at which every frame has arrived or is late.

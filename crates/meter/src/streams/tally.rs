@@ -6,12 +6,12 @@
 use super::in_order::{FrameArrival, Viewer};
 use super::issuer::{IssuedRead, Issuer};
 use super::seconds::Seconds;
-use super::{StreamsOutcome, StreamsPlan, StreamsProgress, index, nanos};
+use super::{StreamsOutcome, StreamsPlan, StreamsProgress};
 use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::target::IoCompletion;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, index, nanos};
 
 pub(super) struct StreamsTally<'a> {
     plan: &'a StreamsPlan,

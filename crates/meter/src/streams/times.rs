@@ -27,7 +27,7 @@ impl Default for Times {
 impl Times {
     /// Adds one time. Times above an hour count as an hour.
     pub fn record(&mut self, time: Duration) {
-        self.record_nanos(super::nanos(time));
+        self.record_nanos(units::nanos(time));
     }
 
     pub(super) fn record_nanos(&mut self, nanos: u64) {
@@ -117,7 +117,7 @@ mod tests {
         all.sort_unstable();
         for percent in [1u16, 10, 50, 90, 99, 100] {
             let exact = all[(usize::from(percent) * 1001).div_ceil(100) - 1];
-            let found = super::super::nanos(times.quantile(f64::from(percent) / 100.0));
+            let found = units::nanos(times.quantile(f64::from(percent) / 100.0));
             assert!((exact..=exact + exact / 1000 + 1).contains(&found), "{percent} %: {found}");
         }
         assert_eq!((times.count(), times.max()), (1001, Duration::from_nanos(all[1000])));

@@ -6,7 +6,7 @@ use super::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::cell::Cell;
 use std::time::Duration;
-use units::Moment;
+use units::{Moment, nanos};
 
 /// A target without storage whose clock advances by a constant step, otherwise like
 /// [`NullPort`](super::NullPort).
@@ -58,8 +58,4 @@ impl Port for TickingPort {
     fn method(&self) -> String {
         "nothing: no target and no time".to_owned()
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

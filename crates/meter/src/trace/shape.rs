@@ -4,6 +4,7 @@ use super::{Operation, Rates, Trace};
 use crate::profiles::{Definition, Drawn, Fps, MILLION, OperationMix, Pattern, Profile, Status};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
+use units::rounded;
 
 /// The statistics of a trace that its profile reproduces.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,15 +67,15 @@ fn fraction(frames: u64, seconds: u32) -> Fps {
 
 fn of_rates(rates: Rates) -> TraceShape {
     let bytes = rates.bytes_read + rates.bytes_written;
-    let size = whole(bytes / rates.operations).max(1);
+    let size = rounded(bytes / rates.operations).max(1);
     let mix =
         || Some(OperationMix { sequential_per_million: MILLION, sizes: vec![(size, MILLION)] });
     let reads = per_million(rates.bytes_read, bytes);
     TraceShape {
-        operations: whole(rates.operations),
+        operations: rounded(rates.operations),
         took: Some(Duration::from_secs(1)),
         drawn: Drawn {
-            operations_per_1000_s: Some(whole(rates.operations * 1000.0).max(1)),
+            operations_per_1000_s: Some(rounded(rates.operations * 1000.0).max(1)),
             reads_per_million: reads,
             reads: if reads > 0 { mix() } else { None },
             writes: if reads < MILLION { mix() } else { None },
@@ -194,9 +195,4 @@ fn share(part: usize, of: usize) -> u32 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to a million")]
 fn per_million(part: f64, of: f64) -> u32 {
     (part / of * f64::from(MILLION)).round() as u32
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate, not negative")]
-fn whole(rate: f64) -> u64 {
-    rate.round() as u64
 }

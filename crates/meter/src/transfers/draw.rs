@@ -6,6 +6,7 @@ use super::{Dice, Length, TransferMix};
 use crate::log::OperationKind;
 use crate::profiles::{self, Draws};
 use std::time::Duration;
+use units::{index, millis};
 
 /// One transfer of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,14 +151,6 @@ fn place(dice: &mut Dice, mix: &TransferMix, length: u64) -> u64 {
 
 fn whole_frames(mix: &TransferMix) -> bool {
     matches!(mix.length, Length::Frames(..))
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn index(number: u32) -> usize {
-    usize::try_from(number).expect("a machine with 32 bits or more")
 }
 
 /// The factor that makes the sequences of neighbouring seeds independent (the golden ratio in 64

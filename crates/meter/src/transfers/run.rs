@@ -8,7 +8,7 @@ use crate::log::{NONE, OperationKind, Record, RecordSink, errno};
 use crate::target::{Handle, IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment, index};
 
 /// The plan of a run of transfers.
 #[derive(Clone, Debug)]
@@ -320,10 +320,6 @@ fn fill_of_a_byte(port: &dyn Port) -> f64 {
     let sum = (0..SAMPLE).fold(0u32, |sum, _| sum.wrapping_add(rand.roll() & 0xff));
     std::hint::black_box(sum);
     port.now().since(began).as_secs_f64() / f64::from(SAMPLE)
-}
-
-fn index(client: u32) -> usize {
-    usize::try_from(client).expect("a machine with 32 bits or more")
 }
 
 /// The sample in bytes: it takes a few milliseconds, long enough to be measured.

@@ -170,11 +170,11 @@ impl ViewersTally<'_> {
                 file: u32::try_from(fetched.track).unwrap_or(u32::MAX),
                 frame: fetched.piece as u64,
                 bytes: u32::try_from(fetched.bytes).unwrap_or(u32::MAX),
-                intended: nanos(fetched.asked),
-                start: nanos(fetched.sent),
-                first: fetched.first.map_or(NONE, nanos),
-                end: nanos(fetched.end),
-                deadline: due.map_or(NONE, |shown| nanos(shown.due + self.dead_band)),
+                intended: fetched.asked.0,
+                start: fetched.sent.0,
+                first: fetched.first.map_or(NONE, |first| first.0),
+                end: fetched.end.0,
+                deadline: due.map_or(NONE, |shown| (shown.due + self.dead_band).0),
                 kind: OperationKind::Read,
                 ..Record::default()
             });
@@ -210,8 +210,4 @@ fn rendered(session: &Session, last: &PlayerReport) -> Vec<Rendered> {
             Rendered { piece, due, at: ideal + drift }
         })
         .collect()
-}
-
-fn nanos(at: Moment) -> u64 {
-    u64::try_from(at.since(Moment::ZERO).as_nanos()).unwrap_or(NONE - 1)
 }

@@ -16,7 +16,7 @@
 use super::outcome::RenditionReport;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use units::BitRate;
+use units::{BitRate, float};
 
 /// The renditions that a viewer was offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl RenditionStats {
     }
 
     fn bits(&self) -> f64 {
-        self.each.iter().map(|(rate, (_, media))| number(*rate) * media.as_secs_f64()).sum()
+        self.each.iter().map(|(rate, (_, media))| float(rate.0) * media.as_secs_f64()).sum()
     }
 
     /// Adds the account of another viewer.
@@ -103,18 +103,13 @@ pub(super) fn of_viewer(pieces: &[ReceivedSegment], best: BitRate) -> RenditionS
         }
         let sum = shown.each.entry(got.rate).or_default();
         *sum = (sum.0 + 1, sum.1 + got.length);
-        shown.possible += self::number(best) * got.length.as_secs_f64();
+        shown.possible += float(best.0) * got.length.as_secs_f64();
     }
     for pair in pieces.windows(2) {
         shown.up += u64::from(pair[1].rate > pair[0].rate);
         shown.down += u64::from(pair[1].rate < pair[0].rate);
     }
     shown
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a mean for people")]
-fn number(rate: BitRate) -> f64 {
-    rate.0 as f64
 }
 
 /// The start phase in title time, after which a player has measured the throughput.
