@@ -184,12 +184,11 @@ impl Engine {
         if terms.survive_loss {
             return self.evaluate_losses(placement, demand, terms);
         }
-        let mut plan = WindowPlan::default();
         let (verdict, unchosen) = self.with_unchosen(disk, terms.work, |books, supply| {
-            terms.policy.verdict(books, supply, demand, &mut plan)
+            terms.policy.verdict(books, supply, demand)
         });
         match verdict {
-            Verdict::Admit { slack } => Ok(Approval { disk, plan, slack, unchosen }),
+            Verdict::Admit { slack, plan } => Ok(Approval { disk, plan, slack, unchosen }),
             Verdict::Refuse(shortage) => Err(shortage.into()),
         }
     }
@@ -260,14 +259,13 @@ impl Engine {
         });
         let standing: Vec<DiskState<'_>> = standing.collect();
         let books = self.failover.books_mut().expect("asked only where losses must be survived");
-        let mut plan = WindowPlan::default();
-        let answer = books.verdict(terms.policy, &standing, newcomer, &mut plan);
+        let answer = books.verdict(terms.policy, &standing, newcomer);
         drop(standing);
         for (state, unchosen) in self.disks.iter_mut().zip(&unchosen) {
             unchosen.iter().for_each(|chosen| state.dispatcher.books.start_read(chosen.piece));
         }
         match answer {
-            FailoverVerdict::Admit { slack } => {
+            FailoverVerdict::Admit { slack, plan } => {
                 let unchosen = unchosen[disk].iter().map(|chosen| chosen.read).collect();
                 Ok(Approval { disk, plan, slack, unchosen })
             }

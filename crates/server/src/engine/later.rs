@@ -16,7 +16,7 @@ use super::evaluate::{Approval, Candidate, MAX_SEARCHES};
 use super::streams::Stream;
 use super::{Engine, Resource};
 use scheduler::admission::earliest_shift;
-use scheduler::{Demand, DiskBooks, DiskTimings, PieceDue, Supply, WindowPlan};
+use scheduler::{Demand, DiskBooks, DiskTimings, PieceDue, Supply};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::iter::Peekable;
@@ -95,7 +95,7 @@ impl Engine {
     fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
         let state = &self.disks[disk];
         let policy = self.config.policy.policy();
-        let (mut future, mut plan) = (self.future(disk), WindowPlan::default());
+        let mut future = self.future(disk);
         for ahead in 1..from.saturating_add(STARTS_TRIED) {
             if future.reads >= MOST_READS {
                 break;
@@ -109,7 +109,7 @@ impl Engine {
             let now = Moment(self.now.0.saturating_add(nanos(self.config.slot * whole(ahead))));
             let free_at = now.max(future.free);
             let supply = Supply { free_at, ..state.supply(free_at) };
-            let fits = policy.verdict(&future.books, &supply, demand, &mut plan).is_admit()
+            let fits = policy.verdict(&future.books, &supply, demand).is_admit()
                 && self.network_carries(demand, future.books.current());
             demand.unshift(ahead);
             if fits {
