@@ -3,18 +3,19 @@
 //! ```text
 //!   booked shift     the smallest delay that fits if the candidate is booked now, so that its
 //!                    reads may be made before its start. No smaller delay fits.
-//!   from there on    the predicted books, slot after slot, without further admissions or
-//!                    departures: reads in order of deadline, as many as the disk guarantees and
-//!                    memory holds; until the candidate fits with none of its reads made before
+//!   from there on    the disk's books as `scheduler::Forecast` predicts them, slot after slot,
+//!                    without further admissions or departures; until the candidate fits with none
+//!                    of its reads made before
 //! ```
 //!
 //! The result is an upper bound: a disk may be faster than guaranteed, and sessions may end. The
 //! search is cheap: it covers a bounded part of the future, and few searches are made in a slot;
 //! further refusals repeat the last result, marked as a guess.
 
-use super::evaluate::{Approval, Candidate, MAX_SEARCHES};
-use super::streams::Stream;
-use super::{Engine, Resource};
+use super::Streams;
+use crate::engine::Resource;
+use crate::engine::bookings::evaluate::{Approval, Candidate};
+use crate::engine::stream::Stream;
 use scheduler::admission::earliest_shift;
 use scheduler::{Demand, DiskBooks, DiskTimings, PieceDue, Supply, WindowPlan};
 use std::cmp::Reverse;
@@ -23,19 +24,17 @@ use std::iter::Peekable;
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
-impl Engine {
+impl Streams {
     /// Delays a candidate by the fewest slots, up to `limit`, with which it fits if it is booked
     /// now, and returns their number. `None`: it fits with no such delay and is unchanged.
-    pub(super) fn delay_until_it_fits(
+    pub(in crate::engine) fn delay_until_it_fits(
         &mut self,
         candidate: &mut Candidate,
         limit: u32,
     ) -> Option<(u32, Approval)> {
-        let disk = candidate.disk();
-        if limit == 0 || self.disks[disk].searches >= MAX_SEARCHES {
+        if limit == 0 || !self.bookings.disk_mut(candidate.disk()).may_search() {
             return None;
         }
-        self.disks[disk].searches += 1;
         let mut slots = 1;
         while slots <= limit {
             match self.evaluate_delayed(candidate, u64::from(slots)) {
@@ -61,7 +60,7 @@ impl Engine {
             match shortage.resource {
                 Resource::Network => 1,
                 // The failover books are not followed into the future.
-                _ if self.failover.is_enabled() => 1,
+                _ if self.bookings.survives_loss() => 1,
                 _ => self.ruled_out(candidate.disk(), &candidate.demand, shortage),
             }
         });
@@ -71,46 +70,52 @@ impl Engine {
 
     /// The time from now after which a refused candidate fits if it is requested again then, and
     /// whether that is exact.
-    pub(super) fn earliest_start(&mut self, candidate: &mut Candidate) -> (Duration, bool) {
+    pub(in crate::engine) fn earliest_start(
+        &mut self,
+        candidate: &mut Candidate,
+    ) -> (Duration, bool) {
         let disk = candidate.disk();
-        if self.disks[disk].searches >= MAX_SEARCHES {
-            return (self.disks[disk].last_search, false);
+        let state = self.bookings.disk_mut(disk);
+        if !state.may_search() {
+            return (state.last_search, false);
         }
-        self.disks[disk].searches += 1;
         let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
             self.evaluate_delayed(candidate, slots).map(|_| ())
         });
         // The failover books are not followed into the future.
-        let follows = !self.failover.is_enabled();
+        let follows = !self.bookings.survives_loss();
         let found = booked.filter(|_| follows);
         let found = found.and_then(|slots| self.fits_then(disk, &mut candidate.demand, slots));
         let slots = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
         let slots = u32::try_from(slots).unwrap_or(SEARCH_SLOTS);
-        self.disks[disk].last_search = self.config.slot * slots;
-        (self.disks[disk].last_search, found.is_some())
+        let start = self.bookings.slot_length() * slots;
+        self.bookings.disk_mut(disk).last_search = start;
+        (start, found.is_some())
     }
 
     // The fewest slots from now, at least `from`, after which the demand fits if it is requested
     // then, with nothing booked for it before.
     fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
-        let state = &self.disks[disk];
-        let policy = self.config.policy.policy();
-        let (mut future, mut plan) = (self.future(disk), WindowPlan::default());
+        let state = self.bookings.disk(disk);
+        let policy = self.bookings.policy().policy();
+        let (mut forecast, mut plan) = (self.future(disk), WindowPlan::default());
+        let supply = state.supply(self.bookings.now());
         for ahead in 1..from.saturating_add(STARTS_TRIED) {
-            if future.reads >= MOST_READS {
+            if forecast.reads >= MOST_READS {
                 break;
             }
-            future.pass_slot();
+            forecast.pass_slot();
             // Before `from` it does not fit even if its reads may be made early.
             if ahead < from {
                 continue;
             }
             demand.shift(ahead);
-            let now = Moment(self.now.0.saturating_add(nanos(self.config.slot * whole(ahead))));
-            let free_at = now.max(future.free);
-            let supply = Supply { free_at, ..state.supply(free_at) };
-            let fits = policy.verdict(&future.books, &supply, demand, &mut plan).is_admit()
-                && self.network_carries(demand, future.books.current());
+            let passed = self.bookings.slot_length() * u32::try_from(ahead).unwrap_or(u32::MAX);
+            let now = Moment(self.bookings.now().0.saturating_add(nanos(passed)));
+            let supply = Supply { free_at: now.max(forecast.free), ..supply };
+            let books = &forecast.books;
+            let fits = policy.verdict(books, &supply, demand, &mut plan).is_admit()
+                && self.bookings.network_carries_from(demand, books.current());
             demand.unshift(ahead);
             if fits {
                 return Some(ahead);
@@ -119,17 +124,9 @@ impl Engine {
         None
     }
 
-    // Whether the network has room for a demand that is booked when slot `current` runs.
-    fn network_carries(&self, demand: &Demand, current: SlotIndex) -> bool {
-        let Some(rate) = self.config.network else { return true };
-        let mut network = self.network.clone();
-        network.advance(current);
-        network.verdict(demand, rate.bytes_in(self.config.slot).0).is_ok()
-    }
-
     // A disk's present state, and the reads that its streams will need.
     fn future(&self, disk: usize) -> Future<'_> {
-        let state = &self.disks[disk];
+        let state = self.bookings.disk(disk);
         let of_disk = |stream: &&Stream| usize::from(stream.layout.disk.0) == disk;
         let streams: Vec<&Stream> = self.streams.values().filter(of_disk).collect();
         let mut held = BTreeMap::<SlotIndex, Vec<PieceDue>>::new();
@@ -146,9 +143,9 @@ impl Engine {
         let queue = unread.iter_mut().enumerate().filter_map(|(n, pieces)| first((n, pieces)));
         let queue = queue.collect();
         Future {
-            supply: state.supply(self.now),
-            counts_time: self.plans(disk),
-            free: state.busy_until(self.now, &[]),
+            supply: state.supply(self.bookings.now()),
+            counts_time: self.bookings.plans(disk),
+            free: state.busy_until(self.bookings.now(), &[]),
             books: state.dispatcher.books.clone(),
             held,
             unread,
@@ -226,12 +223,8 @@ impl Future<'_> {
     }
 }
 
-fn whole(slots: u64) -> u32 {
-    u32::try_from(slots).unwrap_or(u32::MAX)
-}
-
 /// How far ahead the earliest start is searched for: ten minutes of 500 ms slots.
-pub(super) const SEARCH_SLOTS: u32 = 1200;
+pub(in crate::engine) const SEARCH_SLOTS: u32 = 1200;
 
 /// Starts tried with nothing booked before them, from the first that fits if it is booked now.
 const STARTS_TRIED: u64 = 64;
