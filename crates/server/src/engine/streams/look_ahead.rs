@@ -17,12 +17,9 @@ use crate::engine::Resource;
 use crate::engine::bookings::evaluate::{Approval, Candidate};
 use crate::engine::stream::Stream;
 use scheduler::admission::earliest_shift;
-use scheduler::{Demand, DiskBooks, DiskTimings, PieceDue, Supply, WindowPlan};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use std::iter::Peekable;
+use scheduler::{Demand, Forecast, Supply, WindowPlan};
 use std::time::Duration;
-use units::{Moment, SlotIndex, nanos};
+use units::{Moment, nanos};
 
 impl Streams {
     /// Delays a candidate by the fewest slots, up to `limit`, with which it fits if it is booked
@@ -97,14 +94,18 @@ impl Streams {
     // then, with nothing booked for it before.
     fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
         let state = self.bookings.disk(disk);
-        let policy = self.bookings.policy().policy();
-        let (mut forecast, mut plan) = (self.future(disk), WindowPlan::default());
+        let (policy, counts_time) = (self.bookings.policy().policy(), self.bookings.plans(disk));
+        let (mut forecast, mut plan) = (self.forecast(disk), WindowPlan::default());
         let supply = state.supply(self.bookings.now());
         for ahead in 1..from.saturating_add(STARTS_TRIED) {
             if forecast.reads >= MOST_READS {
                 break;
             }
-            forecast.pass_slot();
+            forecast.end_slot();
+            match counts_time {
+                true => forecast.read_by_plan(&supply),
+                false => forecast.read_by_count(&supply),
+            }
             // Before `from` it does not fit even if its reads may be made early.
             if ahead < from {
                 continue;
@@ -112,8 +113,8 @@ impl Streams {
             demand.shift(ahead);
             let passed = self.bookings.slot_length() * u32::try_from(ahead).unwrap_or(u32::MAX);
             let now = Moment(self.bookings.now().0.saturating_add(nanos(passed)));
-            let supply = Supply { free_at: now.max(forecast.free), ..supply };
-            let books = &forecast.books;
+            let supply = Supply { free_at: now.max(forecast.free_at()), ..supply };
+            let books = forecast.books();
             let fits = policy.verdict(books, &supply, demand, &mut plan).is_admit()
                 && self.bookings.network_carries_from(demand, books.current());
             demand.unshift(ahead);
@@ -125,101 +126,18 @@ impl Streams {
     }
 
     // A disk's present state, and the reads that its streams will need.
-    fn future(&self, disk: usize) -> Future<'_> {
+    fn forecast(&self, disk: usize) -> Forecast<'_> {
         let state = self.bookings.disk(disk);
+        let free_at = state.busy_until(self.bookings.now(), &[]);
+        let dispatcher = &state.dispatcher;
+        let mut forecast =
+            Forecast::new(dispatcher.books.clone(), dispatcher.plan().clone(), free_at);
         let of_disk = |stream: &&Stream| usize::from(stream.layout.disk.0) == disk;
-        let streams: Vec<&Stream> = self.streams.values().filter(of_disk).collect();
-        let mut held = BTreeMap::<SlotIndex, Vec<PieceDue>>::new();
-        for (_, piece) in streams.iter().flat_map(|stream| stream.held()) {
-            held.entry(piece.release).or_default().push(piece);
+        for stream in self.streams.values().filter(of_disk) {
+            forecast.add_stream(stream.unread());
+            stream.held().for_each(|(_, piece)| forecast.hold(piece));
         }
-        let mut unread: Vec<_> = streams
-            .iter()
-            .map(|stream| (Box::new(stream.unread()) as Pieces<'_>).peekable())
-            .collect();
-        let first = |(number, pieces): (usize, &mut Peekable<Pieces<'_>>)| {
-            pieces.peek().map(|piece| Reverse((piece.due, number)))
-        };
-        let queue = unread.iter_mut().enumerate().filter_map(|(n, pieces)| first((n, pieces)));
-        let queue = queue.collect();
-        Future {
-            supply: state.supply(self.bookings.now()),
-            counts_time: self.bookings.plans(disk),
-            free: state.busy_until(self.bookings.now(), &[]),
-            books: state.dispatcher.books.clone(),
-            held,
-            unread,
-            queue,
-            reads: 0,
-        }
-    }
-}
-
-type Pieces<'a> = Box<dyn Iterator<Item = PieceDue> + 'a>;
-
-// One disk's predicted books, without further admissions or departures.
-struct Future<'a> {
-    supply: Supply<'a>,
-    counts_time: bool,
-    /// When the disk has done the reads made so far.
-    free: Moment,
-    books: DiskBooks,
-    held: BTreeMap<SlotIndex, Vec<PieceDue>>,
-    unread: Vec<Peekable<Pieces<'a>>>,
-    queue: BinaryHeap<Reverse<(SlotIndex, usize)>>,
-    reads: u64,
-}
-
-impl Future<'_> {
-    /// Ends the current slot and makes the reads of the next one.
-    fn pass_slot(&mut self) {
-        let over = self.books.current();
-        while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= over) {
-            entry.remove().into_iter().for_each(|piece| self.books.release(piece));
-        }
-        self.books.advance(over.next());
-        let slot = over.next().start(self.supply.slot);
-        let end = over.next().next().start(self.supply.slot);
-        self.free = self.free.max(slot);
-        let (mut reads, mut transfer, mut free) = (0, 0, self.free);
-        while let Some(piece) = self.next() {
-            let used = self.books.held() + self.books.reserved() + u64::from(piece.len);
-            if used > self.supply.memory {
-                break;
-            }
-            reads += 1;
-            transfer += u64::from(piece.transfer);
-            match self.supply.timings {
-                DiskTimings { costs: Some(costs), .. } if self.counts_time => {
-                    let takes = self.supply.timings.charge(costs, reads, transfer);
-                    let done = Moment(self.free.0.saturating_add(takes));
-                    if done > end {
-                        break;
-                    }
-                    free = done;
-                }
-                _ if reads > u64::from(self.supply.min_read) => break,
-                _ => {}
-            }
-            self.take(piece);
-        }
-        self.free = free;
-    }
-
-    fn next(&mut self) -> Option<PieceDue> {
-        let Reverse((_, number)) = *self.queue.peek()?;
-        self.unread[number].peek().copied()
-    }
-
-    fn take(&mut self, piece: PieceDue) {
-        let Some(Reverse((_, number))) = self.queue.pop() else { return };
-        self.unread[number].next();
-        if let Some(next) = self.unread[number].peek() {
-            self.queue.push(Reverse((next.due, number)));
-        }
-        self.books.start_read(piece);
-        self.held.entry(piece.release.max(self.books.current())).or_default().push(piece);
-        self.reads += 1;
+        forecast
     }
 }
 
