@@ -296,9 +296,9 @@ impl<'a> World<'a> {
         violations
             .require(status.active <= sessions, "only sessions hold", || format!("{status:?}"));
         let promised = self.scenario.guarantees_deadlines();
-        let glitches = status.deadline_misses;
-        violations.require(!promised || glitches == 0, "the engine counts no glitch", || {
-            format!("{glitches} glitches")
+        let misses = status.deadline_misses;
+        violations.require(!promised || misses == 0, "the engine counts no deadline miss", || {
+            format!("{misses} deadline misses")
         });
         if let Err(wrong) = self.engine.audit() {
             violations.add("the books add up", || wrong);

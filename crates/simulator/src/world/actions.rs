@@ -231,7 +231,7 @@ impl World<'_> {
         self.outcome.violations_by_scheduler += summary.violations_by_scheduler;
         self.outcome.violations_by_disk += summary.violations_by_disk;
         if let Some((seen, counted)) = differ.filter(|_| sound) {
-            self.violations.add("the engine counts its glitches right", || {
+            self.violations.add("the engine counts its deadline misses right", || {
                 format!("{session:?}: {seen} seen, {counted} counted")
             });
         }

@@ -155,12 +155,11 @@ impl Bookings {
         if terms.survive_loss {
             return self.evaluate_losses(placement, demand, terms, unissued);
         }
-        let mut plan = WindowPlan::default();
         let verdict = self.with_unissued_unread(disk, terms.work, unissued, |books, supply| {
-            terms.policy.verdict(books, supply, demand, &mut plan)
+            terms.policy.verdict(books, supply, demand)
         });
         match verdict {
-            Verdict::Admit { slack } => {
+            Verdict::Admit { slack, plan } => {
                 Ok(Approval { disk, plan, slack, unchosen: unissued.reads(disk) })
             }
             Verdict::Refuse(shortage) => Err(shortage.into()),
@@ -231,15 +230,14 @@ impl Bookings {
         });
         let standing: Vec<DiskState<'_>> = standing.collect();
         let books = self.failover.books_mut().expect("asked only where losses must be survived");
-        let mut plan = WindowPlan::default();
-        let answer = books.verdict(terms.policy, &standing, newcomer, &mut plan);
+        let answer = books.verdict(terms.policy, &standing, newcomer);
         drop(standing);
         for (number, state) in self.disks.iter_mut().enumerate() {
             let unread = unissued.of(number);
             unread.iter().for_each(|chosen| state.dispatcher.books.start_read(chosen.piece));
         }
         match answer {
-            FailoverVerdict::Admit { slack } => {
+            FailoverVerdict::Admit { slack, plan } => {
                 Ok(Approval { disk, plan, slack, unchosen: unissued.reads(disk) })
             }
             FailoverVerdict::Refuse { lost, at, shortage } => {

@@ -165,12 +165,12 @@ impl Disk {
     pub(in crate::engine) fn follow(
         &mut self,
         now: Moment,
-        mut plan: WindowPlan,
+        plan: WindowPlan,
         slack: Option<Duration>,
     ) {
         self.note_overrun(now);
         self.break_off_sweep();
-        self.dispatcher.follow(&mut plan);
+        self.dispatcher.follow(plan);
         self.scan.slack = slack;
     }
 
@@ -225,8 +225,8 @@ impl Disk {
         let policy = PolicyKind::TimeDomain.policy();
         let each =
             self.timings.charge(costs, 1, costs.slowest_transfer(self.guarantee.read_size.0));
-        match policy.verdict(&self.dispatcher.books, &supply, &demand, &mut WindowPlan::default()) {
-            Verdict::Admit { slack: Slack::Time(time) } if time < Duration::MAX => {
+        match policy.verdict(&self.dispatcher.books, &supply, &demand) {
+            Verdict::Admit { slack: Slack::Time(time), .. } if time < Duration::MAX => {
                 let reads = time.as_nanos() / u128::from(each.max(1));
                 Some(u64::try_from(reads).unwrap_or(u64::MAX))
             }

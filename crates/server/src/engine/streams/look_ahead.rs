@@ -17,7 +17,7 @@ use crate::engine::Resource;
 use crate::engine::bookings::evaluate::{Approval, Candidate};
 use crate::engine::stream::Stream;
 use scheduler::admission::earliest_shift;
-use scheduler::{Demand, Forecast, Supply, WindowPlan};
+use scheduler::{Demand, Forecast, Supply};
 use std::time::Duration;
 use units::{Moment, nanos};
 
@@ -95,7 +95,7 @@ impl Streams {
     fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
         let state = self.bookings.disk(disk);
         let (policy, counts_time) = (self.bookings.policy().policy(), self.bookings.plans(disk));
-        let (mut forecast, mut plan) = (self.forecast(disk), WindowPlan::default());
+        let mut forecast = self.forecast(disk);
         let supply = state.supply(self.bookings.now());
         for ahead in 1..from.saturating_add(STARTS_TRIED) {
             if forecast.reads >= MOST_READS {
@@ -115,7 +115,7 @@ impl Streams {
             let now = Moment(self.bookings.now().0.saturating_add(nanos(passed)));
             let supply = Supply { free_at: now.max(forecast.free_at()), ..supply };
             let books = forecast.books();
-            let fits = policy.verdict(books, &supply, demand, &mut plan).is_admit()
+            let fits = policy.verdict(books, &supply, demand).is_admit()
                 && self.bookings.network_carries_from(demand, books.current());
             demand.unshift(ahead);
             if fits {
