@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Awaited {
     piece_of: BTreeMap<RequestId, PieceKey>,
-    /// The same pairs, by piece.
+    /// The pairs of `piece_of`, by piece.
     by_piece: BTreeSet<(PieceKey, RequestId)>,
 }
 

@@ -193,8 +193,8 @@ impl Streams {
         });
     }
 
-    /// A read has ended: whoever waits for it is told by the caller. `None`: it was never issued, or
-    /// has ended before.
+    /// A read has ended; the caller notifies its waiters. `None`: it was never issued, or has ended
+    /// before.
     pub(in crate::engine) fn end_read(
         &mut self,
         now: Moment,
