@@ -1,6 +1,8 @@
 //! The engine's books at one moment, laid open for whoever watches. Changes nothing.
 
-use super::{DiskNumber, Engine, Session, SessionId, SessionSummary, Stream};
+use super::sessions::Session;
+use super::stream::Stream;
+use super::{DiskNumber, Engine, SessionId, SessionSummary};
 use scheduler::slowdown_part;
 use std::time::Duration;
 use units::Moment;
@@ -112,7 +114,7 @@ impl Engine {
                 session: *id,
                 disk: session.layout.disk,
                 buffered: held.sum(),
-                summary: session.summary,
+                summary: *self.streams.accounts().of(*id),
             }
         };
         self.sessions.iter().take(most).map(of).collect()
@@ -121,6 +123,7 @@ impl Engine {
     pub(super) fn overall_status(&self, now: Moment) -> Status {
         let holds =
             |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
+        let totals = self.streams.accounts().totals();
         Status {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
@@ -129,25 +132,26 @@ impl Engine {
             refused_disk: self.counters.refused_disk,
             refused_memory: self.counters.refused_memory,
             refused_network: self.counters.refused_network,
-            deadline_misses: self.counters.deadline_misses,
-            on_time: self.counters.on_time,
-            violations_by_scheduler: self.counters.violations_by_scheduler,
-            violations_by_disk: self.counters.violations_by_disk,
-            // Memory that is set apart for a read is taken when the device is given the read.
-            buffers_used: self.buffers.used()
-                - self.disks.iter().map(|disk| disk.dispatcher.unissued_bytes()).sum::<u64>(),
-            buffers_total: self.buffers.total(),
-            cache_hits: self.counters.cache_hits,
+            deadline_misses: totals.deadline_misses,
+            on_time: totals.on_time,
+            violations_by_scheduler: totals.violations_by_scheduler,
+            violations_by_disk: totals.violations_by_disk,
+            buffers_used: self.streams.buffers_used(),
+            buffers_total: self.streams.buffers().total(),
+            cache_hits: totals.cache_hits,
             refused_for_loss: self.counters.refused_for_loss,
             moved: self.counters.moved,
             ended_by_loss: self.counters.ended_by_loss,
-            disks: (0..self.disks.len()).map(|disk| self.disk_status(now, disk)).collect(),
+            disks: (0..self.streams.bookings().disks().len())
+                .map(|disk| self.disk_status(now, disk))
+                .collect(),
         }
     }
 
     fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
         let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
         let sessions = self.sessions.values().filter(here).count() as u64;
-        DiskStatus { sessions, ..self.disks[disk].status(now, self.plans(disk)) }
+        let bookings = self.streams.bookings();
+        DiskStatus { sessions, ..bookings.disk(disk).status(now, bookings.plans(disk)) }
     }
 }

@@ -24,7 +24,12 @@ fn fill(fixture: &mut Fixture) -> Vec<SessionId> {
             AdmissionDecision::Admitted { session, .. } => sessions.push(session),
             AdmissionDecision::Refused(refusal) => {
                 let survives = refusal.detail.starts_with("if disk ");
-                assert_eq!(survives, fixture.engine.failover.is_enabled(), "{}", refusal.detail);
+                assert_eq!(
+                    survives,
+                    fixture.engine.streams.bookings().survives_loss(),
+                    "{}",
+                    refusal.detail
+                );
                 return sessions;
             }
         }
@@ -171,12 +176,22 @@ fn memory_that_moves_with_its_viewer_is_nobody_elses_until_it_is_free() {
     fixture.drain();
     assert_eq!(fixture.take_log("lost"), ["lost 0: 1 moved, 0 ended"]);
     let memory = |fixture: &Fixture| -> Vec<u64> {
-        fixture.engine.disks.iter().map(|disk| disk.memory / u64::from(PIECE)).collect()
+        fixture
+            .engine
+            .streams
+            .bookings()
+            .disks()
+            .iter()
+            .map(|disk| disk.memory / u64::from(PIECE))
+            .collect()
     };
     let there = memory(&fixture);
     assert_eq!(there.iter().sum::<u64>(), 60, "{there:?}");
     assert!(there[1] > 30, "more than its share, and half of that of the lost one: {there:?}");
-    assert!(fixture.engine.disks.iter().all(|disk| disk.lacks() == 0), "{there:?}");
+    assert!(
+        fixture.engine.streams.bookings().disks().iter().all(|disk| disk.lacks() == 0),
+        "{there:?}"
+    );
     fixture.pass(60_000);
     assert_eq!(memory(&fixture), [0, 30, 30], "even again");
 }

@@ -97,7 +97,8 @@ fn who_changes_what_it_sees_keeps_its_place_until_it_has_the_new_one() {
         fixture.pass(3000);
         viewer
     });
-    let books = |fixture: &Fixture| fixture.engine.disks[0].dispatcher.books.total();
+    let books =
+        |fixture: &Fixture| fixture.engine.streams.bookings().disk(0).dispatcher.books.total();
     let before = books(&fixture);
     let faster = || AdmitRequest {
         replaces: Some(viewers[0]),
