@@ -147,8 +147,8 @@ impl Engine {
         }
         self.streams.forget_chosen(lost);
         self.streams.balance_memory(now, parts);
-        self.counters.moved += moved;
-        self.counters.ended_by_loss += ended;
+        self.counters.failed_over += moved;
+        self.counters.ended_by_disk_loss += ended;
         self.streams.push(Action::DiskLost { disk: number, moved, ended });
     }
 

@@ -98,8 +98,8 @@ struct Counters {
     refused_memory: u64,
     refused_network: u64,
     refused_for_loss: u64,
-    moved: u64,
-    ended_by_loss: u64,
+    failed_over: u64,
+    ended_by_disk_loss: u64,
 }
 
 /// Construction, and what is learned of the disks.

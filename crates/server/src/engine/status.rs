@@ -27,7 +27,7 @@ pub struct Status {
     /// Pieces of admitted streams that were in memory after their deadline, since the start.
     pub deadline_misses: u64,
     /// Pieces in memory by their deadline since the start.
-    pub on_time: u64,
+    pub deadlines_met: u64,
     /// Guarantee violations since the start, reads done after the slot that they were due in, by
     /// disks that took no longer than they were charged: the schedule was wrong.
     pub violations_by_scheduler: u64,
@@ -42,9 +42,9 @@ pub struct Status {
     /// Requests refused since the start that would fit if no disk could be lost.
     pub refused_for_loss: u64,
     /// Sessions that went on with another copy when their disk was lost, since the start.
-    pub moved: u64,
+    pub failed_over: u64,
     /// Sessions that ended because their disk was lost, since the start.
-    pub ended_by_loss: u64,
+    pub ended_by_disk_loss: u64,
     /// Per disk.
     pub disks: Vec<DiskStatus>,
 }
@@ -70,19 +70,19 @@ pub struct DiskStatus {
     pub lost: bool,
     /// By how much longer than it is counted with it lately takes, in 1,024ths; by that everything
     /// is charged more, or fewer reads are promised, until it keeps its word again.
-    pub behind: u64,
+    pub slowdown: u64,
     /// The fewest reads that it is remembered to have done in a slot; as guaranteed where it never
     /// did fewer. Only where reads are counted.
-    pub slowest_slot: u32,
+    pub slowest_slot_reads: u32,
     /// The fewest reads in a slot in which it was never without any to make, of the last half hour
     /// of such; `None` before half a minute of them was seen. Only where reads are counted.
-    pub observed: Option<u32>,
+    pub observed_slot_reads: Option<u32>,
     /// What the last decision left to spare where the schedule is tightest; `None` where
     /// disk time is not counted, or nobody was let in yet.
     pub guaranteed_slack: Option<Duration>,
     /// The smallest slack of the admitted schedule ahead, in reads (the least by which
     /// `min_read × slots` exceeds what is due).
-    pub least_slack: u64,
+    pub slack_reads: u64,
 }
 
 /// One session's part of the books.
@@ -101,7 +101,7 @@ pub struct SessionStatus {
 impl DiskStatus {
     /// By how much it is behind, as a part of what it is counted with.
     pub fn slowdown_part(&self) -> f64 {
-        slowdown_part(self.behind)
+        slowdown_part(self.slowdown)
     }
 }
 
@@ -133,15 +133,15 @@ impl Engine {
             refused_memory: self.counters.refused_memory,
             refused_network: self.counters.refused_network,
             deadline_misses: totals.deadline_misses,
-            on_time: totals.on_time,
+            deadlines_met: totals.deadlines_met,
             violations_by_scheduler: totals.violations_by_scheduler,
             violations_by_disk: totals.violations_by_disk,
             buffers_used: self.streams.buffers_used(),
             buffers_total: self.streams.buffers().total(),
             cache_hits: totals.cache_hits,
             refused_for_loss: self.counters.refused_for_loss,
-            moved: self.counters.moved,
-            ended_by_loss: self.counters.ended_by_loss,
+            failed_over: self.counters.failed_over,
+            ended_by_disk_loss: self.counters.ended_by_disk_loss,
             disks: (0..self.streams.bookings().disks().len())
                 .map(|disk| self.disk_status(now, disk))
                 .collect(),

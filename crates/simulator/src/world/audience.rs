@@ -65,7 +65,7 @@ impl World<'_> {
             layout: Arc::clone(&layout),
             copies: title.copies.clone(),
             offers: offers.clone(),
-            from,
+            start: from,
             max_wait: if replaces.is_some() { Duration::ZERO } else { patience },
             replaces,
         };

@@ -287,18 +287,18 @@ impl Disk {
             in_flight: self.busy(),
             sessions: 0,
             lost: self.lost,
-            behind: self.timings.slowdown,
-            slowest_slot: self
+            slowdown: self.timings.slowdown,
+            slowest_slot_reads: self
                 .timings
                 .observed_curve
                 .as_ref()
                 .map_or(self.guarantee.min_read, |seen| {
                     u32::try_from(seen.least(1)).expect("not more than guaranteed")
                 }),
-            observed: self.timings.observed_min_read,
+            observed_slot_reads: self.timings.observed_min_read,
             guaranteed_slack: self.scan.slack(),
             // With nothing due all of the next slot is slack.
-            least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
+            slack_reads: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }
     }
 }

@@ -32,7 +32,7 @@ pub(in crate::engine) struct Accounts {
 /// Sums since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct Totals {
-    pub(in crate::engine) on_time: u64,
+    pub(in crate::engine) deadlines_met: u64,
     pub(in crate::engine) deadline_misses: u64,
     pub(in crate::engine) violations_by_scheduler: u64,
     pub(in crate::engine) violations_by_disk: u64,
@@ -65,8 +65,8 @@ impl Accounts {
     ) {
         let summary = &mut self.sessions[&session];
         if now <= deadline {
-            summary.on_time += 1;
-            self.totals.on_time += 1;
+            summary.deadlines_met += 1;
+            self.totals.deadlines_met += 1;
         } else {
             summary.deadline_misses += 1;
             summary.worst_lateness = summary.worst_lateness.max(now.since(deadline));
@@ -76,8 +76,8 @@ impl Accounts {
 
     /// A piece that is unread again and was counted as `on_time` is counted when it comes again.
     pub(in crate::engine) fn uncount_piece(&mut self, session: SessionId, on_time: bool) {
-        self.sessions[&session].on_time -= u64::from(on_time);
-        self.totals.on_time -= u64::from(on_time);
+        self.sessions[&session].deadlines_met -= u64::from(on_time);
+        self.totals.deadlines_met -= u64::from(on_time);
     }
 
     /// Notes a read that ended `early` before the slot that it was due in was over.
@@ -90,7 +90,7 @@ impl Accounts {
         let least = |before: Option<Duration>, now| Some(before.map_or(now, |b| b.min(now)));
         let summary = &mut self.sessions[&session];
         summary.guaranteed_slack = least(summary.guaranteed_slack, guaranteed);
-        summary.least_slack = least(summary.least_slack, early);
+        summary.observed_slack = least(summary.observed_slack, early);
     }
 
     /// Counts a guarantee violation; `by_disk`: the disk took longer than it was charged.

@@ -56,7 +56,7 @@ impl Streams {
         session: SessionId,
     ) -> Result<Choice, Rejection> {
         let placements = self.placements(request);
-        let from_ms = u32::try_from(request.from.as_millis()).unwrap_or(u32::MAX);
+        let from_ms = u32::try_from(request.start.as_millis()).unwrap_or(u32::MAX);
         let mut rejected = Vec::new();
         let mut reason = "nothing was offered".to_owned();
         for (offer, tracks) in request.offers.iter().enumerate() {
