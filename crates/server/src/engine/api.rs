@@ -304,8 +304,8 @@ pub enum Action {
         /// Its account.
         summary: SessionSummary,
     },
-    /// A disk is lost: nothing is read from it any more. It comes after all actions that follow from
-    /// the loss.
+    /// A disk is lost: nothing is read from it any more. It comes after all actions that the loss
+    /// causes.
     DiskLost {
         /// The lost disk.
         disk: DiskNumber,

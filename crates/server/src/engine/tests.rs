@@ -1,7 +1,7 @@
 //! The engine, driven by hand: inputs as calls, outputs compared as text.
 //!
-//! The fixture: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms, so
-//! that a viewer needs one read per slot, and six in the first three to start within 2 s.
+//! The fixture: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms.
+//! A viewer needs one read per slot, and six in the first three to start within 2 s.
 
 mod driver;
 mod history;
