@@ -1,12 +1,12 @@
 //! How a pull player behaves: what it fetches next, when it starts, when it stalls, and what its
-//! viewer saw of it in numbers (start-up, glitches, drift).
+//! viewer saw of it in numbers (start-up, stalls, drift).
 //!
 //! ```text
 //!                 arrived(now, fetch)                 poll(now)
 //!   transport ───────────────────────▶  Player  ─────────────────▶  Action::Fetch(track, piece)
 //!                                     │ clock, buffer,               Action::{Started, Stalled,
 //!   time      ── wake_at() ──────────▶│ behaviour                     Resumed, Over}
-//!                                     └─▶ report(now): startup, glitches, drift, margin
+//!                                     └─▶ report(now): startup, stalls, drift, margin
 //! ```
 //!
 //! Pure: it holds no media, opens no socket and reads no clock. Whoever drives it (the meter over

@@ -92,7 +92,7 @@ pub struct Player {
     news: VecDeque<Action>,
     startup: Option<Duration>,
     seeks: Vec<Duration>,
-    glitches: Stalls,
+    stalls: Stalls,
     played: Duration,
     pieces: u64,
     drift: Drift,
@@ -163,7 +163,7 @@ impl Player {
             news: VecDeque::new(),
             startup: None,
             seeks: Vec::new(),
-            glitches: Stalls::default(),
+            stalls: Stalls::default(),
             played: Duration::ZERO,
             pieces: 0,
             drift: Drift::new(options.dead_band),
@@ -264,11 +264,11 @@ impl Player {
     /// The account up to `now`.
     pub fn report(&mut self, now: Moment) -> PlayerReport {
         self.advance(now);
-        let mut glitches = self.glitches;
+        let mut stalls = self.stalls;
         let mut played = self.played;
         match self.state {
             State::Stalled { since } => {
-                glitches.add(self.now.since(since), self.options.dead_band);
+                stalls.add(self.now.since(since), self.options.dead_band);
             }
             State::Playing { anchor, .. } => played += self.now.since(anchor),
             _ => {}
@@ -277,7 +277,7 @@ impl Player {
             stage: self.stage(),
             startup: self.startup,
             seeks: self.seeks.clone(),
-            glitches,
+            stalls,
             played,
             pieces: self.pieces,
             drift: self.drift.clone(),

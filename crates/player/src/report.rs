@@ -30,7 +30,7 @@ pub struct PlayerReport {
     /// From each seek to the picture after it; a seek that was not over is not in it.
     pub seeks: Vec<Duration>,
     /// Stalls, also one that still goes on.
-    pub glitches: Stalls,
+    pub stalls: Stalls,
     /// Media time rendered.
     pub played: Duration,
     /// Pieces arrived.

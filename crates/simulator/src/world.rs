@@ -296,9 +296,9 @@ impl<'a> World<'a> {
         violations
             .require(status.active <= sessions, "only sessions hold", || format!("{status:?}"));
         let promised = self.scenario.guarantees_deadlines();
-        let glitches = status.deadline_misses;
-        violations.require(!promised || glitches == 0, "the engine counts no glitch", || {
-            format!("{glitches} glitches")
+        let misses = status.deadline_misses;
+        violations.require(!promised || misses == 0, "the engine counts no deadline miss", || {
+            format!("{misses} deadline misses")
         });
         if let Err(wrong) = self.engine.audit() {
             violations.add("the books add up", || wrong);
@@ -316,9 +316,9 @@ impl<'a> World<'a> {
             });
         }
         (self.outcome.on_time, self.outcome.deadline_misses) =
-            (status.on_time, status.deadline_misses);
+            (status.deadlines_met, status.deadline_misses);
         (self.outcome.failed_over, self.outcome.ended_by_loss) =
-            (status.moved, status.ended_by_loss);
+            (status.failed_over, status.ended_by_disk_loss);
         self.outcome.refused_for_loss = status.refused_for_loss;
         status
     }

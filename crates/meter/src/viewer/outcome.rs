@@ -97,9 +97,9 @@ pub struct Totals {
     /// Viewers that played to the end of the title.
     pub finished: u32,
     /// Stalls longer than the dead-band.
-    pub glitches: u64,
-    /// Viewers with at least one such stall.
-    pub viewers_with_glitches: u32,
+    pub stalls: u64,
+    /// Viewers with at least one stall.
+    pub viewers_with_stalls: u32,
     /// The total stalled time of all viewers.
     pub stalled_s: f64,
     /// The media time rendered by all viewers together.
@@ -183,7 +183,7 @@ pub struct ViewerReport {
     /// The media time rendered.
     pub played_s: f64,
     /// Stalls longer than the dead-band.
-    pub glitches: u64,
+    pub stalls: u64,
     /// The total time stalled, in milliseconds.
     pub stalled_ms: f64,
     /// The longest stall.

@@ -66,14 +66,14 @@ fn write_report(report: &PlayerReport, out: &mut String) {
     let drifts: Vec<i64> = report.drift.units().iter().map(|nanos| nanos / 1_000_000).collect();
     writeln!(
         out,
-        "{:?}: startup {}, played {}, {} glitches {} longest {}, seeks {:?}, margin {:?} ms\n\
+        "{:?}: startup {}, played {}, {} stalls {} longest {}, seeks {:?}, margin {:?} ms\n\
          drift {drifts:?} ms, ADF {}, CDF {}",
         report.stage,
         report.startup.map_or("none".to_owned(), show),
         show(report.played),
-        report.glitches.count,
-        show(report.glitches.total),
-        show(report.glitches.longest),
+        report.stalls.count,
+        show(report.stalls.total),
+        show(report.stalls.longest),
         report.seeks,
         report.least_margin.map(|nanos| nanos / 1_000_000),
         show(report.drift.aggregate()),
@@ -102,7 +102,7 @@ fn all_on_time_is_played_through() {
               250 fetch 1 1
               300 fetch 0 2
              3250 Over
-            Finished: startup 250ms, played 3s, 0 glitches 0us longest 0us, seeks [], margin Some(950) ms
+            Finished: startup 250ms, played 3s, 0 stalls 0us longest 0us, seeks [], margin Some(950) ms
             drift [0, 0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -130,7 +130,7 @@ fn a_late_piece_stalls_and_what_follows_drifts() {
              3400 Stalled
              3450 Resumed
              4450 Over
-            Finished: startup 100ms, played 4s, 2 glitches 350ms longest 300ms, seeks [], margin Some(-300) ms
+            Finished: startup 100ms, played 4s, 2 stalls 350ms longest 300ms, seeks [], margin Some(-300) ms
             drift [0, 300, 300, 350] ms, ADF 950ms, CDF 950ms
         "#]],
     );
@@ -149,14 +149,14 @@ fn a_piece_at_the_very_moment_is_on_time() {
                 0 fetch 0 0
                 0 Started
                 0 fetch 0 1
-            Playing: startup 0us, played 1.50s, 0 glitches 0us longest 0us, seeks [], margin Some(0) ms
+            Playing: startup 0us, played 1.50s, 0 stalls 0us longest 0us, seeks [], margin Some(0) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn a_stall_within_the_dead_band_is_no_glitch() {
+fn a_stop_within_the_dead_band_is_not_counted_as_a_stall() {
     check(
         &[(2, 1000)],
         "dead-band=40ms",
@@ -170,7 +170,7 @@ fn a_stall_within_the_dead_band_is_no_glitch() {
                 0 fetch 0 1
              1000 Stalled
              1030 Resumed
-            Playing: startup 0us, played 1.47s, 0 glitches 0us longest 0us, seeks [], margin Some(-30) ms
+            Playing: startup 0us, played 1.47s, 0 stalls 0us longest 0us, seeks [], margin Some(-30) ms
             drift [0, 30] ms, ADF 30ms, CDF 0us
         "#]],
     );
@@ -193,7 +193,7 @@ fn the_buffer_is_filled_and_no_more() {
                20 Started
                20 fetch 0 2
              1020 fetch 0 3
-            Playing: startup 20ms, played 1.88s, 0 glitches 0us longest 0us, seeks [], margin Some(1520) ms
+            Playing: startup 20ms, played 1.88s, 0 stalls 0us longest 0us, seeks [], margin Some(1520) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -217,14 +217,14 @@ fn after_a_stall_it_waits_for_what_it_was_told() {
              1500 fetch 0 2
              1700 Resumed
              1700 fetch 0 3
-            Playing: startup 0us, played 1.30s, 1 glitches 700ms longest 700ms, seeks [], margin Some(-500) ms
+            Playing: startup 0us, played 1.30s, 1 stalls 700ms longest 700ms, seeks [], margin Some(-500) ms
             drift [0, 700] ms, ADF 700ms, CDF 700ms
         "#]],
     );
 }
 
 #[test]
-fn a_pause_is_no_glitch_and_no_drift() {
+fn a_pause_is_neither_a_stall_nor_drift() {
     check(
         &[(3, 1000)],
         "",
@@ -239,7 +239,7 @@ fn a_pause_is_no_glitch_and_no_drift() {
                 0 fetch 0 1
              2000 fetch 0 2
              5500 Over
-            Finished: startup 0us, played 3s, 0 glitches 0us longest 0us, seeks [], margin Some(500) ms
+            Finished: startup 0us, played 3s, 0 stalls 0us longest 0us, seeks [], margin Some(500) ms
             drift [0, 0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -257,7 +257,7 @@ fn going_on_after_a_pause_at_the_very_end_ends() {
                 0 fetch 0 0
                 0 Started
              5000 Over
-            Finished: startup 0us, played 1s, 0 glitches 0us longest 0us, seeks [], margin None ms
+            Finished: startup 0us, played 1s, 0 stalls 0us longest 0us, seeks [], margin None ms
             drift [0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -280,7 +280,7 @@ fn a_pause_ends_a_stall_and_going_on_too_early_begins_another() {
              3000 Stalled
              3250 Resumed
              3250 fetch 0 2
-            Playing: startup 0us, played 1.75s, 2 glitches 750ms longest 500ms, seeks [], margin Some(-250) ms
+            Playing: startup 0us, played 1.75s, 2 stalls 750ms longest 500ms, seeks [], margin Some(-250) ms
             drift [0, 750] ms, ADF 750ms, CDF 750ms
         "#]],
     );
@@ -306,7 +306,7 @@ fn a_seek_drops_what_it_left_and_waits_anew() {
               700 fetch 0 50
               900 fetch 0 51
              1000 fetch 0 52
-            Playing: startup 0us, played 1.10s, 0 glitches 0us longest 0us, seeks [400ms], margin Some(900) ms
+            Playing: startup 0us, played 1.10s, 0 stalls 0us longest 0us, seeks [400ms], margin Some(900) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -328,7 +328,7 @@ fn a_seek_into_the_buffer_is_instant() {
                 0 fetch 0 1
               100 fetch 0 2
               200 fetch 0 3
-            Playing: startup 0us, played 700ms, 0 glitches 0us longest 0us, seeks [0ns], margin Some(900) ms
+            Playing: startup 0us, played 700ms, 0 stalls 0us longest 0us, seeks [0ns], margin Some(900) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -348,7 +348,7 @@ fn leaving_ends_a_stall_that_would_not() {
                 0 fetch 0 1
              1000 Stalled
              4000 Over
-            Stopped: startup 0us, played 1s, 1 glitches 3s longest 3s, seeks [], margin None ms
+            Stopped: startup 0us, played 1s, 1 stalls 3s longest 3s, seeks [], margin None ms
             drift [0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -420,7 +420,7 @@ fn every_moment_is_accounted_for_and_looking_often_changes_nothing() {
         let (took, report) = random_day(random.clone(), Duration::from_secs(1000));
         let startup = report.startup.expect("it played");
         // The last poll may come one nanosecond after the end.
-        let gap = took.saturating_sub(startup + report.played + report.glitches.total);
+        let gap = took.saturating_sub(startup + report.played + report.stalls.total);
         assert!(gap <= Duration::from_nanos(1), "seed {seed}: {gap:?} unaccounted for");
         let (_, often) = random_day(random, Duration::from_millis(3));
         assert_eq!(report, often, "seed {seed}");

@@ -70,7 +70,7 @@ impl Player {
             State::Stalled { since } => {
                 let stall = self.now.since(since);
                 self.behind += stall;
-                self.glitches.add(stall, self.options.dead_band);
+                self.stalls.add(stall, self.options.dead_band);
             }
             _ => {}
         }

@@ -188,20 +188,20 @@ fn arrival(way: &[(u64, u64)], asked: Moment, bytes: ByteCount) -> Moment {
 
 fn check(switching: AbrRule, way: &[(u64, u64)], expect: Expect) {
     let (changes, report) = watched(switching, way);
-    let glitches = report.glitches;
-    let seen = format!("{changes}stood {} times, {:?}", glitches.count, glitches.total);
+    let stalls = report.stalls;
+    let seen = format!("{changes}{} stalls, {:?}", stalls.count, stalls.total);
     expect.assert_eq(&seen);
 }
 
 #[test]
 fn on_a_way_that_becomes_narrow_and_wide_again_it_goes_down_and_up() {
     let way = [(0, 10), (40, 2), (100, 10)];
-    check(AbrRule::HlsJs, &way, expect!["0:0:1 1:1:2 45:18:1 55:20:0 127:39:1 stood 0 times, 0ns"]);
-    check(AbrRule::Never, &way, expect!["0:0:2 stood 2 times, 10.008s"]);
+    check(AbrRule::HlsJs, &way, expect!["0:0:1 1:1:2 45:18:1 55:20:0 127:39:1 0 stalls, 0ns"]);
+    check(AbrRule::Never, &way, expect!["0:0:2 2 stalls, 10.008s"]);
 }
 
 #[test]
 fn on_a_way_that_is_wide_enough_it_stays_with_the_best() {
-    check(AbrRule::HlsJs, &[(0, 20)], expect!["0:0:1 0:1:2 stood 0 times, 0ns"]);
-    check(AbrRule::HlsJs, &[(0, 4)], expect!["0:0:1 stood 0 times, 0ns"]);
+    check(AbrRule::HlsJs, &[(0, 20)], expect!["0:0:1 0:1:2 0 stalls, 0ns"]);
+    check(AbrRule::HlsJs, &[(0, 4)], expect!["0:0:1 0 stalls, 0ns"]);
 }

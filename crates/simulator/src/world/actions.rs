@@ -180,7 +180,7 @@ impl World<'_> {
     fn ended(&mut self, session: SessionId, summary: &SessionSummary) {
         self.note_progress(
             "ended: session",
-            [session.0, summary.on_time, summary.deadline_misses, 0],
+            [session.0, summary.deadlines_met, summary.deadline_misses, 0],
         );
         self.liveness.ended(session, &mut self.violations);
         let lost = summary.lost && self.scenario.guarantees_deadlines();
@@ -190,12 +190,14 @@ impl World<'_> {
         let told = || {
             let SessionSummary {
                 guaranteed_slack,
-                least_slack,
+                observed_slack,
                 violations_by_scheduler: broken,
                 violations_by_disk: void,
                 ..
             } = summary;
-            format!("{guaranteed_slack:?} promised, {least_slack:?} seen, {broken} + {void} late")
+            format!(
+                "{guaranteed_slack:?} promised, {observed_slack:?} seen, {broken} + {void} late"
+            )
         };
         let by_its_disk = "a disk that keeps its model breaks no certificate";
         // One that is a little slower for long need not be seen to take too long for any one sweep.
@@ -207,7 +209,7 @@ impl World<'_> {
             "every certificate is kept where disks keep their models",
             told,
         );
-        if let (Some(_), Some(least)) = (summary.guaranteed_slack, summary.least_slack) {
+        if let (Some(_), Some(least)) = (summary.guaranteed_slack, summary.observed_slack) {
             self.outcome.with_guarantee += 1;
             self.outcome.least_slack =
                 Some(self.outcome.least_slack.map_or(least, |before| before.min(least)));
@@ -231,7 +233,7 @@ impl World<'_> {
         self.outcome.violations_by_scheduler += summary.violations_by_scheduler;
         self.outcome.violations_by_disk += summary.violations_by_disk;
         if let Some((seen, counted)) = differ.filter(|_| sound) {
-            self.violations.add("the engine counts its glitches right", || {
+            self.violations.add("the engine counts its deadline misses right", || {
                 format!("{session:?}: {seen} seen, {counted} counted")
             });
         }

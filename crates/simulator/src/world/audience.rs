@@ -65,7 +65,7 @@ impl World<'_> {
             layout: Arc::clone(&layout),
             copies: title.copies.clone(),
             offers: offers.clone(),
-            from,
+            start: from,
             max_wait: if replaces.is_some() { Duration::ZERO } else { patience },
             replaces,
         };
@@ -525,7 +525,7 @@ impl World<'_> {
         };
         let steady = viewer.profile.steady && viewer.ahead.is_empty();
         self.outcome.started += u64::from(report.startup.is_some());
-        let stalls = report.glitches.count;
+        let stalls = report.stalls.count;
         let counter =
             if steady { &mut self.outcome.stalls } else { &mut self.outcome.other_stalls };
         *counter += stalls;
