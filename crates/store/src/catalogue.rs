@@ -69,6 +69,7 @@ impl Catalogue {
                     return Err(Malformed(format!("title '{}' twice", title.name)));
                 }
                 let next = title.id.0.checked_add(1).ok_or("an id beyond all bounds")?;
+                // An identifier is never used again, even after its title was removed.
                 self.next_id = self.next_id.max(next);
                 self.encoded += grows;
                 self.names.insert(title.name.clone(), title.id);
@@ -110,6 +111,7 @@ impl Catalogue {
     /// The records of a checkpoint.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();
+        // The titles alone would not tell the identifiers of those removed.
         Record::NextId(self.next_id()).encode(&mut out);
         if let Some(calibration) = &self.calibration {
             Record::Calibration(calibration.clone()).encode(&mut out);

@@ -131,6 +131,7 @@ const PROBED_TITLES: usize = 32;
 
 /// Reads superblocks, checkpoints and journal again and compares them with memory.
 fn check_metadata(store: &Store, report: &mut CheckReport) {
+    // The lock keeps the log from changing during the comparison.
     let log = store.log();
     let loaded = match log::load(Arc::clone(store.device())) {
         Ok(loaded) => loaded,

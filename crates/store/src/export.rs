@@ -43,6 +43,7 @@ pub fn export(
     let mut reader = store.reader(title.id, io)?;
     let slices = slices(&reader)?;
     let total: u64 = slices.iter().map(Slice::len).sum();
+    // The name appears only when the file is complete.
     let temporary = TempFile::create(out)?;
     let mut file = BufWriter::with_capacity(BUFFER, &temporary.file);
     let mut done = 0;

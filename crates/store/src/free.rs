@@ -71,6 +71,7 @@ impl FreeMap {
         if start == end {
             return;
         }
+        // Holes that touch become one, or first fit would miss the room.
         if let Some((&hole, &length)) = self.holes.range(..end).next_back() {
             assert!(hole + length <= start, "chunks given back twice: {extent:?}");
             if hole + length == start {
@@ -109,6 +110,7 @@ impl FreeMap {
             return Ok(vec![extent]);
         }
         let mut holes: Vec<(u64, u64)> = self.holes.iter().map(|(s, l)| (*s, *l)).collect();
+        // The largest first: few extents mean few seeks.
         holes.sort_by_key(|(start, length)| (std::cmp::Reverse(*length), *start));
         let mut missing = chunks;
         let mut chosen = Vec::new();

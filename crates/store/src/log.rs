@@ -63,6 +63,7 @@ impl Log {
     pub(crate) fn append(&mut self, records: &[u8]) -> Result<(), StoreError> {
         assert!(records.len() <= journal::MAX_ENTRY, "an entry holds one record at a time");
         let entry = journal::encode(&self.head, self.ring(), self.superblock.uuid, records);
+        // Positions grow for ever; the place on the disk goes round.
         let at = self.superblock.layout.journal.start + entry.start % self.ring();
         self.device.write_at(at, &entry.bytes)?;
         self.device.flush()?;
@@ -74,6 +75,7 @@ impl Log {
     pub(crate) fn checkpoint(&mut self, catalogue: &[u8]) -> Result<(), StoreError> {
         let [newest, before] = self.superblock.checkpoints;
         let written = self.write_checkpoint(before.slot, catalogue)?;
+        // The checkpoint must be durable before a superblock refers to it.
         self.device.flush()?;
         self.superblock.parent = self.superblock.checksum();
         self.superblock.sequence += 1;
@@ -104,6 +106,7 @@ impl Log {
             for place in pair {
                 self.device.write_at(*place, &bytes)?;
             }
+            // A crash during the writes damages at most two copies.
             self.device.flush()?;
         }
         Ok(())
@@ -142,6 +145,7 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError
             findings.push(Finding::of_store(FindingKind::Checkpoint, text));
         })
     });
+    // The journal still holds the changes since the older checkpoint.
     let from = if newest.is_ok() { 0 } else { 1 };
     let Ok(mut catalogue) = newest.or(before) else {
         return Err(StoreError::Damaged { what: "neither checkpoint can be read".to_owned() });
@@ -149,6 +153,7 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError
     let ring = read_range(device.as_ref(), &superblock.layout.journal)?;
     let mut head = superblock.checkpoints[from].next;
     replay(&ring, &mut head, &mut catalogue, &superblock, &mut findings)?;
+    // Acknowledged changes are missing: opening would lose them silently.
     if head.sequence < superblock.checkpoints[0].next.sequence {
         let what = format!("the journal ends at entry {}, before the checkpoint", head.sequence);
         return Err(StoreError::Damaged { what });
@@ -194,6 +199,7 @@ fn replay(
         }
         *head = entry.after;
     }
+    // An entry beyond the end of the journal proves that one before it was lost.
     match journal::newest_beyond(ring, head.sequence, superblock.uuid) {
         None => Ok(()),
         Some(newest) => Err(StoreError::Damaged {

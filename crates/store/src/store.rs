@@ -125,6 +125,7 @@ impl Store {
         let track = &record.tracks[usize::from(track)];
         let end = offset + into.len() as u64;
         assert!(end <= track.bytes, "a read up to {end} of {}", track.bytes);
+        // Devices are read in whole blocks.
         let start = align_down(offset, BLOCK);
         let skip = usize::try_from(offset - start).expect("less than a block");
         let length = usize::try_from(align_up(end, BLOCK) - start).expect("as much as asked for");
@@ -160,6 +161,7 @@ impl Store {
                 self.stop(&StoreError::from(error));
             }
         }
+        // The chunks become free only now: a writer could otherwise lose its label to the zeros.
         let mut state = self.state_mut();
         if state.hidden.remove(&id).is_some() {
             for extent in title.extents() {
@@ -184,6 +186,7 @@ impl Store {
         self.change(
             |state| {
                 let title = state.catalogue.title(old).ok_or_else(|| no_title(old))?;
+                // A title that is being written has reserved its name.
                 if state.catalogue.title(new).is_some() || state.pending.contains(new) {
                     return Err(StoreError::Exists { name: new.to_owned() });
                 }
@@ -313,6 +316,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut log = self.log();
         self.refuse_if_stopped()?;
+        // Readers are shut out only while deciding and applying, never during the writes between.
         let (record, whole) = {
             let state = self.state();
             let record = make(&state)?;
@@ -323,6 +327,7 @@ impl Store {
         let bytes = bytes.finish();
         let slot = &self.layout.checkpoints[0];
         let (needed, holds) = (whole + bytes.len() as u64, slot.end - slot.start);
+        // Removals are possible even when the catalogue is full: they are the way out.
         if needed > holds && !matches!(record, Record::Removal(_)) {
             let (needed, holds) = (ByteCount(needed), ByteCount(holds));
             return Err(StoreError::CatalogueFull { needed, holds });
@@ -334,8 +339,10 @@ impl Store {
             }
             log.append(&bytes)
         })();
+        // The entry may or may not be on the disk, so the memory can no longer follow it.
         written.inspect_err(|error| self.stop(error))?;
         let mut state = self.state_mut();
+        // Readers of the title go on: its space is freed by `release`.
         if let Record::Removal(id) = &record {
             let title = state.catalogue.by_id(*id).expect("`make` found it").clone();
             state.hidden.insert(*id, title);

@@ -109,6 +109,7 @@ impl<'a> TitleWriter<'a> {
         if total > free.free() {
             return Err(full(AllocError::Missing(total - free.free()), free, chunk));
         }
+        // Tracks side by side cost the shortest seeks while the title is played.
         let mut together = if total > 0 { free.first_fit(total) } else { None };
         for number in order {
             let track = &mut self.tracks[number];
@@ -119,6 +120,7 @@ impl<'a> TitleWriter<'a> {
                 rest.chunks -= wanted;
                 continue;
             }
+            // Many extents cost seeks, so they are only the last resort.
             match free.allocate(wanted, FEW_EXTENTS).or_else(|_| free.allocate(wanted, MAX_EXTENTS))
             {
                 Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),
@@ -169,6 +171,7 @@ impl<'a> TitleWriter<'a> {
         let mut region = label::encode(&record, self.store.uuid());
         region.extend(&bytes);
         self.write_region(region)?;
+        // Data and index must be durable before the catalogue refers to them.
         self.store.flush()?;
         self.store.change(
             |_| Ok(Record::Title(record.clone())),
@@ -193,6 +196,7 @@ impl<'a> TitleWriter<'a> {
         let Some(buffer) = track.buffer.as_mut().filter(|_| track.filled > 0) else {
             return Ok(());
         };
+        // Devices are written in whole blocks.
         let padded = track.filled.next_multiple_of(BLOCK_SIZE);
         buffer[track.filled..padded].fill(0);
         track.checksums.extend(buffer[..track.filled].chunks(SPAN).map(checksum));
@@ -203,6 +207,7 @@ impl<'a> TitleWriter<'a> {
         }
         track.written += track.filled as u64;
         track.filled = 0;
+        // A part of a buffer is only written at the end of the track.
         if padded < WRITE {
             track.buffer = None;
         }
@@ -215,6 +220,7 @@ impl<'a> TitleWriter<'a> {
         let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
         let mut needed = missing.div_ceil(chunk);
+        // Grows by a part of the size, so that the number of extents stays small.
         let step =
             needed.max((track.capacity / GROWTH_PART).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
         let mut state = self.store.state_mut();

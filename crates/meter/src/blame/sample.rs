@@ -103,11 +103,13 @@ impl SystemSample {
         after: &SystemCounters,
         overslept: Duration,
     ) -> Self {
+        // Two readings at the same moment must not divide by zero.
         let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-6);
         let tcp = after.tcp.zip(before.tcp);
         let of_tcp = |count: fn(&super::proc::Tcp) -> u64| {
             tcp.map_or(0, |(after, before)| count(&after).saturating_sub(count(&before)))
         };
+        // Threads come and go: a new one counts from zero.
         let threads = || {
             after.threads.iter().map(|(thread, after)| {
                 let before = before.threads.get(thread).copied().unwrap_or_default();
@@ -125,6 +127,7 @@ impl SystemSample {
                 .collect(),
             links: pairs(&before.interfaces, &after.interfaces, |a, b| a.name == b.name)
                 .map(|(before, after)| link(before, after, seconds))
+                // Idle interfaces would only make the report longer.
                 .filter(|link| link.received + link.sent > 0.0)
                 .collect(),
             tcp_segments: of_tcp(|tcp| tcp.sent),

@@ -157,6 +157,8 @@ impl Search {
         if self.confirmed || self.given_up || self.probes >= self.budget || self.most == 0 {
             return None;
         }
+        // An invalid run says nothing about the storage, so it is repeated before anything is
+        // decided.
         if self.again.is_some() {
             return self.again;
         }
@@ -164,15 +166,20 @@ impl Search {
         let step = |streams, purpose| {
             Some(SearchStep { streams, purpose, long: long || purpose == Purpose::Confirm })
         };
+        // As long as nothing failed, the count grows fourfold: few runs reach even a large limit.
         let Some(high) = self.high else {
+            // The target has no room for more, so no overload can come before the confirmation.
             if self.low == self.most {
                 return step(self.most, Purpose::Confirm);
             }
             return step((self.low * 4).clamp(1, self.most), Purpose::Up);
         };
+        // A confirming run comes after an overload, so that it cannot profit from an idle storage.
         let from_above = SearchStep { streams: high, purpose: Purpose::Above, long };
         if self.unrepeatable && high > 1 {
             let candidate = self.candidate(high);
+            // Overload and confirmation alternate, because a run that held leaves no overload
+            // behind.
             let is_from_above = self.last.is_some_and(|(last, _)| last.streams > candidate);
             return if is_from_above {
                 step(candidate, Purpose::Confirm)
@@ -193,6 +200,7 @@ impl Search {
 
     /// Takes the result of the run that [`Search::step`] asked for.
     pub fn report(&mut self, step: SearchStep, found: RunResult) {
+        // Up to here nothing is counted, so that an invalid run leaves no vote.
         if self.is_tried_again(step, found.answer) {
             return;
         }
@@ -207,6 +215,7 @@ impl Search {
             self.once.insert(streams);
         }
         match purpose {
+            // It held after an overload and in a longer run: the search is over.
             Purpose::Confirm if is_held => {
                 (self.confirmed, self.low) = (true, streams);
                 return;
@@ -220,6 +229,7 @@ impl Search {
         if !is_held && !invalid && purpose == Purpose::Up {
             self.learn(streams, found.delivered);
         }
+        // Where results contradict each other, the bracket is made anew from all votes.
         if !invalid && self.contradicts_itself(step, is_held) {
             return;
         }
@@ -285,6 +295,7 @@ impl Search {
             let both = self.failures().filter(|(_, yes)| *yes > 0).count();
             self.unrepeatable = failed_for_long || both >= CONTRADICTIONS;
             if self.unrepeatable {
+                // The limit is expected close to the count that failed, so the first step is small.
                 self.reach = (step.streams / 128).max(1);
             }
         } else if failed_for_long {
@@ -294,6 +305,7 @@ impl Search {
             self.long = true;
             let fewest = self.failures().map(|(count, _)| count).next();
             self.high = fewest;
+            // A count that held once remains a lower bound only if no smaller one ever failed.
             let below = self.once.range(..self.high.unwrap_or(u32::MAX));
             self.low = below.last().copied().unwrap_or(0);
         }

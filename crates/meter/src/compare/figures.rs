@@ -161,11 +161,13 @@ impl FigureSeries {
         for group in log {
             for record in group? {
                 let came = record.errno == 0 && record.end != NONE;
+                // What failed or never came counts in the second of its deadline.
                 let when = if came { record.end } else { record.deadline };
                 if when == NONE {
                     continue;
                 }
                 let at = usize::try_from(when / SECOND).unwrap_or(usize::MAX);
+                // A damaged time must not reserve all memory.
                 if at >= MOST_SECONDS {
                     continue;
                 }
@@ -184,6 +186,7 @@ impl FigureSeries {
                 }
             }
         }
+        // The last second is incomplete.
         seconds.pop();
         let series = |point: fn(&Logged) -> Point| seconds.iter().map(point).collect();
         let mut all = vec![

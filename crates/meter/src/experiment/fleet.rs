@@ -74,6 +74,7 @@ pub fn run_fleet(
         !observer.is_stopped()
     };
     let result = fleet::run(connections, jobs, began, &mut watch);
+    // The ssh processes end with their connections; their exit status adds nothing.
     for mut helper in helpers {
         let _ = helper.wait();
     }
@@ -90,6 +91,7 @@ pub fn run_fleet(
     let report = || page::page(&outcome, &summary);
     let saved = record::save(config.out.as_deref(), &summary, report, observer);
     let text = page::text(&outcome, &summary);
+    // The report is written even if it is not valid: it shows what the others measured.
     let verdict = saved.and_then(|()| match why.first() {
         None => Ok(()),
         Some(first) => Err(MeterError::new(format!("not valid: {first}"))

@@ -45,9 +45,11 @@ impl<'a> RemoteDeploy<'a> {
             MeterError::new(format!("host {host}: {error}"))
                 .hint(format!("`{} {host} true` must work", ssh.join(" ")))
         };
+        // ssh would take it for an option.
         if host.starts_with('-') {
             return Err(MeterError::usage(format!("'{host}' is no host")));
         }
+        // The target goes through the shell of the host.
         let quoted = format!("'{}'", target.replace('\'', r"'\''"));
         let script = format!(
             "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
@@ -66,6 +68,7 @@ impl<'a> RemoteDeploy<'a> {
         let (token, text) = Token::fresh().map_err(failed)?;
         let mut to = child.stdin.take().expect("piped");
         let from = Box::new(child.stdout.take().expect("piped"));
+        // The script reads the program first and leaves the rest of the input to it.
         to.write_all(program)
             .and_then(|()| to.write_all(format!("{text}\n").as_bytes()))
             .map_err(failed)?;

@@ -66,6 +66,7 @@ pub(super) fn run_search(
     while let Some(step) = search.step() {
         let made = run(step);
         if probes.is_empty() {
+            // The first run shows how long one lasts on this target.
             budget = budget.max(begun.elapsed() * RUNS_IN_BUDGET);
         }
         if observer.is_stopped() {
@@ -90,6 +91,7 @@ pub(super) fn run_search(
         ));
         probes.push(probe);
         if begun.elapsed() > budget {
+            // The time is up, but a result without a confirmation would be worth little.
             search.finish();
             budget = Duration::MAX;
         }

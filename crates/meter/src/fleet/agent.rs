@@ -128,11 +128,13 @@ impl Agent {
             return Err(format!("--{name} is not for agents"));
         }
         job.target = self.inside(&job.target)?;
+        // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
             return Err(
                 "it is at work for a controller already; wait until that is done".to_owned()
             );
         }
+        // From here on dropping the group makes the agent free again, on errors too.
         group.busy = Some(&self.busy);
         let failed = |error: io::Error| format!("cannot start workers: {error}");
         let text = Text::new(&job.profile).map_err(failed)?;

@@ -188,6 +188,7 @@ impl Bridge {
             agents.push(AgentOutcome { name, about, clock, workers: none, ..Default::default() });
             senders.push(sender);
             let said = said.clone();
+            // A thread per agent, because a receiver blocks; they end with their connections.
             std::thread::spawn(move || {
                 loop {
                     let reply = receiver.receive();

@@ -25,6 +25,7 @@ impl OutcomeFromLog {
         if outcome.streams.len() <= place.stream {
             outcome.streams.resize(place.stream + 1, StreamStats::default());
         }
+        // An operation that never completed lasts at least until it was due.
         let last = if record.end == NONE { record.intended } else { record.end };
         outcome.took = outcome.took.max(Duration::from_nanos(last));
         outcome.failed += u64::from(record.errno != 0);
@@ -48,6 +49,7 @@ impl OutcomeFromLog {
             outcome.response.record(Duration::from_nanos(response));
             outcome.heat.count(place.end as u64, response);
         }
+        // Transfers have no deadlines and therefore neither frames nor rounds.
         if record.deadline == NONE {
             return;
         }
@@ -55,6 +57,7 @@ impl OutcomeFromLog {
             self.waited.push((place.round, place.deadline, record.intended));
         }
         self.allowed = Some(Duration::from_nanos(record.deadline.saturating_sub(record.intended)));
+        // As in the live tally, the time of an error message is no response time.
         let response = Duration::from_nanos(if came { response } else { 0 });
         let (late, by_meter) = (record.is_late(), record.is_late_by_meter());
         outcome.frames += 1;
@@ -63,6 +66,7 @@ impl OutcomeFromLog {
         let stream = &mut outcome.streams[place.stream];
         stream.frames += 1;
         stream.late += u64::from(late);
+        // Frames count in the second of their deadline, bytes above in that of their arrival.
         let second = second(&mut outcome.seconds, place.deadline);
         second.frames += 1;
         second.late += u64::from(late);

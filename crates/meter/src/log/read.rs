@@ -110,6 +110,8 @@ fn fill(holds: &Holds, reader: ColumnReader, records: &mut [Record]) -> Result<(
             let (values, there) = values(reader, rows)?;
             let mut values = values.into_iter();
             for (record, there) in records.iter_mut().zip(there) {
+                // Missing values are not stored, so the next value belongs to the next row that has
+                // one.
                 let value = if there == 1 { values.next().map(i64::cast_unsigned) } else { None };
                 put(record, value.unwrap_or(NONE));
             }

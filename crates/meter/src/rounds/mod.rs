@@ -52,6 +52,7 @@ pub fn run(
     for number in 0..plan.rounds {
         let begins = match plan.pace {
             RoundPace::Rounds => plan.moment(tally.origin(), number),
+            // The next round begins as soon as the last one is complete.
             RoundPace::Free => Moment::ZERO,
         };
         while port.now() < begins {
@@ -67,6 +68,7 @@ pub fn run(
                 port.begin(IoRequest::read(stream as u64, places[stream], plan.block.0))?;
                 under_way += 1;
             }
+            // All blocks are here: a round ends with its last read.
             if under_way == 0 {
                 break;
             }
@@ -77,6 +79,7 @@ pub fn run(
             }
         }
         tally.end(port.now());
+        // Every stream moves on, even one whose read failed.
         for place in &mut places {
             *place = plan.after(*place);
         }

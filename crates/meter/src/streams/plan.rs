@@ -109,6 +109,7 @@ impl StreamsPlan {
         let frame = ByteCount(profile.bytes);
         let slot = slot(frame);
         if shape.most_streams(slot) < streams {
+            // With a file per stream the number of files is the limit, otherwise their size.
             let own = !shape.layout.is_single() && shape.each.0 >= slot;
             let needed = ByteCount(slot.saturating_mul(streams.into()));
             let (size, files) = (shape.size(), shape.files);
@@ -117,11 +118,14 @@ impl StreamsPlan {
                 false => PlanError::TooSmall { size, streams, needed },
             });
         }
+        // Each read has a buffer of its own, so memory bounds the number of reads.
         let room = u32::try_from(MEMORY / slot).unwrap_or(u32::MAX).max(1);
         let at_once = streams.saturating_mul(buffer).min(room).min(MOST_AT_ONCE);
         let mut chance = fastrand::Rng::with_seed(SEED);
+        // Random phases: otherwise the frames of all streams would be due at the same moment.
         let period = nanos(fps.moment(1));
         let phases = (0..streams).map(|_| chance.u64(..period)).collect();
+        // A constant period saves a division per frame, but is exact only in whole nanoseconds.
         let whole = fps.moment(fps.frames.into()) == fps.moment(1) * fps.frames;
         Ok(Self {
             streams,

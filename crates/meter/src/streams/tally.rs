@@ -77,6 +77,7 @@ impl<'a> StreamsTally<'a> {
         if let Err(error) = &arrival.result {
             self.outcome.first_failure.get_or_insert_with(|| error.to_string());
         }
+        // The meter's share: late when issuing, or late when noticing the completion.
         let meter = asked.inherited + overslept;
         let by_meter = late && ok && at.0.saturating_sub(deadline.0) <= meter;
         self.outcome.late_by_meter += u64::from(by_meter);
@@ -89,8 +90,10 @@ impl<'a> StreamsTally<'a> {
             errno: errno(&arrival.result),
             ..self.record(asked)
         });
+        // The time of a failure is no response time.
         let response = if ok { response } else { 0 };
         self.judge(asked.frame, deadline, &Judged { late, by_meter, own: meter, response });
+        // Frames arrive in any order, but a viewer shows them one after another.
         let came = FrameArrival { at, late };
         let viewer = &mut self.viewers[index(asked.stream)];
         if viewer.next() == asked.frame {

@@ -124,6 +124,7 @@ impl SharedFiles {
         close: &mut Duration,
     ) -> Result<(), DeviceError> {
         let number = usize::try_from(request.file).expect("32 bits fit");
+        // Files that stay open are not timed: they were opened before the run.
         let Handle::Own { client, open: opens, close: closes } = request.handle else {
             return self.transfer(&self.kept[number], request, memory);
         };
@@ -146,6 +147,7 @@ impl SharedFiles {
         if closes {
             let began = Instant::now();
             drop(file);
+            // A failed transfer must not replace the file that it was to renew.
             let replaced = self.put_in_place(request, client, moved.is_ok());
             *close = began.elapsed();
             return moved.and(replaced);

@@ -96,6 +96,7 @@ impl TransfersRun<'_> {
         let mut heard = self.origin;
         loop {
             let now = self.port.now();
+            // Before the end of the duration clients may pause for as long as the plan says.
             let silent = now.since(heard.max(self.origin + self.plan.duration));
             if silent >= PATIENCE {
                 return Ok(false);
@@ -113,6 +114,7 @@ impl TransfersRun<'_> {
             if self.clients.iter().all(|client| matches!(client, TransferClient::Done)) {
                 return Ok(true);
             }
+            // Wakes up regularly, so that a stop and the progress do not wait for the storage.
             self.port.wait(soonest.min(now + HEARTBEAT), &mut done)?;
             for arrived in done.drain(..) {
                 heard = heard.max(arrived.at);

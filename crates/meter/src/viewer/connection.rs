@@ -94,11 +94,13 @@ impl HttpConnection {
         loop {
             let Some(stream) = &mut self.stream else { return Ok(None) };
             match stream.read(scratch) {
+                // The server closed an idle connection, so the request is sent again on a new one.
                 Ok(0) if self.reader.is_untouched() => {
                     return self.again(network, request, &lost("closed before an answer".into()));
                 }
                 Ok(0) => {
                     self.close();
+                    // A response without a length ends with the connection.
                     self.reader.closed().map_err(|error| lost(error.0.to_owned()))?;
                 }
                 Ok(len) => {

@@ -51,12 +51,14 @@ impl MoovFinder {
     ) -> Result<MoovSearch, &'static str> {
         let end = offset + bytes.len() as u64;
         if offset <= self.front {
+            // Without a gap these bytes continue what is already here and need no second request.
             self.front = self.front.max(end);
         }
         loop {
             if self.at.saturating_add(8) > total {
                 return Err("it has no moov box");
             }
+            // A damaged file could make this loop endless.
             self.hops += 1;
             if self.hops > MAX_HOPS {
                 return Err("its boxes are too many or make no sense");
@@ -66,6 +68,7 @@ impl MoovFinder {
             let Some((kind, header, size)) =
                 rest.and_then(|rest| box_header(rest, total - self.at))
             else {
+                // The whole header is here and is invalid; otherwise more bytes are needed.
                 if self.at >= offset && self.at + 16 <= end {
                     return Err("a box makes no sense");
                 }
@@ -97,6 +100,7 @@ impl MoovFinder {
         let mut from = self.front.min(total);
         for (number, need) in needs.iter().enumerate() {
             let last = number + 1 == needs.len();
+            // The last piece takes the rest of the file, whatever the tables say.
             let to = if last { total } else { (*need).clamp(from, total) };
             pieces.push(Piece { reference: None, range: Some(from..to) });
             from = to;
@@ -121,6 +125,7 @@ fn needs(moov: &[u8], total: u64) -> Result<(Vec<u64>, Duration), &'static str> 
     for (_, trak) in boxes(moov).filter(|(kind, _)| kind == b"trak") {
         duration = duration.max(track_needs(trak, &mut needs)?);
     }
+    // Without sample tables, bytes are assumed to be spread evenly over the duration.
     if needs.is_empty() {
         duration = movie_duration(moov).ok_or("it has neither samples nor a duration")?;
         let count = count_of_pieces(duration)? as u64;
@@ -131,6 +136,7 @@ fn needs(moov: &[u8], total: u64) -> Result<(Vec<u64>, Duration), &'static str> 
             })
             .collect();
     }
+    // A piece also needs all bytes before it, because the file is read in order.
     let mut most = 0;
     for need in &mut needs {
         most = most.max(*need);
@@ -151,6 +157,7 @@ fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static s
     let stbl = |kind| inside(&[b"mdia", b"minf", b"stbl", kind]);
     let timescale =
         inside(&[b"mdia", b"mdhd"]).and_then(timescale).ok_or("a track has no clock")?;
+    // A track without sample tables needs no bytes.
     let (Some(stts), Some(stsz), Some(stsc)) = (stbl(b"stts"), stbl(b"stsz"), stbl(b"stsc")) else {
         return Ok(Duration::ZERO);
     };
@@ -179,6 +186,7 @@ fn track_needs(trak: &[u8], needs: &mut Vec<u64>) -> Result<Duration, &'static s
         let size =
             if same_size > 0 { same_size } else { u32_at(stsz, 12 + 4 * sample).ok_or(CUT)? };
         at = at.saturating_add(u64::from(size));
+        // A sample that begins exactly on a boundary belongs to the piece after it.
         let piece = count_of_pieces(time(ticks, timescale) + Duration::from_nanos(1))? - 1;
         if needs.len() <= piece {
             needs.resize(piece + 1, 0);

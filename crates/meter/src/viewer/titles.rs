@@ -104,6 +104,7 @@ fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, View
         if let Some(head) = reader.take_complete() {
             break head;
         }
+        // The list comes from a foreign server.
         if body.len() > MAX_LIST {
             return Err(ViewerError::NotHttp {
                 url: url.to_string(),

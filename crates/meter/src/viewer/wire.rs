@@ -77,6 +77,7 @@ impl Wire {
                 if let Some(error) = self.socket.take_error()? {
                     return Err(error);
                 }
+                // A socket that is writable may still be unconnected; only this call tells.
                 match self.socket.peer_addr() {
                     Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(None),
                     Err(error) => return Err(error),
@@ -90,6 +91,7 @@ impl Wire {
             return Ok(Some(Opened { connect, handshake: None }));
         };
         while tls.session.is_handshaking() {
+            // The server waits for these bytes before it answers.
             tls.flush(&mut self.socket)?;
             match tls.take_in(&mut self.socket) {
                 Ok(true) => {}

@@ -42,6 +42,7 @@ impl StoreLayout {
         if !chunk.is_power_of_two() || !(MIN_CHUNK..=MAX_CHUNK).contains(&chunk) {
             return Err(StoreError::BadChunk { chunk: ByteCount(chunk) });
         }
+        // The rest of the device is not used: superblocks are at multiples of their spacing.
         let (given, size) = (size, align_down(size, SUPERBLOCK_SPACING));
         let too_small = || StoreError::TooSmall {
             size: ByteCount(given),
@@ -55,9 +56,11 @@ impl StoreLayout {
             return Err(too_small());
         }
         let chunks = size / chunk;
+        // Both grow with the number of chunks, because titles and changes do.
         let journal = align_up((chunks * 64).clamp(MIN_JOURNAL, MAX_JOURNAL), BLOCK);
         let checkpoint = align_up((chunks * 256).clamp(MIN_CHECKPOINT, MAX_CHECKPOINT), BLOCK);
         let scratch = align_down((size / 1024).min(MAX_SCRATCH), chunk);
+        // Beside the middle superblock, so that the arm is seldom far from the journal.
         let journal_at = superblock_places(size)[2] + SUPERBLOCK_SPACING;
         let slots_at = journal_at + journal;
         let scratch_at = align_up(slots_at + 2 * checkpoint, chunk);

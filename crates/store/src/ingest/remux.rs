@@ -31,7 +31,9 @@ pub(super) fn ingest(
     job.tell("sealing", job.size)?;
     let said = last_words(&complaints);
     let ingest = match (filled, status) {
+        // A failure of the store is not the file's fault, whatever FFmpeg said when it was killed.
         (Err(FragmentError::Sink(error)), _) => return Err(error),
+        // FFmpeg's own reason explains more than the broken stream that it left.
         (filled, Some(status)) if !status.success() => {
             let reason = refusal(&said, filled.err());
             return Err(job.refused(reason));
@@ -40,6 +42,7 @@ pub(super) fn ingest(
         (Err(error), _) => return Err(job.refused(refusal(&said, Some(error)))),
         (_, None) => return Err(job.refused(refusal(&said, None))),
     };
+    // FFmpeg ends successfully on damaged files too; only its messages tell.
     let mut notes = Vec::new();
     if is_damage(&complaints) {
         let text = format!("it is damaged or cut short: FFmpeg says {said}");
@@ -61,6 +64,7 @@ pub(super) fn ingest(
     {
         return Err(job.refused(reason));
     }
+    // Some files are cut short without a message.
     if let Some(promised) = found.promised().filter(|&promised| is_short(&tracks, promised)) {
         let text = format!(
             "it is damaged or cut short: its header promises {:.1} s, it ends after {:.1} s",

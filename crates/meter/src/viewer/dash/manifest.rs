@@ -29,6 +29,7 @@ pub(super) fn tracks(
         return Err("it is of type dynamic; live programmes cannot be played as yet".to_owned());
     }
     let links = root.descendants().filter_map(|node| node.attribute((XLINK, "href")));
+    // Parts that are missing would make the play-out shorter than it says, so this is refused.
     if links.into_iter().any(|link| link != NOTHING) {
         let reason = "a part of it lies elsewhere (xlink:href); such are not followed";
         return Err(reason.to_owned());
@@ -41,6 +42,7 @@ pub(super) fn tracks(
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
         let base = based(&base, *period)?;
         let chosen = chosen(*period);
+        // The first period decides on the tracks; later ones must offer the same kinds.
         if number == 0 {
             tracks = chosen.iter().map(|(kind, _)| (*kind, Vec::new())).collect();
         }
@@ -54,6 +56,7 @@ pub(super) fn tracks(
             if track == 0 && number == 0 {
                 renditions = ladder.iter().map(|node| rendition(*node)).collect();
             }
+            // A rank means the same rendition in every period only if each has equally many.
             if of_first.is_some() && ladder.len() != renditions.len() {
                 let (here, first) = (ladder.len(), renditions.len());
                 return Err(format!(

@@ -68,6 +68,7 @@ impl Session {
     pub(crate) fn ready(&mut self, now: Moment, lane_number: usize, shared: &mut PlayContext<'_>) {
         let Some(lane) = self.lanes.get_mut(lane_number) else { return };
         let Some(job) = lane.job.clone() else { return };
+        // Only the first viewer's media is saved; the others discard theirs as they come.
         let saved = shared.saver.is_some() && self.number == 0;
         let keep = saved || !matches!(job.what, RequestPurpose::Piece(_));
         let (body, heard, first) = (&mut lane.body, &mut lane.heard, &mut lane.first);
@@ -83,6 +84,7 @@ impl Session {
                 if head.status < 300 {
                     bytes += part.len() as u64;
                 }
+                // The body of an error is kept for the message.
                 if keep || head.status >= 300 {
                     let room = MAX_KEPT - body.len();
                     too_large |= part.len() > room;
@@ -91,6 +93,7 @@ impl Session {
             },
         );
         lane.came += bytes;
+        // Progressive media has no segments: its pieces are ranges of one file.
         let about = matches!(
             job.what,
             RequestPurpose::Playlist(_) | RequestPurpose::Index(_) | RequestPurpose::Rendition(..)
@@ -141,6 +144,7 @@ impl Session {
         }
         let lane = &mut self.lanes[lane_number];
         lane.heard = now;
+        // The time of a request runs from the first attempt, redirects and waits included.
         if job.redirects == 0 && job.put_off == 0 {
             lane.asked = now;
         }
@@ -171,6 +175,8 @@ impl Session {
                 self.ask(now, lane, job, shared);
                 Ok(())
             }
+            // Before the admission a 503 is the verdict on the viewer; later the server is only
+            // busy.
             (503, _) if job.what == RequestPurpose::Admission => {
                 self.refused(now, head, body, shared.options.retry);
                 Ok(())
@@ -179,6 +185,7 @@ impl Session {
                 self.put_off += 1;
                 job.put_off += 1;
                 let wait = Duration::from_secs(head.retry_after.unwrap_or(1));
+                // No server may make the viewer ask without a pause, or wait for ever.
                 let wait = wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
                 self.lanes[lane].again = Some((now + wait, job));
                 Ok(())
