@@ -60,22 +60,22 @@ impl ViewerProfile {
         let mut steps = Vec::new();
         let mut cancels_at = Vec::new();
         if resumes {
-            steps.push(TimedAction { at: Duration::ZERO, act: ViewerAction::Seek(from) });
+            steps.push(TimedAction { at: Duration::ZERO, action: ViewerAction::Seek(from) });
         }
         for _ in 0..if seeks { rng.u32(1..4) } else { 0 } {
             let at = part_of(length, rng);
-            steps.push(TimedAction { at, act: ViewerAction::Seek(part_of(length, rng)) });
+            steps.push(TimedAction { at, action: ViewerAction::Seek(part_of(length, rng)) });
             cancels_at.push(at);
         }
         if pauses {
             let at = part_of(length, rng);
             let until = at + part_of(scenario.ended_after * 2, rng);
-            steps.push(TimedAction { at, act: ViewerAction::Pause });
-            steps.push(TimedAction { at: until, act: ViewerAction::Resume });
+            steps.push(TimedAction { at, action: ViewerAction::Pause });
+            steps.push(TimedAction { at: until, action: ViewerAction::Resume });
         }
         if quits {
             let at = part_of(length, rng);
-            steps.push(TimedAction { at, act: ViewerAction::Stop });
+            steps.push(TimedAction { at, action: ViewerAction::Stop });
             cancels_at.push(at);
         }
         let (lowest_rate, _) = titles[title].rates();

@@ -321,7 +321,8 @@ impl<'a> World<'a> {
         self.schedule_checks(next);
         for miss in misses {
             let piece = miss.piece;
-            let numbers = [miss.session.0, piece.track.into(), piece.number.into(), miss.deadline.0];
+            let numbers =
+                [miss.session.0, piece.track.into(), piece.number.into(), miss.deadline.0];
             self.note("missed: session, track, piece", numbers);
             let guaranteed = self.scenario.guarantees_deadlines();
             self.violations.require(!guaranteed, "no admitted stream misses a deadline", || {

@@ -103,7 +103,7 @@ impl ViewersTally<'_> {
             stream.late += u64::from(self.shown(*piece));
         }
         let last = session.last.as_ref();
-        let stalls = last.map_or(0, |last| last.glitches.count);
+        let stalls = last.map_or(0, |last| last.stalls.count);
         // A stall that continues, or of another track than the first.
         let waiting = stalls.saturating_sub(stream.late);
         let nothing = fate != Fate::Admitted || last.is_none_or(|last| last.startup.is_none());
@@ -121,7 +121,7 @@ impl ViewersTally<'_> {
         self.outcome.never += missing;
         self.outcome.failed += u64::from(fate == Fate::Failed);
         if let Some(last) = last {
-            stream.longest_outage = last.glitches.longest;
+            stream.longest_outage = last.stalls.longest;
             stream.aggregate_drift = last.drift.aggregate();
             stream.consecutive_drift = last.drift.consecutive();
         }

@@ -160,7 +160,7 @@ impl World<'_> {
                     self.fetch(number, fetch);
                     self.execute_actions();
                 }
-                Some(PlayerAction::Over) => return self.leave(number),
+                Some(PlayerAction::Ended) => return self.leave(number),
                 Some(PlayerAction::Started) => {
                     self.note("started: viewer", [number as u64, 0, 0, 0]);
                 }
@@ -235,10 +235,10 @@ impl World<'_> {
         self.outcome.started += u64::from(report.startup.is_some());
         if guaranteed {
             let startup = report.startup.unwrap_or_default();
-            self.outcome.stalls += report.glitches.count;
+            self.outcome.stalls += report.stalls.count;
             self.outcome.longest_startup = self.outcome.longest_startup.max(startup);
         } else {
-            self.outcome.other_stalls += report.glitches.count;
+            self.outcome.other_stalls += report.stalls.count;
         }
         self.end_stall(number);
     }

@@ -153,7 +153,7 @@ impl World<'_> {
             let is_waiting = viewer
                 .player
                 .as_ref()
-                .is_some_and(|player| player.stage() == PlaybackState::Waiting);
+                .is_some_and(|player| player.state() == PlaybackState::Waiting);
             let tracks_of_row = if viewer.rows == 1 { viewer.tracks.len() } else { 1 };
             // The grant counts from now. A player that shows nothing starts with it; one that
             // plays may need the bytes earlier.
