@@ -83,14 +83,14 @@ impl Round {
     pub(crate) fn sentence(&self) -> String {
         let totals = &self.report.totals;
         format!(
-            "{}: {} arrived, {} admitted, {} refused{}, {} deadline misses for {} viewers",
+            "{}: {} arrived, {} admitted, {} refused{}, {} stalls for {} viewers",
             self.name,
             totals.arrived,
             totals.admitted,
             totals.refused,
             reasons(totals),
-            totals.glitches,
-            totals.viewers_with_glitches
+            totals.stalls,
+            totals.viewers_with_stalls
         )
     }
 
@@ -177,8 +177,8 @@ impl Story {
             row("failed or unanswered", &|r| {
                 (r.report.totals.failed + r.report.totals.unanswered).to_string()
             }),
-            row("deadline misses", &|r| r.report.totals.glitches.to_string()),
-            row("viewers with a miss", &|r| r.report.totals.viewers_with_glitches.to_string()),
+            row("stalls", &|r| r.report.totals.stalls.to_string()),
+            row("viewers with a stall", &|r| r.report.totals.viewers_with_stalls.to_string()),
             row("time stalled", &|r| format!("{:.1} %", r.report.totals.stall_ratio * 100.0)),
             row("longest stall of a viewer", &|r| seconds(r.report.stalled_ms.max)),
             row("start-up, half within", &|r| seconds(r.report.startup_ms.p50)),
@@ -281,12 +281,12 @@ pub(crate) mod tests {
         let refused_by = [("disk".to_owned(), 6)].into();
         let arrived = 9;
         let with = Totals { arrived, admitted: 3, refused: 6, refused_by, ..Totals::default() };
-        let (glitches, viewers_with_glitches) = (20, 9);
+        let (stalls, viewers_with_stalls) = (20, 9);
         let without = Totals {
             arrived,
             admitted: 9,
-            glitches,
-            viewers_with_glitches,
+            stalls,
+            viewers_with_stalls,
             stall_ratio: 0.25,
             ..Totals::default()
         };
@@ -309,7 +309,7 @@ pub(crate) mod tests {
             line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
         };
         assert_eq!(line("refused"), ["refused", "6 (disk 6)", "0"]);
-        assert_eq!(line("deadline misses"), ["deadline misses", "0", "20"]);
+        assert_eq!(line("stalls"), ["stalls", "0", "20"]);
         assert_eq!(line("time stalled"), ["time stalled", "0.0 %", "25.0 %"]);
         assert_eq!(line("start-up, half"), ["start-up, half within", "0.50 s", "4.00 s"]);
         assert_eq!(line("reads to"), ["reads to guaranteed reads", "150 %", "150 %"]);

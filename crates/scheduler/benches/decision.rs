@@ -9,11 +9,11 @@ mod fixture;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fixture::{ENOUGH, Fixture, PLENTY};
-use scheduler::{Demand, PolicyKind, WindowPlan};
+use scheduler::{Demand, PolicyKind};
 use std::hint::black_box;
 
 fn decisions(criterion: &mut Criterion) {
-    let (mut demand, mut plan) = (Demand::default(), WindowPlan::default());
+    let mut demand = Demand::default();
     let fixtures = [
         ("with time to spare", Fixture::new(PLENTY)),
         ("with time to spare, memory short", Fixture::new(ENOUGH)),
@@ -25,7 +25,7 @@ fn decisions(criterion: &mut Criterion) {
         fixture.ask(&fixture.candidate, 0, &mut demand);
         for kind in [PolicyKind::TimeDomain, PolicyKind::VbrSim] {
             criterion.bench_function(&format!("{}, {what}", kind.name()), |bench| {
-                bench.iter(|| fixture.decide(kind, black_box(&demand), &mut plan));
+                bench.iter(|| fixture.decide(kind, black_box(&demand)));
             });
         }
     }
@@ -36,7 +36,7 @@ fn decisions(criterion: &mut Criterion) {
     let (_, refused) = &fixtures[4];
     refused.ask(&refused.candidate, 0, &mut demand);
     criterion.bench_function("120 later starts of 3 renditions", |bench| {
-        bench.iter(|| black_box(refused.later(&mut demand, &mut plan)));
+        bench.iter(|| black_box(refused.later(&mut demand)));
     });
 }
 

@@ -14,7 +14,7 @@
 mod fixture;
 
 use fixture::{ENOUGH, Fixture, PLENTY};
-use scheduler::{Demand, PolicyKind, ServiceCurve, WindowPlan};
+use scheduler::{Demand, PolicyKind, ServiceCurve};
 use std::hint::black_box;
 
 const CASES: [&str; 16] = [
@@ -57,7 +57,7 @@ fn main() {
     if case.starts_with("curve") {
         fixture.timings.curve = ServiceCurve::of_slots([&[600, 640, 630, 650][..]]);
     }
-    let (mut demand, mut plan) = (Demand::default(), WindowPlan::default());
+    let mut demand = Demand::default();
     fixture.ask(&fixture.candidate, 0, &mut demand);
     let kind = match case.split('-').next() {
         Some("vbrsim") => PolicyKind::VbrSim,
@@ -65,10 +65,10 @@ fn main() {
         _ => PolicyKind::TimeDomain,
     };
     // Once before, so that nothing has to grow.
-    fixture.decide(kind, &demand, &mut plan);
+    black_box(fixture.decide(kind, &demand));
     let mut standby = (case == "survive").then(|| fixture.standby());
     if let Some(standby) = &mut standby {
-        fixture.survives(standby, &demand, &mut plan);
+        black_box(fixture.survives(standby, &demand));
     }
     let turns = if std::env::args().any(|word| word == "--time") { TURNS } else { 1 };
     let began = processor_nanos();
@@ -76,14 +76,14 @@ fn main() {
         match case.split('-').next().unwrap_or_default() {
             "demand" => counted(|| fixture.ask(&fixture.candidate, 0, &mut demand)),
             "later" => counted(|| {
-                black_box(fixture.later(&mut demand, &mut plan));
+                black_box(fixture.later(&mut demand));
             }),
             "survive" => counted(|| {
                 let standby = standby.as_mut().expect("made for it");
-                black_box(fixture.survives(standby, &demand, &mut plan));
+                black_box(fixture.survives(standby, &demand));
             }),
             _ => counted(|| {
-                black_box(fixture.decide(kind, &demand, &mut plan));
+                black_box(fixture.decide(kind, &demand));
             }),
         }
     }

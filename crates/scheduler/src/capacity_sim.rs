@@ -113,7 +113,6 @@ impl CapacitySim<'_> {
 struct CapacityState<'a> {
     sim: &'a CapacitySim<'a>,
     disk: Forecast<'a>,
-    proposal: WindowPlan,
     demand: Demand,
     result: CapacityResult,
 }
@@ -123,7 +122,6 @@ impl<'a> CapacityState<'a> {
         Self {
             sim,
             disk: Forecast::new(DiskBooks::default(), WindowPlan::default(), Moment::ZERO),
-            proposal: WindowPlan::default(),
             demand: Demand::default(),
             result: CapacityResult::default(),
         }
@@ -150,8 +148,8 @@ impl<'a> CapacityState<'a> {
                 self.demand.add_track(timing.pieces(self.curve(track), 0));
             }
             let supply = sim.supply(self.disk.free_at().max(origin));
-            match policy.verdict(self.disk.books(), &supply, &self.demand, &mut self.proposal) {
-                Verdict::Admit { .. } => self.admit(timing),
+            match policy.verdict(self.disk.books(), &supply, &self.demand) {
+                Verdict::Admit { plan, .. } => self.admit(plan, timing),
                 Verdict::Refuse(shortage) => {
                     self.result.short_of = Some(shortage.resource);
                     break;
@@ -175,9 +173,9 @@ impl<'a> CapacityState<'a> {
         }
     }
 
-    fn admit(&mut self, timing: PlayoutClock) {
-        let Self { sim, disk, proposal, demand, .. } = self;
-        disk.admit(proposal, demand, sim.slot);
+    fn admit(&mut self, plan: WindowPlan, timing: PlayoutClock) {
+        let Self { sim, disk, demand, .. } = self;
+        disk.admit(plan, demand, sim.slot);
         for track in 0..sim.tracks.len() {
             let pieces = timing.pieces(self.curve(track), 0);
             self.disk.add_stream(pieces);

@@ -47,7 +47,6 @@ pub struct Failover {
     // From `lost` to `to`: lost * disks + to.
     standby: Vec<DiskBooks>,
     scratch: Demand,
-    scratch_plan: WindowPlan,
 }
 
 /// A disk as it stands.
@@ -74,15 +73,17 @@ pub struct FailoverRequest<'a> {
     pub replica: Option<(usize, &'a Demand)>,
 }
 
-/// The answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Answer of admission control for disks of which any one may be lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailoverVerdict {
-    /// Come in.
+    /// The demand fits.
     Admit {
-        /// By how much the home keeps its own books, as long as no disk is lost.
+        /// What the schedule of the home disk has to spare as long as no disk is lost.
         slack: Slack,
+        /// What the home disk must follow if the demand is booked.
+        plan: WindowPlan,
     },
-    /// No room.
+    /// The demand does not fit.
     Refuse {
         /// The disk without which it does not fit; `None`: it does not fit as it is.
         lost: Option<usize>,
@@ -97,7 +98,7 @@ impl Failover {
     /// For so many disks; nothing is booked.
     pub fn new(disks: usize) -> Self {
         let standby = vec![DiskBooks::default(); disks * disks];
-        Self { disks, standby, scratch: Demand::default(), scratch_plan: WindowPlan::default() }
+        Self { disks, standby, scratch: Demand::default() }
     }
 
     /// Time has come to `current`.
@@ -113,21 +114,20 @@ impl Failover {
     }
 
     /// Whether the candidate fits on its home disk, without a loss and after the loss of any one
-    /// disk. If it does, `plan` is the plan that its home must follow.
+    /// disk.
     pub fn verdict(
         &mut self,
         policy: &dyn Policy,
         disks: &[DiskState<'_>],
         newcomer: FailoverRequest<'_>,
-        plan: &mut WindowPlan,
     ) -> FailoverVerdict {
         let FailoverRequest { home, at_home, replica } = newcomer;
         let apart = replica.is_none_or(|(replica, _)| replica != home);
         assert!(apart && disks.len() == self.disks, "a replica is another disk");
         let refused = |lost, at, shortage| FailoverVerdict::Refuse { lost, at, shortage };
         let DiskState { books, supply, .. } = &disks[home];
-        let slack = match policy.verdict(books, supply, at_home, plan) {
-            Verdict::Admit { slack } => slack,
+        let (slack, plan) = match policy.verdict(books, supply, at_home) {
+            Verdict::Admit { slack, plan } => (slack, plan),
             Verdict::Refuse(shortage) => return refused(None, home, shortage),
         };
         // The candidate's home must do its work beside the standby work for each other disk.
@@ -139,13 +139,15 @@ impl Failover {
                 return refused(Some(lost), home, shortage);
             }
         }
-        let Some((replica, at_replica)) = replica else { return FailoverVerdict::Admit { slack } };
+        let Some((replica, at_replica)) = replica else {
+            return FailoverVerdict::Admit { slack, plan };
+        };
         // The copy's disk must do the candidate's reads if its home is lost, and nothing else of
         // it.
         let short = self.short(policy, disks, home, replica, at_replica);
         match short.or_else(|| self.too_slow(disks, home, replica, at_replica)) {
             Some(shortage) => refused(Some(home), replica, shortage),
-            None => FailoverVerdict::Admit { slack },
+            None => FailoverVerdict::Admit { slack, plan },
         }
     }
 
@@ -168,7 +170,7 @@ impl Failover {
         let memory = supply.memory.saturating_add(inheritance(disks, lost));
         let supply = Supply { memory, ..*supply };
         self.scratch.sum(books.current(), newcomer, &self.standby[lost * self.disks + to]);
-        match policy.verdict(books, &supply, &self.scratch, &mut self.scratch_plan) {
+        match policy.verdict(books, &supply, &self.scratch) {
             Verdict::Admit { .. } => None,
             Verdict::Refuse(shortage) => Some(shortage),
         }
@@ -192,7 +194,7 @@ impl Failover {
         let supply = Supply { memory: u64::MAX >> 1, ..supply };
         self.scratch.sum(nothing.current(), newcomer, &self.standby[lost * self.disks + to]);
         let policy = PolicyKind::InstantaneousMaximum.policy();
-        match policy.verdict(&nothing, &supply, &self.scratch, &mut self.scratch_plan) {
+        match policy.verdict(&nothing, &supply, &self.scratch) {
             Verdict::Admit { .. } => None,
             Verdict::Refuse(shortage) => Some(shortage),
         }
@@ -306,7 +308,7 @@ mod tests {
                 let placed =
                     FailoverRequest { home, at_home: &demand, replica: Some((replica, &demand)) };
                 let policy = PolicyKind::VbrSim.policy();
-                let answer = failover.verdict(policy, &disks, placed, &mut WindowPlan::default());
+                let answer = failover.verdict(policy, &disks, placed);
                 streams.push(Stream { home, replica, due });
                 match answer {
                     FailoverVerdict::Admit { .. } => {

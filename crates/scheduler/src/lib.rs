@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   due list, position, origin ─▶ Demand ─┐
-//!                                         ├─▶ Policy::decide ─▶ Admit { slack } │ Refuse(Shortage)
-//!   who is in already ──────────▶ Books ──┘
+//!                                         ├─▶ Policy::decide ─▶ Admit { slack, plan }
+//!   who is in already ──────────▶ Books ──┘                    │ Refuse(Shortage)
 //!
 //!   streams' next reads, earliest deadline first ─▶ Dispatcher ─▶ order of issue (SCAN)
 //! ```
@@ -15,8 +15,8 @@
 //!
 //! Two units are booked side by side: *reads*, against a number of them that the disk completes in
 //! any slot, and the disk's *time*, where it is known what a read takes ([`DiskTimings`]). Who
-//! counts time leaves a [`WindowPlan`] of windows, by which the disk is then driven; a policy is
-//! one file in `admission`.
+//! counts time answers with a [`WindowPlan`], by which the disk is then driven; a policy is one
+//! file in `admission`.
 //!
 //! # Contract
 //!
@@ -26,14 +26,12 @@
 //! ```
 //! use scheduler::{
 //!     Demand, DiskBooks, DiskTimings, PieceDue, PlayoutClock, PolicyKind, Supply, TrackPieces,
-//!     WindowPlan,
 //! };
 //! use std::time::Duration;
 //! use units::{Moment, SlotIndex};
 //!
 //! let slot = Duration::from_millis(500);
-//! let (mut books, mut demand, mut plan) =
-//!     (DiskBooks::default(), Demand::default(), WindowPlan::default());
+//! let (mut books, mut demand) = (DiskBooks::default(), Demand::default());
 //!
 //! // Four pieces of 1 MiB, due at 0, 2, 4 and 6 s of media time.
 //! let due = [0, 2000, 4000, 6000];
@@ -62,7 +60,7 @@
 //!     timings: &timings,
 //! };
 //! let policy = PolicyKind::VbrSim.policy();
-//! assert!(policy.verdict(&books, &supply, &demand, &mut plan).is_admit());
+//! assert!(policy.verdict(&books, &supply, &demand).is_admit());
 //!
 //! books.book_demand(&demand);
 //! for piece in pieces {

@@ -39,8 +39,9 @@ use crate::supply::Supply;
 use crate::visits::{Since, Swept};
 use units::{Moment, SlotIndex};
 
-/// The windows of one disk. Each slot that is in none is a window by itself.
-#[derive(Clone, Debug, Default)]
+/// The windows of one disk. Each slot that is in none is a window by itself. An empty plan holds no
+/// memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowPlan {
     // First and last slot of each window that has more than one; all others are one slot.
     windows: Vec<(SlotIndex, SlotIndex)>,
@@ -69,12 +70,6 @@ pub enum NextSweep {
 }
 
 impl WindowPlan {
-    /// No windows.
-    pub fn clear(&mut self) {
-        self.windows.clear();
-        (self.slack, self.trusted) = (0, false);
-    }
-
     /// Every window is done so many nanoseconds before its deadline, and stays so in the run.
     pub(crate) fn promise(&mut self, slack: u64) {
         self.slack = slack;

@@ -123,21 +123,22 @@ fn every_policy_answers_and_the_books_are_empty_in_the_end() {
                     let due =
                         |piece: &PieceDue| PieceDue { due: piece.due.max(SlotIndex(1)), ..*piece };
                     let summary = demand.add_track(pieces.iter().map(due));
-                    let mut plan = WindowPlan::default();
-                    match policy.policy().verdict(&books, &supply, &demand, &mut plan) {
-                        Verdict::Admit { .. } => {
+                    let plan = match policy.policy().verdict(&books, &supply, &demand) {
+                        Verdict::Admit { plan, .. } => {
                             admitted += 1;
                             books.book_demand(&demand);
                             books.book_summary(summary);
                             inside.push((pieces.iter().map(due).collect::<Vec<_>>(), summary));
+                            plan
                         }
                         Verdict::Refuse(shortage) => {
                             refused += 1;
                             assert!(shortage.missing > 0, "{told}: {shortage:?}");
                             let out = policy.policy().ruled_out(&books, &supply, &demand, shortage);
                             assert!(out > 0, "{told}");
+                            WindowPlan::default()
                         }
-                    }
+                    };
                     // What the run would do by that plan is defined, too.
                     if let NextSweep::Batch { through } = plan.next(&books, &supply) {
                         assert!(books.total().reads > 0, "{told}: {through:?}");

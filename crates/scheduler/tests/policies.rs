@@ -5,9 +5,7 @@
 //! a slot of 5.333 s, all due in every slot.
 
 use disk::DiskModel;
-use scheduler::{
-    Demand, DiskBooks, DiskTimings, PieceDue, PolicyKind, ServiceCurve, Supply, WindowPlan,
-};
+use scheduler::{Demand, DiskBooks, DiskTimings, PieceDue, PolicyKind, ServiceCurve, Supply};
 use std::time::Duration;
 use units::{ByteCount, Moment, SlotIndex};
 
@@ -47,8 +45,7 @@ fn admitted(policy: PolicyKind, timings: &DiskTimings) -> u64 {
             transfer: u32::try_from(transfer).unwrap(),
             followed_after: None,
         }));
-        if !policy.policy().verdict(&books, &supply, &demand, &mut WindowPlan::default()).is_admit()
-        {
+        if !policy.policy().verdict(&books, &supply, &demand).is_admit() {
             return stream;
         }
         books.book_demand(&demand);

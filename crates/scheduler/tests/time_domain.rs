@@ -33,7 +33,6 @@ struct Fixture<'a> {
     now: u64,
     books: DiskBooks,
     plan: WindowPlan,
-    proposal: WindowPlan,
     unread: BTreeMap<Key, PieceDue>,
     held: BTreeMap<Key, PieceDue>,
     /// The batch that is being read: what is not in the device yet, and the time left to it.
@@ -59,7 +58,6 @@ impl<'a> Fixture<'a> {
             now: 0,
             books: DiskBooks::default(),
             plan: WindowPlan::default(),
-            proposal: WindowPlan::default(),
             unread: BTreeMap::new(),
             held: BTreeMap::new(),
             batch: Vec::new(),
@@ -88,14 +86,14 @@ impl<'a> Fixture<'a> {
         demand.begin(self.books.current());
         demand.add_track(pieces.iter().copied());
         let policy = self.policy.policy();
-        let verdict = policy.verdict(&self.books, &self.supply(), &demand, &mut self.proposal);
-        if let Verdict::Admit { slack } = verdict {
+        let verdict = policy.verdict(&self.books, &self.supply(), &demand);
+        if let Verdict::Admit { slack, plan } = &verdict {
             if let Slack::Time(slack) = slack {
-                let slack = nanos(slack);
+                let slack = nanos(*slack);
                 self.promised.values_mut().for_each(|promised| *promised = slack.min(*promised));
                 self.promised.insert(stream, slack);
             }
-            std::mem::swap(&mut self.plan, &mut self.proposal);
+            self.plan.clone_from(plan);
             self.books.book_demand(&demand);
             for piece in pieces {
                 self.unread.insert((stream, piece.piece), *piece);
@@ -384,13 +382,12 @@ fn the_earliest_later_start_is_the_earliest() {
         let mut after = |slots: u64| {
             demand.shift(slots);
             let supply = fixture.supply();
-            let answer =
-                match policy.verdict(&fixture.books, &supply, &demand, &mut fixture.proposal) {
-                    Verdict::Admit { .. } => Ok(()),
-                    Verdict::Refuse(shortage) => {
-                        Err(policy.ruled_out(&fixture.books, &supply, &demand, shortage))
-                    }
-                };
+            let answer = match policy.verdict(&fixture.books, &supply, &demand) {
+                Verdict::Admit { .. } => Ok(()),
+                Verdict::Refuse(shortage) => {
+                    Err(policy.ruled_out(&fixture.books, &supply, &demand, shortage))
+                }
+            };
             demand.unshift(slots);
             answer
         };

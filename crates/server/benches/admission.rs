@@ -136,7 +136,7 @@ fn request(title: u64) -> AdmitRequest {
         layout: Arc::new(hour(title)),
         copies: Vec::new(),
         offers: vec![vec![0, 1]],
-        from: Duration::ZERO,
+        start: Duration::ZERO,
         max_wait: Duration::ZERO,
         replaces: None,
     }

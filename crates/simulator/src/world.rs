@@ -361,9 +361,9 @@ impl<'a> World<'a> {
         }
         self.audit_disks(&status);
         (self.outcome.on_time, self.outcome.deadline_misses) =
-            (status.on_time, status.deadline_misses);
+            (status.deadlines_met, status.deadline_misses);
         (self.outcome.failed_over, self.outcome.ended_by_loss) =
-            (status.moved, status.ended_by_loss);
+            (status.failed_over, status.ended_by_disk_loss);
         self.outcome.refused_for_loss = status.refused_for_loss;
         status
     }

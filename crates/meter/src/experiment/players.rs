@@ -247,14 +247,14 @@ fn state(sample: &ViewerSample) -> String {
 /// The report of a run for a terminal.
 fn text(subject: &Subject, counted: &Counted, attribution: &Attribution) -> String {
     let Counted { outcome, report } = counted;
-    let Totals { admitted, refused, failed, glitches, stalled_s, .. } = report.totals;
+    let Totals { admitted, refused, failed, stalls, stalled_s, .. } = report.totals;
     let stalled = time(Duration::from_secs_f64(stalled_s));
     let mut lines = vec![
         ("viewers", format!("{admitted} let in, {refused} refused, {failed} failed")),
         ("done by", outcome.method.clone()),
         ("moved", moved(outcome)),
         ("pieces", late(outcome)),
-        ("stood", format!("{glitches} times, {stalled} together")),
+        ("stalls", format!("{stalls}, {stalled} together")),
     ];
     lines.extend(renditions(report));
     lines.extend([

@@ -96,9 +96,9 @@ pub struct Totals {
     /// Played to the end of the title.
     pub finished: u32,
     /// Stalls longer than the dead-band.
-    pub glitches: u64,
-    /// Viewers with at least one.
-    pub viewers_with_glitches: u32,
+    pub stalls: u64,
+    /// Viewers with at least one stall.
+    pub viewers_with_stalls: u32,
     /// All stalls together.
     pub stalled_s: f64,
     /// Media time rendered by all together.
@@ -182,7 +182,7 @@ pub struct ViewerReport {
     /// Media time rendered.
     pub played_s: f64,
     /// Stalls longer than the dead-band.
-    pub glitches: u64,
+    pub stalls: u64,
     /// The total time stalled, in milliseconds.
     pub stalled_ms: f64,
     /// The longest of them.

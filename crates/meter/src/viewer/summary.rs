@@ -86,8 +86,8 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
             *totals.refused_by.entry(refusal.resource.clone()).or_default() += 1;
         }
         totals.finished += u32::from(viewer.stage == "finished");
-        totals.glitches += viewer.glitches;
-        totals.viewers_with_glitches += u32::from(viewer.glitches > 0);
+        totals.stalls += viewer.stalls;
+        totals.viewers_with_stalls += u32::from(viewer.stalls > 0);
         totals.stalled_s += viewer.stalled_ms / 1e3;
         totals.played_s += viewer.played_s;
         totals.bytes += viewer.bytes;
@@ -117,7 +117,7 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
         startup_ms: startup.map(ms),
         stage: last.map_or("none", |last| stage(last.state)).to_owned(),
         played_s: last.map_or(0.0, |last| last.played.as_secs_f64()),
-        glitches: last.map_or(0, |last| last.stalls.count),
+        stalls: last.map_or(0, |last| last.stalls.count),
         stalled_ms: last.map_or(0.0, |last| ms(last.stalls.total)),
         longest_stall_ms: last.map_or(0.0, |last| ms(last.stalls.longest)),
         seeks_ms: last.map_or(Vec::new(), |last| last.seeks.iter().copied().map(ms).collect()),

@@ -58,7 +58,7 @@ fn all_is_played_and_counted() {
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished"); 3]);
     // Two headers and five segments each of video and audio.
     let bytes = 2 * 30 + 5 * (1000 + 100);
-    let counted: Vec<_> = report.viewers.iter().map(|v| (v.pieces, v.bytes, v.glitches)).collect();
+    let counted: Vec<_> = report.viewers.iter().map(|v| (v.pieces, v.bytes, v.stalls)).collect();
     assert_eq!(counted, [(10, bytes, 0); 3]);
     assert_eq!((report.totals.admitted, report.totals.finished, report.complete), (3, 3, true));
     assert_eq!(report.startup_ms.count, 3);
@@ -111,14 +111,14 @@ fn an_obedient_viewer_comes_again() {
 }
 
 #[test]
-fn a_late_segment_is_one_glitch_and_drift() {
+fn a_late_segment_is_one_stall_and_drift() {
     let stage = Stage::open(|target, _| {
         // Play-out gets there after 0.6 s.
         target.starts_with("/t/film/0/3.m4s").then(|| Reply::segment(1000).after_ms(2500))
     });
     let report = play(&options(&stage, "/t/film/master.m3u8", 1)).unwrap();
     let viewer = &report.viewers[0];
-    assert_eq!((viewer.glitches, viewer.stage.as_str()), (1, "finished"));
+    assert_eq!((viewer.stalls, viewer.stage.as_str()), (1, "finished"));
     assert!(viewer.stalled_ms > 500.0 && viewer.least_margin_ms.unwrap() < -500.0, "{viewer:?}");
     // The two pieces from the stall on are late by it, and consecutive.
     let drift = &viewer.drift;
@@ -271,7 +271,7 @@ fn when_the_time_is_up_everybody_leaves() {
     let report = play(&PlayOptions { duration, ..options(&stage, "/t/film/master.m3u8", 1) });
     let report = report.unwrap();
     assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "stalled")]);
-    assert_eq!((report.complete, report.totals.glitches), (true, 1));
+    assert_eq!((report.complete, report.totals.stalls), (true, 1));
 }
 
 #[test]

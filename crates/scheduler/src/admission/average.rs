@@ -4,12 +4,11 @@
 
 use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
 use crate::demand::MEAN_UNIT;
-use crate::windows::WindowPlan;
 
 pub(super) struct Average;
 
 impl Policy for Average {
-    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         let means = books.summary().mean + demand.summary().mean;
         let can = u64::from(supply.min_read) * MEAN_UNIT;

@@ -4,13 +4,12 @@
 //! looks at the demand as booked, whether or not some of it has been read ahead since.
 
 use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
-use crate::windows::WindowPlan;
 use units::SlotIndex;
 
 pub(super) struct InstantaneousMaximum;
 
 impl Policy for InstantaneousMaximum {
-    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         let can = u64::from(supply.min_read);
         let booked = books.booked_ahead();

@@ -27,7 +27,7 @@ pub(super) fn just_in_time(books: &DiskBooks, supply: &Supply<'_>, demand: &Dema
     if reserved > supply.memory {
         return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
     }
-    Verdict::Admit { slack: Slack::Unknown }
+    Verdict::admit(Slack::Unknown)
 }
 
 /// Whether memory is no matter even where each slot's reads are made in the very slot, at most so

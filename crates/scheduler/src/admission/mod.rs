@@ -54,10 +54,10 @@ pub trait Policy: Sync {
     /// Whether `demand` fits beside what is booked.
     ///
     /// Where reads are counted, everything due is read in the slots *after* the current one: what
-    /// runs now was decided when it began. Where time is counted, reading goes on at
-    /// `supply.free_at`, and a yes leaves in `plan` what the run must follow from now on, should
-    /// the demand be booked. Nobody else touches `plan`.
-    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict;
+    /// runs now was decided when it began. Where time is counted, reading continues at
+    /// `supply.free_at`, and the verdict carries the plan that the disk must follow from now on if
+    /// the demand is booked.
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict;
 
     /// How many slots, from its own on, a demand that was refused with this shortage certainly
     /// cannot begin in, with the books and supply of that refusal. At least one, which is always
@@ -80,14 +80,8 @@ pub struct AdmissionRequest<'a> {
 
 impl dyn Policy + '_ {
     /// Whether `demand` fits beside `books`; see [`Policy::decide`].
-    pub fn verdict(
-        &self,
-        books: &DiskBooks,
-        supply: &Supply<'_>,
-        demand: &Demand,
-        plan: &mut WindowPlan,
-    ) -> Verdict {
-        self.decide(AdmissionRequest { books, supply, demand }, plan)
+    pub fn verdict(&self, books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
+        self.decide(AdmissionRequest { books, supply, demand })
     }
 
     /// How many starts are ruled out by a refusal; see [`Policy::later_starts_ruled_out`].
@@ -103,12 +97,15 @@ impl dyn Policy + '_ {
 }
 
 /// Answer of admission control for one disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The demand fits.
     Admit {
         /// What the schedule has to spare where it is tightest.
         slack: Slack,
+        /// What the disk must follow if the demand is booked. Empty, and without meaning, where
+        /// reads are counted.
+        plan: WindowPlan,
     },
     /// The demand does not fit.
     Refuse(Shortage),
@@ -148,6 +145,11 @@ pub enum Resource {
 }
 
 impl Verdict {
+    // For policies that count reads: the disk needs no plan.
+    fn admit(slack: Slack) -> Self {
+        Self::Admit { slack, plan: WindowPlan::default() }
+    }
+
     fn refuse(resource: Resource, slot: SlotIndex, missing: u64) -> Self {
         Self::Refuse(Shortage { resource, slot, missing: missing.max(1) })
     }

@@ -8,17 +8,16 @@
 
 use super::vbr_sim::VbrSim;
 use super::{AdmissionRequest, Policy, Supply, Verdict};
-use crate::windows::WindowPlan;
 
 pub(super) struct Observed;
 
 impl Policy for Observed {
-    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let supply = request.supply;
         let timings = supply.timings;
         let seen = timings.observed_min_read.map(|reads| timings.shrink(u64::from(reads)));
         let min_read = seen.and_then(|reads| u32::try_from(reads).ok());
         let min_read = min_read.unwrap_or(supply.min_read);
-        VbrSim.decide(AdmissionRequest { supply: &Supply { min_read, ..*supply }, ..request }, plan)
+        VbrSim.decide(AdmissionRequest { supply: &Supply { min_read, ..*supply }, ..request })
     }
 }

@@ -19,7 +19,6 @@ use super::{AdmissionRequest, Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::ledger::BookedLoad;
-use crate::windows::WindowPlan;
 use disk::Costs;
 use units::{SlotIndex, nanos};
 
@@ -36,12 +35,12 @@ pub(super) trait Round: Sync {
 pub(super) struct ByRound<R>(pub(super) R);
 
 impl<R: Round> Policy for ByRound<R> {
-    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         let costs = supply.timings.costs.as_ref();
         match costs.and_then(|costs| Some((costs, R::takes(supply, costs)?))) {
-            Some((costs, takes)) => verdict(books, supply, demand, costs, plan, takes),
-            None => R::OTHERWISE.decide(request, plan),
+            Some((costs, takes)) => verdict(books, supply, demand, costs, takes),
+            None => R::OTHERWISE.decide(request),
         }
     }
 }
@@ -53,10 +52,8 @@ fn verdict(
     supply: &Supply<'_>,
     demand: &Demand,
     costs: &Costs,
-    plan: &mut WindowPlan,
     mut takes: impl FnMut(BookedLoad) -> u64,
 ) -> Verdict {
-    plan.clear();
     let slot = nanos(supply.slot);
     let current = books.current();
     let booked = books.booked_ahead();

@@ -8,8 +8,8 @@
 //!   free at its end; the next window begins with the next due slot
 //! ```
 //!
-//! The windows are left in the [`WindowPlan`], which the run keeps: see `windows` for the rule, and
-//! for why a run that is early, or has lost a stream, is never late for it.
+//! The verdict carries the windows as a [`WindowPlan`], which the run follows: see `windows` for
+//! the rule, and for why a run that is early, or has lost a stream, is never late for it.
 //!
 //! Memory: a window begins when all of it fits. Letting a part of it in early would fill memory
 //! with what is not urgent and leave an urgent read without a buffer (priority inversion).
@@ -63,11 +63,11 @@ pub(super) trait Windowed: Sync {
 pub(super) struct ByWindow<W>(pub(super) W);
 
 impl<W: Windowed> Policy for ByWindow<W> {
-    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         match W::charge(supply.timings) {
-            Some(charge) => walk(books, supply, demand, &charge, plan),
-            None => W::OTHERWISE.decide(request, plan),
+            Some(charge) => walk(books, supply, demand, &charge),
+            None => W::OTHERWISE.decide(request),
         }
     }
 
@@ -88,9 +88,7 @@ pub(super) fn walk(
     supply: &Supply<'_>,
     demand: &Demand,
     charge: &impl Charge,
-    plan: &mut WindowPlan,
 ) -> Verdict {
-    plan.clear();
     let reserved = books.reserved() + demand.reserve;
     if reserved > supply.memory {
         return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
@@ -101,15 +99,25 @@ pub(super) fn walk(
         && demand.reads() > 0
         && let Some(slack) = slot_by_slot(&walk, &merged, &memory, charge)
     {
-        plan.promise(slack);
-        return Verdict::Admit { slack: Slack::Time(Duration::from_nanos(slack)) };
+        return admit(WindowPlan::default(), slack);
     }
+    let mut plan = WindowPlan::default();
     let on_time = if binds {
-        exact(&mut walk, &merged, charge, &mut memory, plan, 0..merged.count())
+        exact(&mut walk, &merged, charge, &mut memory, &mut plan, 0..merged.count())
     } else {
-        by_block(&mut walk, &merged, charge, plan)
+        by_block(&mut walk, &merged, charge, &mut plan)
     };
-    if on_time { walk.admit(plan) } else { walk.refuse() }
+    if !on_time {
+        return walk.refuse();
+    }
+    walk.close(&mut plan);
+    admit(plan, walk.slack)
+}
+
+// Every window of `plan` is done `slack` nanoseconds before its deadline.
+fn admit(mut plan: WindowPlan, slack: u64) -> Verdict {
+    plan.promise(slack);
+    Verdict::Admit { slack: Slack::Time(Duration::from_nanos(slack)), plan }
 }
 
 // What a walk begins with.

@@ -26,16 +26,15 @@ use super::{AdmissionRequest, Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::curve::ServiceCurve;
 use crate::disk_timings::DiskTimings;
-use crate::windows::WindowPlan;
 use std::ops::ControlFlow;
 
 pub(super) struct ServiceCurvePolicy;
 
 impl Policy for ServiceCurvePolicy {
-    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         let Some(curve) = &supply.timings.curve else {
-            return VbrSim.decide(request, plan);
+            return VbrSim.decide(request);
         };
         let beta = Beta::new(curve, supply.timings);
         let slots = Merged::new(books, demand);

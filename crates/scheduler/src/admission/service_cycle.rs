@@ -20,7 +20,6 @@
 use super::average::Average;
 use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
 use crate::demand::RateSummary;
-use crate::windows::WindowPlan;
 use disk::ReadCost;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -28,10 +27,10 @@ use units::{BitRate, ByteCount};
 pub(super) struct ServiceCycle;
 
 impl Policy for ServiceCycle {
-    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         let Some(line) = &supply.timings.line else {
-            return Average.decide(request, plan);
+            return Average.decide(request);
         };
         let line = lately(line, supply.timings.slowdown);
         let mut all = books.summary();

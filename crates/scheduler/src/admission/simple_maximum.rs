@@ -3,12 +3,11 @@
 //! Safe and wasteful: it books every stream's worst slot for its whole length. A baseline.
 
 use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
-use crate::windows::WindowPlan;
 
 pub(super) struct SimpleMaximum;
 
 impl Policy for SimpleMaximum {
-    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         let peaks = books.summary().peak + demand.summary().peak;
         let can = u64::from(supply.min_read);

@@ -59,12 +59,7 @@ impl Fixture {
     }
 
     fn verdict(&self, kind: PolicyKind) -> Verdict {
-        kind.policy().verdict(
-            &self.books(),
-            &self.supply.supply(),
-            &self.demand(),
-            &mut WindowPlan::default(),
-        )
+        kind.policy().verdict(&self.books(), &self.supply.supply(), &self.demand())
     }
 
     fn unread(&self) -> Vec<PieceDue> {
@@ -236,7 +231,7 @@ fn the_same_peaks_through_the_eyes_of_each_policy() {
     // Three reads due at once, with time before them to read ahead.
     let peak = [piece(4, 4), piece(4, 4), piece(4, 4)];
     let short = |kind: PolicyKind| match alone(&peak, PLENTY).verdict(kind) {
-        Verdict::Admit { slack } => Ok(slack),
+        Verdict::Admit { slack, .. } => Ok(slack),
         Verdict::Refuse(shortage) => Err((shortage.resource, shortage.slot.0, shortage.missing)),
     };
     assert_eq!(short(PolicyKind::VbrSim), Ok(Slack::Reads(5)), "four slots of two, less three");
@@ -347,7 +342,7 @@ fn curve_verdict(fixture: &Fixture, curve: &crate::ServiceCurve) -> Verdict {
 fn verdict_by(fixture: &Fixture, timings: DiskTimings) -> Verdict {
     let supply = Supply { timings: &timings, ..fixture.supply.supply() };
     let policy = PolicyKind::ServiceCurve.policy();
-    policy.verdict(&fixture.books(), &supply, &fixture.demand(), &mut WindowPlan::default())
+    policy.verdict(&fixture.books(), &supply, &fixture.demand())
 }
 
 #[test]

@@ -19,21 +19,24 @@ use super::time_domain::TimeDomain;
 use super::{AdmissionRequest, Policy, Verdict};
 use crate::disk_timings::DiskTimings;
 use crate::visits::Swept;
-use crate::windows::WindowPlan;
 use disk::Costs;
 
 pub(super) struct TimeDomainByChance;
 
 impl Policy for TimeDomainByChance {
-    fn decide(&self, request: AdmissionRequest<'_>, plan: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         let timings = supply.timings;
         let (Some(costs), Some(waits)) = (&timings.costs, Waits::of(timings)) else {
-            return ByWindow(TimeDomain).decide(request, plan);
+            return ByWindow(TimeDomain).decide(request);
         };
-        let verdict = walk(books, supply, demand, &Mostly { timings, costs, waits }, plan);
-        plan.trust();
-        verdict
+        match walk(books, supply, demand, &Mostly { timings, costs, waits }) {
+            Verdict::Admit { slack, mut plan } => {
+                plan.trust();
+                Verdict::Admit { slack, plan }
+            }
+            refused @ Verdict::Refuse(_) => refused,
+        }
     }
 }
 

@@ -21,13 +21,12 @@ use super::memory::{Merged, each_in_its_slot};
 use super::{AdmissionRequest, Policy, Resource, Slack, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
-use crate::windows::WindowPlan;
 use std::ops::ControlFlow;
 
 pub(super) struct VbrSim;
 
 impl Policy for VbrSim {
-    fn decide(&self, request: AdmissionRequest<'_>, _: &mut WindowPlan) -> Verdict {
+    fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let AdmissionRequest { books, supply, demand } = request;
         simulate(books, supply, demand)
     }
@@ -38,7 +37,7 @@ impl Policy for VbrSim {
 pub fn least_slack(books: &DiskBooks, supply: &Supply<'_>) -> u64 {
     let can = at_least(supply.min_read, supply.min_read);
     match disk_only(&Merged::new(books, &Demand::default()), books, can) {
-        Verdict::Admit { slack: Slack::Reads(slack) } => slack,
+        Verdict::Admit { slack: Slack::Reads(slack), .. } => slack,
         _ => 0,
     }
 }
@@ -63,7 +62,7 @@ fn starting_now(books: &DiskBooks, supply: &Supply<'_>, first: u32) -> Verdict {
 fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
     let slots = Merged::new(books, demand);
     let verdict = disk_only(&slots, books, at_least(supply.min_read, supply.min_read));
-    let Verdict::Admit { slack } = verdict else { return verdict };
+    let Verdict::Admit { slack, .. } = verdict else { return verdict };
     let reserved = books.reserved() + demand.reserve;
     let held = books.held() + demand.held();
     if reserved + held + books.unread() + demand.bytes() <= supply.memory {
@@ -74,7 +73,7 @@ fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict 
         return verdict;
     }
     match run(books, supply, demand, 1, supply.min_read) {
-        Verdict::Admit { .. } => Verdict::Admit { slack },
+        Verdict::Admit { .. } => Verdict::admit(slack),
         refused @ Verdict::Refuse(_) => refused,
     }
 }
@@ -98,7 +97,7 @@ pub(super) fn disk_only(
         ControlFlow::Continue(())
     });
     match missed {
-        ControlFlow::Continue(()) => Verdict::Admit { slack: Slack::Reads(slack) },
+        ControlFlow::Continue(()) => Verdict::admit(Slack::Reads(slack)),
         ControlFlow::Break((ahead, missing)) => {
             Verdict::refuse(Resource::Disk, books.current() + ahead as u64, missing)
         }
@@ -170,7 +169,7 @@ fn run(
     });
     match late {
         ControlFlow::Break(refused) => refused,
-        ControlFlow::Continue(()) => Verdict::Admit { slack: Slack::Unknown },
+        ControlFlow::Continue(()) => Verdict::admit(Slack::Unknown),
     }
 }
 

@@ -88,7 +88,7 @@ impl<'a> Forecast<'a> {
 
     /// An admission request was accepted: the sweep under way is broken off, `plan` is followed
     /// from now on, and `demand` is booked. Its streams are to be added.
-    pub fn admit(&mut self, plan: &mut WindowPlan, demand: &Demand, slot: Duration) {
+    pub fn admit(&mut self, plan: WindowPlan, demand: &Demand, slot: Duration) {
         self.end_sweep(slot);
         self.dispatcher.follow(plan);
         let books = &mut self.dispatcher.books;

@@ -130,10 +130,9 @@ impl<S: Copy + Ord, R> Dispatcher<S, R> {
         &self.plan
     }
 
-    /// An admission request was accepted: from now on sweeps follow its plan. What `plan` held
-    /// before is of no use any more.
-    pub fn follow(&mut self, plan: &mut WindowPlan) {
-        std::mem::swap(&mut self.plan, plan);
+    /// An admission request was accepted: from now on sweeps follow its plan.
+    pub fn follow(&mut self, plan: WindowPlan) {
+        self.plan = plan;
     }
 
     /// The sweep that is to be made next, by the plan; `None` where nothing is to be read, or a

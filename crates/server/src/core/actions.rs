@@ -98,11 +98,11 @@ impl Core {
             json!({
                 "event": "session-ended",
                 "title": name,
-                "deadlines_met": summary.on_time,
+                "deadlines_met": summary.deadlines_met,
                 "deadline_misses": summary.deadline_misses,
                 "worst_lateness": summary.worst_lateness.as_secs_f64(),
                 "guaranteed_slack": summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
-                "observed_slack": summary.least_slack.map(|slack| slack.as_secs_f64()),
+                "observed_slack": summary.observed_slack.map(|slack| slack.as_secs_f64()),
                 "guarantee_violations": { "disk": summary.violations_by_disk, "scheduler": summary.violations_by_scheduler },
                 "delivered": summary.delivered,
                 "disk_lost": summary.lost,

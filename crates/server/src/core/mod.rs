@@ -246,13 +246,15 @@ impl Core {
         let disks = before.engine.disks.iter().zip(&status.disks);
         for ((before, disk), mounted) in disks.zip(&self.shared.library.stores) {
             let store = || mounted.path.display().to_string();
-            if disk.observed.is_some() && before.observed != disk.observed {
+            if disk.observed_slot_reads.is_some()
+                && before.observed_slot_reads != disk.observed_slot_reads
+            {
                 self.shared.log.line(|| {
-                    let reads = disk.observed;
+                    let reads = disk.observed_slot_reads;
                     json!({ "event": "disk-observed", "store": store(), "slot_reads": reads })
                 });
             }
-            let event = match (before.behind, disk.behind) {
+            let event = match (before.slowdown, disk.slowdown) {
                 (0, 1..) => "disk-slow",
                 (1.., 0) => "disk-as-calibrated",
                 _ => continue,

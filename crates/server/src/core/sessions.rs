@@ -72,7 +72,7 @@ impl Core {
             layout: Arc::clone(layout),
             copies: copies.to_vec(),
             offers: presentation.offers().to_vec(),
-            from: Duration::ZERO,
+            start: Duration::ZERO,
             max_wait,
             replaces,
         };
@@ -164,12 +164,12 @@ impl Core {
             buffered: *buffered,
             delivered: summary.delivered,
             guaranteed_slack: summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
-            observed_slack: summary.least_slack.map(|slack| slack.as_secs_f64()),
+            observed_slack: summary.observed_slack.map(|slack| slack.as_secs_f64()),
             guarantee_violations: wire::Violations {
                 disk: summary.violations_by_disk,
                 scheduler: summary.violations_by_scheduler,
             },
-            deadlines_met: summary.on_time,
+            deadlines_met: summary.deadlines_met,
             deadline_misses: summary.deadline_misses,
         })
     }

@@ -143,7 +143,7 @@ pub struct AdmitRequest {
     /// Sets of tracks, best first; the first that fits is taken.
     pub offers: Vec<Vec<TrackNumber>>,
     /// Where play-out starts, in media time.
-    pub from: Duration,
+    pub start: Duration,
     /// The longest time that the viewer waits for its start; zero: it starts now or is refused.
     pub max_wait: Duration,
     /// A session that ends if this request is accepted, and stays unchanged if not. The request is
@@ -367,7 +367,7 @@ pub struct SessionSummary {
     /// When it was admitted.
     pub admitted: Moment,
     /// Pieces in memory by their deadline.
-    pub on_time: u64,
+    pub deadlines_met: u64,
     /// Deadline misses: pieces that were not in memory by their deadline though the player behaved.
     pub deadline_misses: u64,
     /// The longest time by which a piece missed its deadline.
@@ -375,7 +375,7 @@ pub struct SessionSummary {
     /// The least slack of the decisions while it was open; where disk time is counted.
     pub guaranteed_slack: Option<Duration>,
     /// The least time between the end of a read and the end of the slot that it was due in.
-    pub least_slack: Option<Duration>,
+    pub observed_slack: Option<Duration>,
     /// Guarantee violations, reads done after the slot that they were due in, though the disk took
     /// no longer than it was charged. No deadline misses yet: those are up to a slot later.
     pub violations_by_scheduler: u64,

@@ -68,7 +68,14 @@ fn layout(title: u64) -> Arc<Layout> {
 
 fn request(layout: Arc<Layout>) -> AdmitRequest {
     let (from, max_wait) = (Duration::ZERO, Duration::ZERO);
-    AdmitRequest { layout, copies: vec![], offers: vec![vec![0]], from, max_wait, replaces: None }
+    AdmitRequest {
+        layout,
+        copies: vec![],
+        offers: vec![vec![0]],
+        start: from,
+        max_wait,
+        replaces: None,
+    }
 }
 
 impl Fixture {
@@ -153,7 +160,7 @@ impl Fixture {
                 Action::Ended { session, summary } => {
                     format!(
                         "ended {} {} on time {} late",
-                        session.0, summary.on_time, summary.deadline_misses
+                        session.0, summary.deadlines_met, summary.deadline_misses
                     )
                 }
                 Action::DiskLost { disk, moved, ended } => {
@@ -505,7 +512,7 @@ fn absurd_titles_are_turned_away_by_name() {
         assert!(refusal.detail.contains(reason) || reason == "no place", "{}", refusal.detail);
     }
     let empty = Layout { tracks: vec![track(0)], ..Arc::into_inner(layout(1)).unwrap() };
-    let far = AdmitRequest { from: Duration::from_secs(1 << 40), ..request(layout(1)) };
+    let far = AdmitRequest { start: Duration::from_secs(1 << 40), ..request(layout(1)) };
     let none = AdmitRequest { offers: vec![], ..request(layout(1)) };
     let nothing = AdmitRequest { offers: vec![vec![], vec![9]], ..request(layout(1)) };
     let mut admit = |request| {

@@ -197,7 +197,7 @@ impl World<'_> {
     fn session_ended(&mut self, session: SessionId, summary: &SessionSummary) {
         self.note_progress(
             "ended: session",
-            [session.0, summary.on_time, summary.deadline_misses, 0],
+            [session.0, summary.deadlines_met, summary.deadline_misses, 0],
         );
         self.liveness.session_ended(session, &mut self.violations);
         let lost = summary.lost && self.scenario.guarantees_deadlines();
@@ -221,7 +221,7 @@ impl World<'_> {
             format!(
                 "{:?} slack guaranteed, {:?} observed; late by scheduler {by_scheduler}, by disk \
                  {by_disk}",
-                summary.guaranteed_slack, summary.least_slack
+                summary.guaranteed_slack, summary.observed_slack
             )
         };
         // A disk that is slower by a few percent may exceed its charge in no single sweep and yet
@@ -238,7 +238,7 @@ impl World<'_> {
             "no guarantee is violated by a disk that keeps its model",
             details,
         );
-        if let (Some(_), Some(least)) = (summary.guaranteed_slack, summary.least_slack) {
+        if let (Some(_), Some(least)) = (summary.guaranteed_slack, summary.observed_slack) {
             self.outcome.with_guarantee += 1;
             self.outcome.least_slack =
                 Some(self.outcome.least_slack.map_or(least, |before| before.min(least)));

@@ -60,7 +60,7 @@ impl World<'_> {
             layout: Arc::clone(&title.layout),
             copies: title.copies.clone(),
             offers: title.offers.clone(),
-            from,
+            start: from,
             max_wait: if replaces.is_some() { Duration::ZERO } else { patience },
             replaces,
         };

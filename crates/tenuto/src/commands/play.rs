@@ -130,7 +130,7 @@ fn page(report: &PlayReport) -> String {
         let [p50, p95, max] = [startup.p50, startup.p95, startup.max].map(show::millis);
         lines.push(("start-up", format!("half within {p50}, 95 % within {p95}, all within {max}")));
     }
-    lines.push(("glitches", glitches(totals)));
+    lines.push(("stalls", stalls(totals)));
     let drift = &report.drift_ms;
     if drift.count > 0 {
         let [p50, p99, max] = [drift.p50, drift.p99, drift.max].map(show::millis);
@@ -163,14 +163,14 @@ fn refused(report: &PlayReport) -> String {
     }
 }
 
-fn glitches(totals: &Totals) -> String {
-    if totals.glitches == 0 {
+fn stalls(totals: &Totals) -> String {
+    if totals.stalls == 0 {
         return "none".to_owned();
     }
     format!(
         "{} for {} viewers: stalled {:.1} % of the time",
-        totals.glitches,
-        totals.viewers_with_glitches,
+        totals.stalls,
+        totals.viewers_with_stalls,
         totals.stall_ratio * 100.0
     )
 }

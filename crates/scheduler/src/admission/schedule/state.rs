@@ -2,11 +2,10 @@
 
 use super::Charge;
 use crate::admission::memory::{Merged, Pair};
-use crate::admission::{Resource, Slack, Verdict};
+use crate::admission::{Resource, Verdict};
 use crate::visits::{Since, Swept};
 use crate::windows::{MOST_READS, WindowPlan};
 use std::ops::Range;
-use std::time::Duration;
 use units::SlotIndex;
 
 /// Times in nanoseconds of the engine's clock, slots from the current one.
@@ -184,11 +183,5 @@ impl Schedule {
         let missing = (ends - self.end).div_ceil((takes / reads).max(1)).min(reads);
         let resource = if waited { Resource::Memory } else { Resource::Disk };
         Verdict::refuse(resource, slot, missing)
-    }
-
-    pub(super) fn admit(mut self, plan: &mut WindowPlan) -> Verdict {
-        self.close(plan);
-        plan.promise(self.slack);
-        Verdict::Admit { slack: Slack::Time(Duration::from_nanos(self.slack)) }
     }
 }

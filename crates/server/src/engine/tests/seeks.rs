@@ -75,7 +75,7 @@ fn a_session_starts_with_a_short_segment_in_the_last_read_of_a_long_one() {
     let mut fixture = Fixture::new(config(8, 200));
     let admit = |fixture: &mut Fixture, seconds| {
         let from = Duration::from_secs(seconds);
-        let request = AdmitRequest { from, ..request(Arc::clone(&layout)) };
+        let request = AdmitRequest { start: from, ..request(Arc::clone(&layout)) };
         let answer = fixture.engine.admit(fixture.now, request);
         fixture.drain();
         let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
@@ -120,7 +120,7 @@ fn a_jump_of_two_tracks_is_granted_or_refused_whole() {
     assert!(said.iter().any(|text| text.starts_with("refused")), "{said:?}");
     assert!(said.iter().all(|text| !text.starts_with("Readmitted")), "{said:?}");
     let after = fixture.engine.status(fixture.now);
-    assert_eq!(after.disks[0].least_slack, before.disks[0].least_slack, "nothing has moved");
+    assert_eq!(after.disks[0].slack_reads, before.disks[0].slack_reads, "nothing has moved");
     assert_eq!(after.active, before.active);
     want_both(&mut fixture, viewer, 21..22);
     fixture.pass(500);

@@ -27,7 +27,7 @@ impl Fixture {
     }
 
     fn observed(&self) -> Option<u32> {
-        self.engine.status(self.now).disks[0].observed
+        self.engine.status(self.now).disks[0].observed_slot_reads
     }
 
     /// How many come in at once, of ever other titles.
@@ -63,7 +63,7 @@ fn the_fewest_reads_of_busy_slots_are_seen_and_those_of_idle_ones_are_not() {
         (0..40).for_each(|_| fixture.slot_of(MOST));
         assert_eq!(fixture.observed(), Some(5), "{policy:?}");
         let status = fixture.engine.status(fixture.now);
-        assert_eq!((status.disks[0].behind, status.disks[0].min_read), (0, 4), "{policy:?}");
+        assert_eq!((status.disks[0].slowdown, status.disks[0].min_read), (0, 4), "{policy:?}");
     }
 }
 
@@ -91,13 +91,13 @@ fn a_slow_disk_is_still_slow_when_it_is_used_again_and_of_other_reads_nothing_is
     (0..6).for_each(|_| slow.slot_of(1));
     let kept = slow.engine.disk_history(DISK).unwrap();
     let believed = slow.engine.status(slow.now).disks[0];
-    assert!(believed.min_read < 4 && believed.behind > 0, "{believed:?}");
+    assert!(believed.min_read < 4 && believed.slowdown > 0, "{believed:?}");
 
     let mut again = fixture(PolicyKind::VbrSim);
     assert!(again.engine.restore_history(again.now, DISK, kept.clone()));
     let status = again.engine.status(again.now).disks[0];
-    assert_eq!((status.min_read, status.behind), (believed.min_read, believed.behind));
-    assert_eq!(status.slowest_slot, believed.slowest_slot);
+    assert_eq!((status.min_read, status.slowdown), (believed.min_read, believed.slowdown));
+    assert_eq!(status.slowest_slot_reads, believed.slowest_slot_reads);
     assert!(again.come_in() < fixture(PolicyKind::VbrSim).come_in());
 
     let mut other = Fixture::new(config(5, 10_000));

@@ -97,7 +97,8 @@ fn who_changes_what_it_sees_keeps_its_place_until_it_has_the_new_one() {
         fixture.pass(3000);
         viewer
     });
-    let books = |fixture: &Fixture| fixture.engine.disks[0].dispatcher.books.total();
+    let books =
+        |fixture: &Fixture| fixture.engine.streams.bookings().disk(0).dispatcher.books.total();
     let before = books(&fixture);
     let faster = || AdmitRequest {
         replaces: Some(viewers[0]),
@@ -128,7 +129,7 @@ fn who_changes_what_it_sees_keeps_its_place_until_it_has_the_new_one() {
 }
 
 #[test]
-fn who_waits_is_let_in_for_later_and_plays_without_a_glitch() {
+fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
     let mut fixture = Fixture::new(config(2, 100));
     let (viewer, _) = fixture.begin_session(request(layout(1)));
     fixture.want(viewer, 0..PIECES);

@@ -52,7 +52,6 @@ pub struct SingleDiskServer<'a> {
     sweep: Sweep,
     books: DiskBooks,
     plan: WindowPlan,
-    proposal: WindowPlan,
     demand: Demand,
     viewers: Vec<ActiveStream>,
     queue: EdfQueue<usize>,
@@ -79,7 +78,6 @@ impl<'a> SingleDiskServer<'a> {
             sweep: Sweep::default(),
             books: DiskBooks::default(),
             plan: WindowPlan::default(),
-            proposal: WindowPlan::default(),
             demand: Demand::default(),
             viewers: Vec::new(),
             queue: EdfQueue::default(),
@@ -135,11 +133,13 @@ impl<'a> SingleDiskServer<'a> {
             let (verdict, took) = self.verdict(policy);
             self.counters.decisions += 1;
             self.counters.deciding += took;
-            if let Verdict::Refuse(shortage) = verdict {
-                self.counters.refused += 1;
-                return Err(shortage);
+            match verdict {
+                Verdict::Admit { plan, .. } => self.plan = plan,
+                Verdict::Refuse(shortage) => {
+                    self.counters.refused += 1;
+                    return Err(shortage);
+                }
             }
-            std::mem::swap(&mut self.plan, &mut self.proposal);
         }
         self.counters.admitted += 1;
         let number = self.viewers.len();
@@ -232,14 +232,12 @@ impl<'a> SingleDiskServer<'a> {
         (first, summary)
     }
 
-    /// About what is in `self.demand`; a plan is left in `self.proposal`.
-    fn verdict(&mut self, policy: PolicyKind) -> (Verdict, Duration) {
-        let timings = Arc::clone(&self.timings);
-        let supply = Supply { timings: &timings, ..self.supply() };
+    /// Whether what is in `self.demand` fits, and how long the decision took.
+    fn verdict(&self, policy: PolicyKind) -> (Verdict, Duration) {
+        let supply = self.supply();
         let clock = self.rules.clock.unwrap_or(|| Duration::ZERO);
         let began = clock();
-        let verdict =
-            policy.policy().verdict(&self.books, &supply, &self.demand, &mut self.proposal);
+        let verdict = policy.policy().verdict(&self.books, &supply, &self.demand);
         (verdict, clock().saturating_sub(began))
     }
 
