@@ -53,8 +53,8 @@ impl Behaviour {
 )]
 pub struct ParseBehaviourError(String);
 
-/// One action per line or between `;`: `TIME pause`, `TIME resume`, `TIME seek TIME`, `TIME stop`. Empty
-/// lines and text after a `#` are ignored.
+/// One action per line or between `;`: `TIME pause`, `TIME resume`, `TIME seek TIME`, `TIME stop`.
+/// Empty lines and text after a `#` are ignored.
 impl FromStr for Behaviour {
     type Err = ParseBehaviourError;
 

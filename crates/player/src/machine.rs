@@ -290,8 +290,8 @@ impl Player {
         let now = time.max(self.now);
         while !self.is_over() {
             let step = self.steps.front().map(|step| (self.started + step.at).max(self.now));
-            // An empty buffer exactly at `now` is no stall yet: the missing piece may arrive at this
-            // moment. The end of the title needs no piece and counts at once.
+            // An empty buffer exactly at `now` is no stall yet: the missing piece may arrive at
+            // this moment. The end of the title needs no piece and counts at once.
             let runs_out = self.runs_out().filter(|at| *at < now || self.is_end(*at, now));
             match (step.filter(|at| *at <= now), runs_out) {
                 // At one moment the viewer's action comes first: a pause prevents the stall.

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! After hls.js 1.7 with its defaults (`src/controller/abr-controller.ts`: `firstAutoLevel`,
-//! `getNextABRAutoLevel` and `findBestLevel`). Before the first piece, the throughput is assumed to be
-//! the rate of the rendition listed first, but at least 500 kb/s and at most 5 Mb/s.
+//! `getNextABRAutoLevel` and `findBestLevel`). Before the first piece, the throughput is assumed to
+//! be the rate of the rendition listed first, but at least 500 kb/s and at most 5 Mb/s.
 //!
 //! Not implemented from hls.js: aborting a slow piece in favour of a smaller one (stalls are longer
 //! where the rate collapses within a piece), and the limits by screen size, dropped frames and

@@ -40,8 +40,8 @@ pub struct PlayerReport {
     /// stalls: a stall therefore adds to the drift of all pieces that follow it.
     pub drift: Drift,
     /// The least time between the arrival of a piece and its due time on the play-out clock, in
-    /// nanoseconds; negative if a piece was late. Pieces that arrive during start-up or after a seek
-    /// have no due time and are not counted. `None` if there were no others.
+    /// nanoseconds; negative if a piece was late. Pieces that arrive during start-up or after a
+    /// seek have no due time and are not counted. `None` if there were no others.
     pub least_margin: Option<i64>,
 }
 

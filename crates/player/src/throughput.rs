@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The method of hls.js 1.7 (`src/utils/ewma.ts` and `ewma-bandwidth-estimator.ts`): exponentially
-//! weighted moving averages without a bias to their initial zero. The weight of a piece is its fetch
-//! time in seconds, so that half-lives count time spent fetching; while nothing is fetched, the
-//! estimate does not change.
+//! weighted moving averages without a bias to their initial zero. The weight of a piece is its
+//! fetch time in seconds, so that half-lives count time spent fetching; while nothing is fetched,
+//! the estimate does not change.
 
 use std::time::Duration;
 use units::{BitRate, ByteCount};

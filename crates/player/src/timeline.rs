@@ -1,9 +1,10 @@
-//! The timeline of a title: when each piece is to be rendered. A player needs nothing else of media.
+//! The timeline of a title: when each piece is to be rendered. A player needs nothing else of
+//! media.
 
 use std::time::Duration;
 
-/// The tracks that one viewer plays together. Drift is measured on the first one, which is the video
-/// track if there is one; play-out needs all of them buffered.
+/// The tracks that one viewer plays together. Drift is measured on the first one, which is the
+/// video track if there is one; play-out needs all of them buffered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// The tracks, indexed by [`crate::Fetch::track`].
@@ -17,8 +18,8 @@ impl Timeline {
     }
 }
 
-/// One track as a sequence of pieces without gaps, from time zero. A piece is fetched by one request:
-/// an HLS segment, or a byte range of a progressive file.
+/// One track as a sequence of pieces without gaps, from time zero. A piece is fetched by one
+/// request: an HLS segment, or a byte range of a progressive file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackTimeline {
     /// Piece `i` is `bounds[i]..bounds[i + 1]`; never decreasing.

@@ -1,5 +1,5 @@
-//! Time of an admission decision: for one more viewer of an hour's title with 500 sessions, and with
-//! as many sessions as fit. A decision includes the booking and the choice of the first reads.
+//! Time of an admission decision: for one more viewer of an hour's title with 500 sessions, and
+//! with as many sessions as fit. A decision includes the booking and the choice of the first reads.
 //!
 //! `cargo bench -p server --bench admission` prints the times.
 

@@ -9,8 +9,8 @@
 //!   log            writes lines               ┘
 //! ```
 //!
-//! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the HTTP
-//! threads; the other threads end when the last sender of their queue is dropped.
+//! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the
+//! HTTP threads; the other threads end when the last sender of their queue is dropped.
 
 use crate::ServerConfig;
 use crate::clock::Clock;

@@ -31,8 +31,8 @@ pub struct WorldOutcome {
     pub on_time: u64,
     /// Late pieces, as counted by the engine.
     pub deadline_misses: u64,
-    /// Pieces on time, as counted by the checker. It counts fewer than the engine, because it checks
-    /// deadlines in play-out order only.
+    /// Pieces on time, as counted by the checker. It counts fewer than the engine, because it
+    /// checks deadlines in play-out order only.
     pub checked_on_time: u64,
     /// Late pieces, as counted by the checker.
     pub checked_late: u64,

@@ -1,5 +1,5 @@
-//! The transitions of the state machine: actions of the viewer, an empty buffer and a full one. Each
-//! adds the duration of the previous state to the measurements.
+//! The transitions of the state machine: actions of the viewer, an empty buffer and a full one.
+//! Each adds the duration of the previous state to the measurements.
 //!
 //! The order of events is decided by the caller, which has advanced the time to each event.
 

@@ -63,9 +63,9 @@ impl StoreOwner for ServedStore {
         Ok((record, in_use.recv().unwrap_or(false)))
     }
 
-    /// Every batch of reads waits for a permit, so that no session is disturbed. A measurement during
-    /// sessions shows less than the disk can do: it is returned, but stored only if the store has no
-    /// calibration.
+    /// Every batch of reads waits for a permit, so that no session is disturbed. A measurement
+    /// during sessions shows less than the disk can do: it is returned, but stored only if the
+    /// store has no calibration.
     fn calibrate(
         &self,
         budget: Duration,

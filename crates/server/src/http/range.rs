@@ -14,8 +14,8 @@ pub(crate) enum ByteRange {
 }
 
 impl ByteRange {
-    /// Parses a `Range` field. `None` if the field must be ignored: several ranges, another unit, or
-    /// malformed. A number beyond 64 bits counts as the largest of 64 bits.
+    /// Parses a `Range` field. `None` if the field must be ignored: several ranges, another unit,
+    /// or malformed. A number beyond 64 bits counts as the largest of 64 bits.
     pub(crate) fn parse(field: &str) -> Option<Self> {
         let (unit, set) = field.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {

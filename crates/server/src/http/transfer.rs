@@ -9,10 +9,10 @@
 //!          sends:  head+gen+piece │ piece │ piece ...     each with a number, taken in order
 //! ```
 //!
-//! Sans-IO: methods take events and return what to do. A window is requested when the one before has
-//! been delivered completely. With two open windows, pieces of the later one could use up the memory
-//! that the engine allows this session, while the earlier one, which the socket needs first, waits
-//! for its disk. The head is sent only when the engine has accepted the first window, because
+//! Sans-IO: methods take events and return what to do. A window is requested when the one before
+//! has been delivered completely. With two open windows, pieces of the later one could use up the
+//! memory that the engine allows this session, while the earlier one, which the socket needs first,
+//! waits for its disk. The head is sent only when the engine has accepted the first window, because
 //! until then the response may still become a refusal.
 
 use crate::engine::{MediaRequest, Part, ReadId, RequestId, SessionId};

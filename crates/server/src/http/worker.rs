@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
-//! (`answer` decides, this file executes), its body requested from the core piece by piece, delivered
-//! by the core, sent, finished. Answers of the opener and the core to other requests are in
-//! `answers`.
+//! (`answer` decides, this file executes), its body requested from the core piece by piece,
+//! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
+//! in `answers`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
@@ -192,7 +192,8 @@ impl Worker {
         }
     }
 
-    /// Executes the decision of [`answer`]. `opened`: the request's title, where it has just been opened.
+    /// Executes the decision of [`answer`]. `opened`: the request's title, where it has just been
+    /// opened.
     fn answer(
         &mut self,
         id: ConnectionId,
