@@ -234,13 +234,13 @@ impl Engine {
         self.input(now, |engine| engine.bring_back(disk))
     }
 
-    /// A title is to be removed: nobody is admitted to it any more. True: it is still in use, and
+    /// A title is to be removed: no session is admitted to it any more. True: it is in use, and
     /// [`Action::TitleIdle`] follows.
     pub fn withdraw_title(&mut self, now: Moment, title: TitleKey) -> bool {
         self.input(now, |engine| engine.streams.withdraw(title))
     }
 
-    /// The server is stopping: nobody is admitted any more. Running sessions go on.
+    /// The server is stopping: no session is admitted any more. Running sessions go on.
     pub fn stop_admitting(&mut self) {
         self.admitting = false;
     }

@@ -1,4 +1,4 @@
-//! The engine's books at one moment, laid open for whoever watches. Changes nothing.
+//! The engine's state at one moment, for metrics, the console and tests. Changes nothing.
 
 use super::sessions::Session;
 use super::stream::Stream;
@@ -7,7 +7,7 @@ use scheduler::slowdown_part;
 use std::time::Duration;
 use units::Moment;
 
-/// For metrics, the console and tests.
+/// Sessions, counters and disks of an engine at one moment, for metrics, the console and tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
     /// Sessions admitted and not ended.
@@ -45,7 +45,7 @@ pub struct Status {
     pub failed_over: u64,
     /// Sessions that ended because their disk was lost, since the start.
     pub ended_by_disk_loss: u64,
-    /// Per disk.
+    /// The state of each disk.
     pub disks: Vec<DiskStatus>,
 }
 
@@ -66,40 +66,40 @@ pub struct DiskStatus {
     pub in_flight: u32,
     /// Sessions that are read from it.
     pub sessions: u64,
-    /// It is lost.
+    /// Whether the disk is lost.
     pub lost: bool,
-    /// By how much longer than it is counted with it lately takes, in 1,024ths; by that everything
-    /// is charged more, or fewer reads are promised, until it keeps its word again.
+    /// The part by which the disk lately takes longer than its calibration says, in 1,024ths. By
+    /// as much all reads are charged more, or fewer reads are guaranteed, until it recovers.
     pub slowdown: u64,
-    /// The fewest reads that it is remembered to have done in a slot; as guaranteed where it never
-    /// did fewer. Only where reads are counted.
+    /// The fewest reads that the disk completed in a slot lately; as guaranteed where it never did
+    /// fewer. Only where admission counts reads.
     pub slowest_slot_reads: u32,
-    /// The fewest reads in a slot in which it was never without any to make, of the last half hour
-    /// of such; `None` before half a minute of them was seen. Only where reads are counted.
+    /// The fewest reads in a slot in which the disk was never idle, in the last half hour of such
+    /// slots; `None` before half a minute of them. Only where admission counts reads.
     pub observed_slot_reads: Option<u32>,
-    /// What the last decision left to spare where the schedule is tightest; `None` where
-    /// disk time is not counted, or nobody was let in yet.
+    /// The slack that the last decision left where the schedule is tightest; `None` where admission
+    /// does not count disk time, or no session was admitted yet.
     pub guaranteed_slack: Option<Duration>,
     /// The smallest slack of the admitted schedule ahead, in reads (the least by which
     /// `min_read × slots` exceeds what is due).
     pub slack_reads: u64,
 }
 
-/// One session's part of the books.
+/// One session: its disk, its buffers and its account so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionStatus {
-    /// Which.
+    /// The session.
     pub session: SessionId,
     /// The disk that it is read from.
     pub disk: DiskNumber,
-    /// Bytes read or being read for it that it has not been handed.
+    /// Bytes read or being read for it that were not delivered yet.
     pub buffered: u64,
-    /// What became of it so far.
+    /// Its account so far.
     pub summary: SessionSummary,
 }
 
 impl DiskStatus {
-    /// By how much it is behind, as a part of what it is counted with.
+    /// The part by which the disk lately takes longer than its calibration says; 0.5 is half again.
     pub fn slowdown_part(&self) -> f64 {
         slowdown_part(self.slowdown)
     }

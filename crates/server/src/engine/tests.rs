@@ -1,12 +1,12 @@
-//! The engine, driven by hand: what is asked goes in, what it says comes out as text.
+//! The engine, driven by hand: inputs as calls, outputs compared as text.
 //!
-//! The house: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms, so
-//! that a viewer needs one read per slot, and six in the first three to start within 2 s.
+//! The fixture: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms.
+//! A viewer needs one read per slot, and six in the first three to start within 2 s.
 
 mod driver;
+mod history;
 mod losses;
 mod seeks;
-mod seen;
 mod views;
 
 use super::*;
@@ -184,7 +184,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_viewer_gets_what_it_asks_for_and_all_of_it_on_time() {
+fn a_viewer_gets_all_requested_bytes_on_time() {
     let mut fixture = Fixture::new(config(2, 20));
     let viewer = fixture.admit(1).unwrap();
     fixture.want(viewer, 0..2);
@@ -221,7 +221,7 @@ fn two_viewers_of_a_title_share_its_reads() {
 }
 
 #[test]
-fn one_too_many_is_told_what_is_short_and_when_to_come_back() {
+fn a_refusal_names_the_short_resource_and_the_time_to_try_again() {
     let mut fixture = Fixture::new(config(4, 1000));
     fixture.now = Moment::from_secs(100);
     let viewers: Vec<SessionId> = (0..2).map(|title| fixture.admit(title).unwrap()).collect();
@@ -242,7 +242,7 @@ fn one_too_many_is_told_what_is_short_and_when_to_come_back() {
 }
 
 #[test]
-fn memory_and_network_run_out_too() {
+fn requests_are_refused_for_memory_and_for_the_network() {
     let mut fixture = Fixture::new(config(50, 10));
     let admitted = (0..9).map_while(|title| fixture.admit(title).ok()).count();
     assert_eq!(admitted, 1, "two for its socket, eight for its schedule");
@@ -256,7 +256,7 @@ fn memory_and_network_run_out_too() {
 }
 
 #[test]
-fn read_ahead_makes_room_for_newcomers() {
+fn read_ahead_is_dropped_for_a_newcomer() {
     let mut fixture = Fixture::new(config(4, 30));
     let first = fixture.admit(1).unwrap();
     fixture.want(first, 0..1);
@@ -271,19 +271,19 @@ fn read_ahead_makes_room_for_newcomers() {
 }
 
 #[test]
-fn a_seek_that_does_not_fit_leaves_everything_as_it_was() {
+fn a_refused_seek_changes_nothing() {
     let mut fixture = Fixture::new(config(4, 1000));
     let viewers = [fixture.admit(1).unwrap(), fixture.admit(2).unwrap()];
     fixture.want(viewers[0], 0..1);
     fixture.pass(1000);
-    // As many as are let in; then the first viewer seeks back and to the end and back.
+    // As many as are admitted; then the first viewer seeks back, to the end, and back.
     while fixture.admit(3).is_ok() {}
     fixture.log.clear();
     let seek = fixture.want(viewers[0], 35..36);
     let answer = fixture.take_log("");
     assert!(
         answer.iter().all(|text| *text != format!("failed {} Failed", seek.0)),
-        "a seek is let in or refused: {answer:?}"
+        "a seek is granted or refused: {answer:?}"
     );
     for piece in 1..10 {
         fixture.want(viewers[1], piece - 1..piece);
@@ -293,7 +293,7 @@ fn a_seek_that_does_not_fit_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn who_asks_for_nothing_gives_back_what_it_holds_and_is_asked_anew() {
+fn a_silent_session_loses_its_reservation_and_is_readmitted_when_it_goes_on() {
     let mut fixture = Fixture::new(config(2, 100));
     let viewer = fixture.admit(1).unwrap();
     fixture.want(viewer, 0..1);
@@ -312,7 +312,7 @@ fn who_asks_for_nothing_gives_back_what_it_holds_and_is_asked_anew() {
 }
 
 #[test]
-fn who_comes_in_the_moment_in_which_its_place_would_be_given_back_keeps_it() {
+fn a_request_in_the_tick_in_which_the_reservation_expires_renews_it() {
     let begin = || {
         let mut fixture = Fixture::new(config(2, 100));
         let viewer = fixture.admit(1).unwrap();
@@ -335,7 +335,7 @@ fn who_comes_in_the_moment_in_which_its_place_would_be_given_back_keeps_it() {
 }
 
 #[test]
-fn a_failed_read_is_tried_once_more_and_the_stream_goes_on() {
+fn a_failed_read_is_repeated_once_and_the_stream_continues() {
     let mut fixture = Fixture::new(config(2, 100));
     let viewer = fixture.admit(1).unwrap();
     let request = fixture.want(viewer, 0..1);
@@ -355,7 +355,7 @@ fn a_failed_read_is_tried_once_more_and_the_stream_goes_on() {
 }
 
 #[test]
-fn a_removed_title_plays_on_for_those_who_are_in() {
+fn a_removed_title_plays_on_in_open_sessions() {
     let mut fixture = Fixture::new(config(4, 100));
     let viewer = fixture.admit(1).unwrap();
     assert!(fixture.engine.withdraw_title(fixture.now, TitleKey(1)), "in use");
@@ -373,7 +373,7 @@ fn a_removed_title_plays_on_for_those_who_are_in() {
 }
 
 #[test]
-fn a_socket_that_takes_nothing_holds_two_pieces_and_no_more() {
+fn a_stalled_socket_holds_two_pieces_at_most() {
     let mut fixture = Fixture::new(config(4, 100));
     let viewer = fixture.admit(1).unwrap();
     let request = fixture.want(viewer, 0..20);
@@ -400,7 +400,7 @@ fn a_socket_that_takes_nothing_holds_two_pieces_and_no_more() {
 }
 
 #[test]
-fn work_without_deadlines_gets_what_is_left() {
+fn best_effort_work_gets_the_time_that_streams_leave() {
     let mut fixture = Fixture::new(config(2, 1000));
     let free = fixture.engine.request_best_effort(fixture.now, DiskNumber(0), ByteCount(1));
     fixture.drain();
@@ -433,7 +433,7 @@ fn work_without_deadlines_gets_what_is_left() {
 }
 
 #[test]
-fn a_disk_that_slows_down_promises_less_at_once() {
+fn a_disk_that_slows_down_guarantees_less_at_once() {
     let mut fixture = Fixture::new(config(8, 1000));
     (1..5).for_each(|title| {
         fixture.admit(title).unwrap();
@@ -456,7 +456,7 @@ fn a_disk_that_slows_down_promises_less_at_once() {
 }
 
 #[test]
-fn absurd_requests_get_defined_answers() {
+fn invalid_requests_get_defined_answers() {
     let mut fixture = Fixture::new(config(4, 100));
     let viewer = fixture.admit(1).unwrap();
     fixture.pass(1000);
@@ -490,7 +490,7 @@ fn absurd_requests_get_defined_answers() {
 }
 
 #[test]
-fn absurd_titles_are_turned_away_by_name() {
+fn invalid_layouts_are_refused_with_their_reason() {
     let mut fixture = Fixture::new(config(4, 100));
     let absurd: [(&str, TrackLayout); 8] = [
         ("not whole blocks", TrackLayout { piece: 0, ..track(4) }),
@@ -507,7 +507,7 @@ fn absurd_titles_are_turned_away_by_name() {
         let AdmissionDecision::Refused(refusal) =
             fixture.engine.admit(fixture.now, request(Arc::new(layout)))
         else {
-            panic!("{reason}: let in");
+            panic!("{reason}: admitted");
         };
         assert!(refusal.detail.contains(reason) || reason == "no place", "{}", refusal.detail);
     }

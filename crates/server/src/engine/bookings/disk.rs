@@ -23,7 +23,8 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) guard: Guard,
     observed_curve: ObservedCurve,
     busy_slots: BusySlots,
-    /// In this slot it had nothing to read though it could have, or did work without a deadline.
+    /// In this slot the disk was idle for want of reads, or did best-effort work: the slot's reads
+    /// do not measure the disk.
     pub(in crate::engine) has_lacked: bool,
     /// What is booked on it, and what it reads next.
     pub(in crate::engine) dispatcher: Dispatcher<StreamId, ReadId>,
@@ -33,15 +34,15 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) fair_memory: u64,
     pub(in crate::engine) slot: Duration,
     pub(in crate::engine) timings: DiskTimings,
-    /// What will be known when nobody is here whose booking stands on what was known before.
+    /// Timings to be used once no stream is booked by the present ones.
     pub(in crate::engine) pending_timings: Option<DiskTimings>,
     /// The sweep under way, where its time is counted.
     pub(in crate::engine) scan: ScanRun,
     /// Reads in the device.
     pub(in crate::engine) in_flight: u32,
-    /// Reads given to the device when this slot began and not complete yet ...
+    /// Reads given to the device when this slot began and not complete yet.
     pub(in crate::engine) batch: BTreeSet<ReadId>,
-    /// ... and how many there were.
+    /// Number of reads given to the device when this slot began.
     pub(in crate::engine) batch_len: u32,
     pub(in crate::engine) work: BestEffort,
     /// Searches made in this slot.
@@ -51,9 +52,9 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) bytes: u64,
     pub(in crate::engine) failures: u64,
     pub(in crate::engine) failed_in_row: u32,
-    /// Nothing is read from it any more: see `loss`.
+    /// The disk is lost: nothing is read from it any more.
     pub(in crate::engine) lost: bool,
-    /// Slots one after the other with reads in the device of which none ended: see `recovery`.
+    /// Consecutive slots with reads in the device of which none ended.
     pub(in crate::engine) silent_slots: u32,
     pub(in crate::engine) slot_reads: u32,
     pub(in crate::engine) last_slot_reads: u32,
@@ -91,7 +92,7 @@ impl Disk {
         }
     }
 
-    /// What it gives; `free_at` says when what is in the device is certainly done.
+    /// What admission may count with. From `free_at` on the device is certainly free.
     pub(in crate::engine) fn supply(&self, free_at: Moment) -> Supply<'_> {
         Supply {
             min_read: self.guard.min_read(),
@@ -103,12 +104,12 @@ impl Disk {
         }
     }
 
-    /// Bytes of its share that are neither held nor kept aside.
+    /// Bytes of the disk's share of memory that are neither held nor reserved.
     pub(in crate::engine) fn room(&self) -> u64 {
         self.dispatcher.room(self.memory)
     }
 
-    /// Bytes that are held or kept aside beyond its share.
+    /// Bytes that are held or reserved beyond the disk's share of memory.
     pub(in crate::engine) fn lacks(&self) -> u64 {
         let books = &self.dispatcher.books;
         (books.held() + books.reserved()).saturating_sub(self.memory)
@@ -172,7 +173,7 @@ impl Disk {
         self.dispatcher.advance(slot);
     }
 
-    // What the slots since the last were like: the one that reads were given to, and idle ones.
+    // Accounts for the slots since the last call: the slot that reads were given to, and idle ones.
     fn remember(&mut self, slot: SlotIndex, late: bool) {
         let calibrated = self.guarantee.min_read;
         self.observed_curve
@@ -188,14 +189,14 @@ impl Disk {
         self.update_timings();
     }
 
-    // What was seen where reads are counted, for whoever decides.
+    // Hands what was observed to admission, where reads are counted.
     fn update_timings(&mut self) {
         (self.timings.slowdown, self.timings.observed_curve) =
             (self.guard.slowdown(), self.observed_curve.curve());
         self.timings.observed_min_read = self.busy_slots.fewest();
     }
 
-    /// A new calibration: what was seen of the disk before says nothing beside it.
+    /// Takes a new calibration; observations made with the old one are dropped.
     pub(in crate::engine) fn recalibrate(&mut self, guarantee: DiskGuarantee) {
         self.guarantee = guarantee;
         self.guard.recalibrate(guarantee.min_read);
@@ -203,7 +204,7 @@ impl Disk {
         (self.timings.observed_curve, self.timings.observed_min_read) = (None, None);
     }
 
-    /// What is known of it from using it.
+    /// Observations of the disk, to be kept over a restart.
     pub(in crate::engine) fn remembered(&self) -> DiskHistory {
         DiskHistory {
             key: self.history_key(),
@@ -214,7 +215,8 @@ impl Disk {
         }
     }
 
-    /// Goes by what was remembered, if that was of such reads; says whether it was.
+    /// Takes over observations from an earlier run, if they are of reads of this kind; returns
+    /// whether they are.
     pub(in crate::engine) fn recall(&mut self, remembered: DiskHistory, plans: bool) -> bool {
         let DiskHistory { key, guard, time_guard, observed_curve, busy_slots } = remembered;
         if key != self.history_key() {
@@ -250,7 +252,7 @@ impl Disk {
         self.dispatcher.books.book_summary(stream.summary);
     }
 
-    /// Takes all of that off the books.
+    /// Takes everything that `stream` has unread or holds off the books.
     pub(in crate::engine) fn unbook(&mut self, stream: &Stream) {
         stream.unread().for_each(|piece| self.dispatcher.books.unbook(piece));
         stream.held().for_each(|(_, piece)| self.dispatcher.books.release(piece));
@@ -303,7 +305,7 @@ impl Disk {
     }
 }
 
-/// Slots of idleness after which nothing seen before it is remembered, whatever it was.
+/// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;
 
 /// Searches for a start or for memory, per slot and disk: each tries up to seventy starts, some

@@ -70,7 +70,7 @@ pub(in crate::engine) struct FailoverShortfall {
     pub(in crate::engine) short: usize,
 }
 
-/// What the disk does besides its booked reads, and who decides.
+/// The policy that decides, and what the disk does besides its booked reads.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Terms {
     pub(in crate::engine) policy: &'static dyn Policy,

@@ -18,7 +18,7 @@ use units::{Moment, SlotIndex, nanos};
 /// The sweep under way on one disk, and the charges that its duration is compared with.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct ScanRun {
-    /// The slack of the plan that is followed; see `guarantee`.
+    /// The slack of the plan that is followed; see `streams::accounts`.
     slack: Option<Duration>,
     /// The slot in which best-effort work was last evaluated within a sweep.
     work_asked: Option<SlotIndex>,

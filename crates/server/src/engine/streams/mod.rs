@@ -5,7 +5,7 @@
 //!                                       │
 //!        evaluate ─▶ book               ├─▶ Buffers: pieces in memory, or being read
 //!        begin_slot, dispatch ─▶ Read   ├─▶ Accounts: on time, late, violations
-//!        end_read ─▶ who waits          └─▶ actions, sessions to serve
+//!        end_read ─▶ waiters to notify  └─▶ actions, sessions to serve
 //! ```
 //!
 //! It keeps one invariant between books and memory: a stream that is here is on all books, each of
@@ -297,7 +297,7 @@ impl Streams {
     }
 }
 
-/// Titles in use, so that a removed title's space is freed when nobody reads it any more.
+/// Titles in use, so that a removed title's space is freed once no session reads it.
 impl Streams {
     pub(super) fn title_use_began(&mut self, title: TitleKey) {
         self.titles.use_began(title);
@@ -311,7 +311,7 @@ impl Streams {
         }
     }
 
-    /// Admits nobody to a title any more; returns whether it is still in use.
+    /// Admits no session to a title any more; returns whether it is still in use.
     pub(super) fn withdraw(&mut self, title: TitleKey) -> bool {
         self.titles.withdraw(title);
         let in_use = self.titles.is_in_use(title);

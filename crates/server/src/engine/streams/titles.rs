@@ -1,4 +1,4 @@
-//! Which titles are in use, so that a removed title's space is freed when nobody reads it any more.
+//! Which titles are in use, so that a removed title's space is freed once no session reads it.
 
 use crate::engine::TitleKey;
 use std::collections::{BTreeMap, BTreeSet};

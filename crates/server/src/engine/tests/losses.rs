@@ -1,4 +1,4 @@
-//! Titles on two disks, and losing one.
+//! Titles with copies on two disks, and the loss of a disk.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn fill(fixture: &mut Fixture) -> Vec<SessionId> {
 }
 
 #[test]
-fn newcomers_go_to_the_disk_with_more_room() {
+fn a_newcomer_is_placed_on_the_disk_with_more_slack() {
     let mut fixture = Fixture::new(two_disks(8, false));
     fill(&mut fixture);
     let status = fixture.engine.status(fixture.now);
@@ -48,7 +48,7 @@ fn newcomers_go_to_the_disk_with_more_room() {
 }
 
 #[test]
-fn who_must_survive_a_loss_does_at_any_moment_and_on_either_disk() {
+fn sessions_survive_the_loss_of_either_disk_at_any_moment() {
     for (lost, after) in (0..2).flat_map(|lost| (0..24).map(move |n| (lost, 130 * n))) {
         let mut fixture = Fixture::new(two_disks(8, true));
         let sessions = fill(&mut fixture);
@@ -76,7 +76,7 @@ fn who_must_survive_a_loss_does_at_any_moment_and_on_either_disk() {
 }
 
 #[test]
-fn without_that_more_come_in_and_some_end() {
+fn without_survive_loss_more_sessions_are_admitted_and_some_end() {
     let mut careful = Fixture::new(two_disks(8, true));
     let survivors = fill(&mut careful).len();
     let mut fixture = Fixture::new(two_disks(8, false));
@@ -98,7 +98,7 @@ fn without_that_more_come_in_and_some_end() {
 }
 
 #[test]
-fn a_read_that_fails_is_made_again_from_the_other_copy() {
+fn a_failed_read_is_repeated_from_the_other_copy() {
     let mut fixture = Fixture::new(two_disks(8, false));
     let AdmissionDecision::Admitted { session, .. } = fixture.engine.admit(fixture.now, copied(1))
     else {
@@ -130,7 +130,7 @@ fn a_read_that_fails_is_made_again_from_the_other_copy() {
 }
 
 #[test]
-fn what_came_late_counts_once_whoever_reads_it_again() {
+fn a_late_piece_counts_once_however_often_it_is_read() {
     let mut fixture = Fixture::new(two_disks(8, false));
     let AdmissionDecision::Admitted { session, .. } = fixture.engine.admit(fixture.now, copied(1))
     else {
@@ -156,7 +156,7 @@ fn what_came_late_counts_once_whoever_reads_it_again() {
 }
 
 #[test]
-fn memory_that_moves_with_its_viewer_is_nobody_elses_until_it_is_free() {
+fn memory_that_moved_with_its_session_is_not_given_out_before_it_is_free() {
     let config = config(8, 60);
     let disks = vec![config.disks[0]; 3];
     let mut fixture = Fixture::new(EngineConfig { disks, ..config });
@@ -201,7 +201,7 @@ fn memory_that_moves_with_its_viewer_is_nobody_elses_until_it_is_free() {
 }
 
 #[test]
-fn the_device_says_so_or_fails_again_and_again() {
+fn a_disk_is_lost_when_the_device_is_gone_or_keeps_failing() {
     for (outcome, reads, lost) in [
         (ReadOutcome::Gone, 1, true),
         (ReadOutcome::Failed, 40, true),
