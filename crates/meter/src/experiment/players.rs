@@ -130,7 +130,7 @@ impl PlayerRuns<'_> {
                 "arrivals_within": arrivals(*duration).as_secs_f64(),
                 "player_start": player.start.as_secs_f64(),
                 "player_buffer": player.buffer.as_secs_f64(),
-                "switching": switching.word(),
+                "switching": switching.name(),
             }),
         }
     }

@@ -205,7 +205,7 @@ impl<'a> EventLoop<'a> {
                 SessionState::Done(ViewerOutcome::Refused) => &mut sample.refused,
                 SessionState::Done(ViewerOutcome::Failed) => &mut sample.failed,
                 SessionState::Done(_) => &mut sample.gone,
-                SessionState::Playing => match session.player.as_ref().map(player::Player::stage) {
+                SessionState::Playing => match session.player.as_ref().map(player::Player::state) {
                     Some(PlaybackState::Waiting) | None => &mut sample.waiting,
                     Some(PlaybackState::Stalled) => &mut sample.stalled,
                     Some(_) => &mut sample.playing,

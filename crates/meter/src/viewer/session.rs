@@ -218,7 +218,7 @@ impl Session {
                 }
                 Action::Stalled => self.stalls += 1,
                 Action::Started | Action::Resumed => {}
-                Action::Over => {
+                Action::Ended => {
                     self.state = SessionState::Done(ViewerOutcome::Admitted);
                     self.last = self.player.as_mut().map(|player| player.report(now));
                     self.close();

@@ -59,7 +59,7 @@ fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
         start_s: options.player.start.as_secs_f64(),
         buffer_s: options.player.buffer.as_secs_f64(),
         dead_band_ms: ms(options.player.dead_band),
-        switching: options.switching.word().to_owned(),
+        switching: options.switching.name().to_owned(),
         retry: options.retry,
         view: options.view.query(),
     }
@@ -117,7 +117,7 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
         error: session.error.as_ref().map(ToString::to_string),
         answer_ms: session.answered.map(|at| ms(at.since(session.arrived))),
         startup_ms: startup.map(ms),
-        stage: last.map_or("none", |last| stage(last.stage)).to_owned(),
+        stage: last.map_or("none", |last| stage(last.state)).to_owned(),
         played_s: last.map_or(0.0, |last| last.played.as_secs_f64()),
         stalls: last.map_or(0, |last| last.stalls.count),
         stalled_ms: last.map_or(0.0, |last| ms(last.stalls.total)),

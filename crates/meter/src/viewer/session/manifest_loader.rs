@@ -97,7 +97,7 @@ impl Session {
     ) -> Result<(), ViewerError> {
         let Listing::Track(track) = listing else { return Err(list_of_lists(&self.url)) };
         if let Some(ladder) = self.ladder.as_mut().filter(|_| number == 0) {
-            ladder.renditions.listed(ladder.now(), now.since(self.lanes[0].asked));
+            ladder.renditions.playlist_received(ladder.now(), now.since(self.lanes[0].asked));
         }
         // Both lanes load in parallel, so that the second track may arrive first.
         let at = self.tracks.len().min(number);

@@ -157,7 +157,7 @@ impl Ladder {
         source: TrackSource,
         like: &TrackTimeline,
     ) -> Result<(), ViewerError> {
-        if !source.timeline.is_cut_as(like, WITHIN) {
+        if !source.timeline.has_same_bounds(like, WITHIN) {
             return Err(ViewerError::CutElsewhere { url: url.to_string() });
         }
         self.known[number] = Some(KnownRendition { source, init: None });

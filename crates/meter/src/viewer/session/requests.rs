@@ -216,7 +216,7 @@ impl Session {
                 if let Some(ladder) = &mut self.ladder {
                     let answer = wanted_of(&job, head, body);
                     ladder.found(number, &job.request.url, answer, &self.tracks[0].timeline)?;
-                    ladder.renditions.listed(number, took);
+                    ladder.renditions.playlist_received(number, took);
                 }
                 self.fetch_in(now, fetch, number, shared)?;
             }
@@ -235,7 +235,7 @@ impl Session {
                     rendition = ladder.now();
                     let (took, waited) = (now.since(sent), first.unwrap_or(now).since(sent));
                     let transfer = Download { bytes: ByteCount(bytes), took, waited };
-                    ladder.renditions.came(rendition, &transfer);
+                    ladder.renditions.piece_received(rendition, &transfer);
                 }
                 let end = now;
                 let got = Fetched { track, piece, rendition, asked, sent, first, end, bytes };
