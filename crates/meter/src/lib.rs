@@ -15,8 +15,6 @@
 //! streams of known formats.
 //!
 //! The meter does not know the store's format and shares no code with the server: its figures of
-//! the
-//! server are those that any other client would measure. It prints nothing.
 //! the server are those that any other client would measure. It prints nothing.
 
 mod blame;

@@ -253,8 +253,7 @@ impl StreamRuns {
         let mut plan = StreamsPlan::new(profile, streams, *buffer, length, self.within(target))?;
         plan.blocking = target.is_blocking();
         // The kernel blocks a thread that submits more than the device's queue takes, and the reads
-        // of
-        // all its streams would be late.
+        // of all its streams would be late.
         let queue = target.is_queued().then(|| beneath(Path::new(&spec.target)).takes(plan.frame));
         plan.at_once = plan.at_once.min(queue.flatten().unwrap_or(u32::MAX));
         plan.spin = *spin && !spec.is_simulated();

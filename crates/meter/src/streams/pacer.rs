@@ -7,16 +7,14 @@
 //!
 //! A sleeping thread is woken tens of microseconds late on an idle machine and half a millisecond
 //! late on many virtual ones. With [`StreamsPlan::spin`](super::StreamsPlan::spin) the thread
-//! sleeps
-//! only until shortly before a frame is due, and polls the clock (and completions) from then on:
-//! `ahead` follows the measured wake-up delay, so that frames due at shorter intervals keep the
+//! sleeps only until shortly before a frame is due, and polls the clock (and completions) from then
+//! on: `ahead` follows the measured wake-up delay, so that frames due at shorter intervals keep the
 //! thread awake and use a whole processor. It never yields: a yield gives milliseconds even to
 //! threads of the idle class. A woken thread takes precedence over one that polls, and a busy one
 //! gets an equal share. Where that happens, because there is more work than processors, polling
 //! makes the thread later than sleeping would: then it sleeps for a while.
 //!
 //! Polling time is kept apart from working time ([`Pacer::take_watched`]).
-//! What it watched for is kept apart from what the meter worked ([`Pacer::take_watched`]).
 
 use crate::target::{IoCompletion, Port};
 use device::DeviceError;
@@ -61,7 +59,8 @@ impl Pacer {
     pub(super) fn wait(
         &mut self,
         port: &mut dyn Port,
-        (now, wake): (Moment, Moment),
+        now: Moment,
+        wake: Moment,
         due: Option<Moment>,
         done: &mut Vec<IoCompletion>,
     ) -> Result<Moment, DeviceError> {
@@ -72,7 +71,7 @@ impl Pacer {
         self.ahead = (self.ahead - self.ahead / FORGETS).max(LEAST_AHEAD);
         let nap = Moment(due.0.saturating_sub(self.ahead)).min(wake);
         if nap <= now {
-            return self.watch(port, (now, wake), done);
+            return self.watch(port, now, wake, done);
         }
         port.wait(nap, done)?;
         if done.is_empty() {
@@ -90,7 +89,8 @@ impl Pacer {
     fn watch(
         &mut self,
         port: &mut dyn Port,
-        (now, until): (Moment, Moment),
+        now: Moment,
+        until: Moment,
         done: &mut Vec<IoCompletion>,
     ) -> Result<Moment, DeviceError> {
         let mut last = now;
@@ -170,7 +170,7 @@ mod tests {
                     late.push(now.0 - due.0);
                     break;
                 }
-                pace.wait(port, (now, due), Some(due), &mut Vec::new()).unwrap();
+                pace.wait(port, now, due, Some(due), &mut Vec::new()).unwrap();
             }
             due = due + apart;
         }

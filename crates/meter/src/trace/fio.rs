@@ -8,8 +8,7 @@
 //! ```
 //!
 //! Version 2 has no times but waits. The time that operations took is not in it, so that its rate
-//! is
-//! known only where waits cover all of the time.
+//! is known only where waits cover all of the time.
 
 use super::{FileNumbers, Operation, Trace, TraceError, wanted};
 use std::time::Duration;
