@@ -75,6 +75,7 @@ pub fn run(
     let mut complete = true;
     let mut told = origin;
     loop {
+        // Submit first: time spent before would be lateness of the meter.
         issuer.ask(port)?;
         let now = port.now();
         if issuer.is_done() || now >= end {
@@ -100,6 +101,7 @@ pub fn run(
             let asked = issuer.arrived(arrival.tag, arrival.at);
             tally.arrived(&asked, &arrival, overslept);
         }
+        // The caller's decision takes time, so it is not asked after every completion.
         if back.since(told) >= TELLS {
             told = back;
             if !go_on(tally.progress(back)) {

@@ -68,12 +68,14 @@ impl Pacer {
             port.wait(wake, done)?;
             return Ok(wake);
         };
+        // The estimate decays, so that one slow wake-up does not keep the thread polling.
         self.ahead = (self.ahead - self.ahead / FORGETS).max(LEAST_AHEAD);
         let nap = Moment(due.0.saturating_sub(self.ahead)).min(wake);
         if nap <= now {
             return self.watch(port, now, wake, done);
         }
         port.wait(nap, done)?;
+        // A completion ends the sleep early and shows nothing about wake-up delay.
         if done.is_empty() {
             let late = port.now().0.saturating_sub(nap.0);
             self.ahead = self.ahead.max(late).min(MOST_AHEAD);
@@ -121,6 +123,8 @@ impl Pacer {
             return;
         }
         if lost * MOST_LOST > watched + lost {
+            // Polling takes time from the threads that it waits for: sleep, twice as long each
+            // time.
             self.rests_until = now + self.rest;
             self.rest = (self.rest * 2).min(LONGEST_REST);
         } else {

@@ -31,6 +31,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
         if fields.is_empty() {
             continue;
         }
+        // Version 3 begins each line with a time.
         if timed {
             let at = fields.remove(0).parse();
             clock = Duration::from_micros(at.map_err(|_| wrong("it begins with a time in us"))?);
@@ -54,6 +55,7 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
             _ => return Err(wrong("it is FILE ACTION, or FILE read|write OFFSET BYTES")),
         }
     }
+    // All times would be zero, which is no rate.
     if !timed && !waits {
         trace.operations.iter_mut().for_each(|operation| operation.at = None);
     }

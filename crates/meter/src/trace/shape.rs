@@ -68,6 +68,7 @@ fn fraction(frames: u64, seconds: u32) -> Fps {
 fn of_rates(rates: Rates) -> TraceShape {
     let bytes = rates.bytes_read + rates.bytes_written;
     let size = rounded(bytes / rates.operations).max(1);
+    // Totals tell nothing of order: sequential reads are assumed.
     let mix =
         || Some(OperationMix { sequential_per_million: MILLION, sizes: vec![(size, MILLION)] });
     let reads = per_million(rates.bytes_read, bytes);
@@ -132,6 +133,7 @@ fn sequential(operations: &[Operation]) -> Vec<bool> {
         let goes_on = ends.iter().position(|end| *end == operation.offset);
         if let Some(position) = goes_on {
             ends.remove(position);
+        // The oldest end is forgotten, so that memory stays bounded.
         } else if ends.len() == RECENT {
             ends.pop_front();
         }

@@ -32,6 +32,7 @@ pub(super) fn fill(template: &str, names: Names<'_>) -> Result<String, String> {
             }
         };
         let number = match name {
+            // `$$` stands for the character itself.
             "" => {
                 filled.push('$');
                 continue;
