@@ -133,8 +133,8 @@ fn sequential(operations: &[Operation]) -> Vec<bool> {
         let goes_on = ends.iter().position(|end| *end == operation.offset);
         if let Some(position) = goes_on {
             ends.remove(position);
-        // The oldest end is forgotten, so that memory stays bounded.
         } else if ends.len() == RECENT {
+            // The oldest end is forgotten, so that memory stays bounded.
             ends.pop_front();
         }
         ends.push_back(operation.offset.saturating_add(operation.bytes));

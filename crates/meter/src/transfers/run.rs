@@ -129,8 +129,8 @@ impl TransfersRun<'_> {
 
     /// Draws the client's next transfer, which begins after `from`.
     fn next(&mut self, client: u32, from: Moment) {
-        // A transfer that began in time is completed, even after the end of the duration.
         let enough = self.plan.most.is_some_and(|most| self.begun[index(client)] >= most);
+        // A transfer that began in time is completed, even after the end of the duration.
         self.clients[index(client)] = if enough || from.since(self.origin) >= self.plan.duration {
             TransferClient::Done
         } else {
