@@ -29,11 +29,11 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     pub(crate) info: ServerInfo,
     snapshot: Mutex<Arc<Snapshot>>,
-    // Nanoseconds.
+    // In nanoseconds.
     worst_lateness: AtomicU64,
 }
 
-/// DiskTimings that do not change while a server runs.
+/// Properties of a server that do not change while it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerInfo {
     pub(crate) policy: &'static str,
@@ -129,7 +129,7 @@ impl Shared {
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
-    /// Takes an ended session into the histogram of slack and the worst lateness.
+    /// Adds an ended session to the histogram of slack and to the worst lateness.
     pub(crate) fn session_ended(&self, summary: &SessionSummary) {
         let late = nanos(summary.worst_lateness);
         self.worst_lateness.fetch_max(late, Ordering::Relaxed);

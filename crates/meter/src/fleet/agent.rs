@@ -1,4 +1,4 @@
-//! An agent: waits for a controller, and runs workers for it.
+//! An agent: waits for a controller and runs workers for it.
 
 use super::channel::{self, Token, WireError};
 use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
@@ -16,11 +16,11 @@ use units::nanos;
 /// An agent: accepts one controller at a time and runs workers for it.
 pub struct Agent {
     token: Token,
-    /// Full paths without links.
+    /// Absolute paths without symbolic links.
     allowed: Vec<PathBuf>,
     program: PathBuf,
     started: Instant,
-    /// Somebody's workers are at work.
+    /// Whether workers of a controller are running.
     busy: AtomicBool,
 }
 
@@ -32,13 +32,13 @@ pub struct NotAllowed {
     reason: std::io::Error,
 }
 
-/// Workers of an agent at most.
+/// The largest number of workers of an agent.
 const MOST_WORKERS: usize = 256;
 
-/// So often the controller hears something.
+/// The interval at which the controller hears from the agent.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What happens to an agent.
+/// An event that an agent waits for.
 enum AgentEvent {
     Asked(AgentRequest),
     Said(AgentReply),
@@ -46,7 +46,7 @@ enum AgentEvent {
 }
 
 impl Agent {
-    /// One that runs `program` on targets in these directories.
+    /// An agent that runs `program` on targets in the directories `allowed`.
     pub fn new(token: Token, allowed: &[PathBuf], program: PathBuf) -> Result<Self, NotAllowed> {
         let full = |path: &PathBuf| {
             path.canonicalize().map_err(|reason| NotAllowed { path: path.clone(), reason })
@@ -56,10 +56,11 @@ impl Agent {
         Ok(Self { token, allowed, program, started, busy: AtomicBool::new(false) })
     }
 
-    /// Serves one controller until it goes; its workers go with it.
+    /// Serves one controller until the connection ends, and then stops its workers.
     ///
     /// # Errors
-    /// The peer did not prove the token, or is another version. A closed connection is no error.
+    /// The peer did not prove that it knows the token, or has another version. A closed connection
+    /// is no error.
     pub fn serve<R, W>(&self, from: R, to: W) -> Result<(), WireError>
     where
         R: Read + Send + 'static,
@@ -68,7 +69,7 @@ impl Agent {
         let (mut receiver, mut sender) = channel::accept(from, to, &self.token, about())?;
         let (events, incoming) = mpsc::channel();
         let asked = events.clone();
-        // It ends when the controller is gone, or with the process.
+        // The thread ends with the connection, or with the process.
         std::thread::spawn(move || {
             while let Ok(request) = receiver.receive() {
                 if asked.send(AgentEvent::Asked(request)).is_err() {
@@ -77,7 +78,7 @@ impl Agent {
             }
             let _ = asked.send(AgentEvent::Gone);
         });
-        let mut crew = WorkerGroup { workers: Vec::new(), profile: None, busy: None };
+        let mut group = WorkerGroup { workers: Vec::new(), profile: None, busy: None };
         loop {
             let reply = match incoming.recv_timeout(BEAT) {
                 Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -85,20 +86,20 @@ impl Agent {
                 Err(RecvTimeoutError::Timeout) => AgentReply::Alive,
                 Ok(AgentEvent::Asked(AgentRequest::Clock)) => AgentReply::Clock(self.now()),
                 Ok(AgentEvent::Asked(AgentRequest::Stop)) => {
-                    crew.end();
+                    group.end();
                     continue;
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Prepare(job))) => {
-                    match self.prepare(job, &mut crew, &events) {
+                    match self.prepare(job, &mut group, &events) {
                         Ok(()) => continue,
                         Err(why) => AgentReply::Refused(why),
                     }
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Begin(at))) => {
                     let wait = Duration::from_nanos(at.saturating_sub(self.now()));
-                    // A controller whose clock is mad does not hang the agent.
+                    // A controller with a wrong clock must not block the agent.
                     std::thread::sleep(wait.min(LONGEST_WAIT));
-                    for worker in &mut crew.workers {
+                    for worker in &mut group.workers {
                         let _ = worker.begin();
                     }
                     AgentReply::Begun(self.now().saturating_sub(at))
@@ -117,7 +118,7 @@ impl Agent {
     fn prepare<'a>(
         &'a self,
         mut job: WorkerJob,
-        crew: &mut WorkerGroup<'a>,
+        group: &mut WorkerGroup<'a>,
         events: &mpsc::Sender<AgentEvent>,
     ) -> Result<(), String> {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
@@ -127,20 +128,22 @@ impl Agent {
             return Err(format!("--{name} is not for agents"));
         }
         job.target = self.inside(&job.target)?;
+        // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
             return Err(
                 "it is at work for a controller already; wait until that is done".to_owned()
             );
         }
-        crew.busy = Some(&self.busy);
+        // From here on dropping the group makes the agent free again, on errors too.
+        group.busy = Some(&self.busy);
         let failed = |error: io::Error| format!("cannot start workers: {error}");
         let text = Text::new(&job.profile).map_err(failed)?;
         let profile = text.path();
-        crew.profile = Some(text);
+        group.profile = Some(text);
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
             let worker = WorkerProcess::start(number, &self.program, &job, &profile, replies);
-            crew.workers.push(worker.map_err(failed)?);
+            group.workers.push(worker.map_err(failed)?);
             let events = events.clone();
             std::thread::spawn(move || {
                 said.into_iter()
@@ -166,11 +169,11 @@ impl Agent {
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Workers, and what they read.
+/// The running workers, and the profile that they read.
 struct WorkerGroup<'a> {
     workers: Vec<WorkerProcess>,
     profile: Option<Text>,
-    /// Set as long as these are the agent's.
+    /// The agent's flag, which is set as long as these workers run.
     busy: Option<&'a AtomicBool>,
 }
 
@@ -190,8 +193,8 @@ impl Drop for WorkerGroup<'_> {
     }
 }
 
-/// A text that workers read by a path. It lies in memory and in no directory, so that nothing of it
-/// is left behind however the agent ends.
+/// A text that workers read by a path. It is in memory and in no directory, so that nothing remains
+/// however the agent ends.
 struct Text(File);
 
 impl Text {
@@ -201,7 +204,7 @@ impl Text {
         Ok(Self(file))
     }
 
-    /// For processes of the same user, as long as this one has it.
+    /// A path that processes of the same user can open as long as this process runs.
     fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
     }
@@ -224,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_for_workers_is_read_by_another_process_and_gone_with_the_agent() {
+    fn a_text_for_workers_is_read_by_another_process_and_ends_with_the_agent() {
         let text = Text::new("name = \"x\"\n").unwrap();
         let read = std::process::Command::new("cat").arg(text.path()).output().unwrap();
         assert_eq!(read.stdout, b"name = \"x\"\n");

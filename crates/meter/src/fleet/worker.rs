@@ -1,10 +1,10 @@
-//! A worker: `meter run --hold` as a process, its output, and its start.
+//! A worker: the process of `meter run --hold`, its start and its output.
 //!
 //! ```text
 //!   standard input    a line: begin          end of file: stop
-//!   standard error    ready                  prepared, and waiting
+//!   standard error    ready                  prepared and waiting
 //!                     progress 12.5 300 2    seconds, frames judged, late
-//!                     anything else          for people
+//!                     anything else          for the user
 //!   standard output   the summary, as JSON, at the end
 //! ```
 
@@ -16,17 +16,17 @@ use std::sync::mpsc::Sender;
 
 /// The line that a held run prints when it is prepared.
 pub const READY: &str = "ready";
-/// What a line of progress begins with.
+/// The first word of a line of progress.
 pub const PROGRESS: &str = "progress";
 
-/// A running worker. On drop it is stopped and waited for.
+/// A running worker. Dropping it stops the worker and waits for its end.
 pub(super) struct WorkerProcess {
     input: Option<ChildStdin>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Options that an agent passes on. Nothing that writes anywhere but into the target's directory,
-/// nothing that destroys.
+/// The options that an agent passes on. None writes outside of the target's directory, and none
+/// destroys data.
 const PASSED: [&str; 9] = [
     "duration",
     "buffer-frames",
@@ -39,7 +39,7 @@ const PASSED: [&str; 9] = [
     "busy-poll",
 ];
 
-/// An option that is not passed on; `None`: all are.
+/// The first option that is not passed on; `None` if all are.
 pub(super) fn not_passed(job: &WorkerJob) -> Option<&str> {
     job.options.keys().map(String::as_str).find(|name| !PASSED.contains(name))
 }
@@ -65,7 +65,7 @@ impl WorkerProcess {
         Ok(Self { input, thread: Some(thread) })
     }
 
-    /// Lets it begin.
+    /// Starts the worker's run.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         match &mut self.input {
             Some(input) => input.write_all(b"begin\n").and_then(|()| input.flush()),
@@ -74,8 +74,8 @@ impl WorkerProcess {
     }
 }
 
-/// The command line of a worker. What a controller says is the value of an option and nothing else,
-/// whatever it looks like.
+/// The command line of a worker. A controller's text is the value of an option and nothing else,
+/// whatever it contains.
 fn words(job: &WorkerJob, number: usize, profile: &Path) -> Vec<String> {
     let own = ["meter", "run", "--hold", "--json"].map(str::to_owned);
     let given = [
@@ -133,7 +133,7 @@ fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<Ag
     Some(AgentReply::Progress { worker, seconds, frames, late })
 }
 
-/// Notes and an error; a program that goes wild is cut off.
+/// The largest size of notes and an error; the output of a program that prints more is cut off.
 const MOST_SAID: usize = 64 << 10;
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_controller_that_lies_about_a_value_gets_no_option_by_it() {
+    fn an_option_inside_a_value_is_not_taken_for_an_option() {
         let options = [
             ("buffered", Some("--destroy=/mnt/films/film.mov")),
             ("size", Some("--out")),

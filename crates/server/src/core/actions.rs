@@ -65,15 +65,15 @@ impl Core {
                 let store = self.store_name(disk);
                 self.shared.log.line(|| json!({ "event": "disk-restored", "store": store }));
             }
-            // For checkers of the engine. The player sees only when its bytes arrive.
+            // For checkers of the engine: no player is told of its schedule.
             Action::Rescheduled { .. } => {}
             Action::TitleIdle { title } => self.title_idle(title),
         }
     }
 
     /// Memory for a read. The engine has counted it as free; where pieces of other sizes have left
-    /// it fragmented, unused pieces are dropped, and at last memory beyond the pool is used until
-    /// the read is forgotten: a read on schedule never waits for memory.
+    /// it fragmented, unused pieces are dropped; if that does not help, memory beyond the pool is
+    /// used until the read is forgotten. A read on schedule never waits for memory.
     fn buffer(&mut self, len: usize) -> Buffer {
         loop {
             if let Some(buffer) = self.pool.take(len) {

@@ -145,8 +145,8 @@ impl Core {
     }
 
     pub(super) fn list_sessions(&self, caller: Caller) {
-        let sessions = self.engine.sessions(SESSIONS_LISTED);
-        let sessions = sessions.iter().filter_map(|session| self.session_report(session)).collect();
+        let statuses = self.engine.sessions(SESSIONS_LISTED);
+        let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
         let list = wire::SessionList { total: self.sessions.len() as u64, sessions };
         let connection = caller.connection;
         self.send(caller.worker, WorkerMessage::Listed { connection, list });
