@@ -2,8 +2,8 @@
 # How long until a fleet is ready: agents over ssh, each in a network namespace of its own, on this
 # machine. Root, iproute2 and openssh-server.
 #
-#   benches/fleet.sh TENUTO [AGENTS [PROGRAM]]    AGENTS: 40; PROGRAM: what hosts get, as `make agent`
-#                                                 builds it; TENUTO itself unless named
+#   benches/fleet.sh TENUTO [AGENTS [PROGRAM]]    AGENTS: 40; PROGRAM: the agent's program, such as
+#                                                 target/agent/tenuto-agent; TENUTO unless named
 #
 # FLEET_SSH are options of `--ssh`, such as '-o KexAlgorithms=^curve25519-sha256 -c aes128-gcm@openssh.com'.
 #

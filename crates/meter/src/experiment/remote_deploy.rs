@@ -28,13 +28,13 @@ impl<'a> RemoteDeploy<'a> {
             std::fs::read(path).map_err(|error| MeterError::cannot("read", path, &error))?;
         if !program.starts_with(b"\x7fELF") {
             return Err(MeterError::usage(format!("{} is no program", path.display()))
-                .hint("`make agent` builds one"));
+                .hint("`make agent` builds target/agent/tenuto-agent"));
         }
         Ok(Self { ssh, program, target })
     }
 
-    /// Copies the program to a host, starts it there, and connects to it through ssh. Its directory
-    /// is removed when it ends, however it does.
+    /// Copies the program to a host, starts it there, and connects to it through ssh. The program's
+    /// directory is removed when the program ends, also after a signal.
     pub(super) fn start(
         &self,
         host: &str,
@@ -52,8 +52,11 @@ impl<'a> RemoteDeploy<'a> {
         let script = format!(
             "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
              trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \
-             head -c {} > \"$d/tenuto\" && chmod 700 \"$d/tenuto\" && \
-             \"$d/tenuto\" meter agent --stdio {quoted}",
+             p=$d/agent; head -c {} > \"$p\" && chmod 700 \"$p\" || exit 1; \
+             case $(\"$p\" --version </dev/null) in \
+             'tenuto-agent '*) \"$p\" --stdio {quoted};; \
+             'tenuto '*) \"$p\" meter agent --stdio {quoted};; \
+             *) echo '{UNFIT}' >&2; exit 1;; esac",
             program.len()
         );
         let mut child = Command::new(&ssh[0])
@@ -104,6 +107,10 @@ fn prefers(version: &str) -> bool {
     });
     major.is_some_and(|major| major >= 8)
 }
+
+/// What a host prints when the copy does not run there.
+const UNFIT: &str = "error: the program that was copied to this host does not run on it\n\
+                     hint: build one for its processor with `make agent`, and name it with --program";
 
 /// This program's own file, also after it has been replaced.
 const THIS: &str = "/proc/self/exe";
