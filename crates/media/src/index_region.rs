@@ -1,8 +1,9 @@
 //! The index region: a title's tracks, LDU indexes and checksums as bytes on disk.
 //!
-//! Written once when a title is sealed, read whole when it opens. Explicit little-endian; every
-//! byte is under a CRC-32C, so a flipped one is found before anything is believed. It knows
-//! nothing of chunks or extents: what lies behind its own length is ignored.
+//! It is written once when a title is sealed, and read whole when it is opened. It is explicitly
+//! little-endian, and every byte is covered by a CRC-32C, so that changed bytes are found before
+//! they
+//! are used. Chunks and extents are unknown here: bytes behind its own length are ignored.
 //!
 //! ```text
 //! header, 32 bytes
@@ -28,27 +29,27 @@ use crate::title::{
 };
 use units::{Decoder, Encoder, Malformed, MediaTime, Timescale};
 
-/// Why bytes are no index region.
+/// The reason why bytes are no index region.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// Something else lies there.
+    /// The magic number is missing.
     #[error("no index region: it does not start with its magic")]
     NotAnIndex,
-    /// Written by a newer program.
+    /// The region was written by a newer program.
     #[error("index region of version {0}; this program reads version {VERSION}: update it")]
     Version(u16),
-    /// Fewer bytes than it says it has.
+    /// There are fewer bytes than the header declares.
     #[error("index region cut short: {given} of {wanted} bytes")]
     CutShort {
-        /// Bytes that it should have.
+        /// The declared number of bytes.
         wanted: u64,
-        /// Bytes that there are.
+        /// The available number of bytes.
         given: u64,
     },
-    /// A checksum does not match: the bytes are not those written.
+    /// A checksum does not match: the bytes have changed since they were written.
     #[error("index region damaged: the checksum of {0} does not match")]
     Checksum(Section),
-    /// The checksum matches but the content contradicts itself.
+    /// The checksum matches, but the content is inconsistent.
     #[error("index region malformed in {0}")]
     Malformed(Section),
 }
@@ -77,15 +78,15 @@ impl std::fmt::Display for Section {
     }
 }
 
-/// CRC-32C (Castagnoli), the one kept for each [`CHECKSUM_SPAN`] of data.
+/// The CRC-32C (Castagnoli) that is kept for each [`CHECKSUM_SPAN`] of data.
 pub fn checksum(bytes: &[u8]) -> u32 {
     u32::try_from(crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes))
         .expect("a 32-bit checksum")
 }
 
 impl TitleIndex {
-    /// The index region of this title. Panics if a track's checksums do not cover its data, or
-    /// its LDUs are not its data: such an index was never sealed.
+    /// The index region of this title. Panics if a track's checksums or LDUs do not match its data:
+    /// such an index cannot have been sealed.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();
         out.bytes(&MAGIC);
@@ -111,7 +112,7 @@ impl TitleIndex {
         out.finish()
     }
 
-    /// Reads an index region; bytes behind its end are ignored.
+    /// Decodes an index region; bytes behind its end are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
         let (kind, tracks, bytes) = decode_header(bytes)?;
         let mut rest = Decoder::new(&bytes[HEADER_LEN..]);
@@ -130,7 +131,7 @@ impl TitleIndex {
     }
 }
 
-/// Whether LDUs, data length and checksums speak of the same data.
+/// Whether LDUs, data length and checksums match.
 fn is_consistent(kind: TitleKind, track: &TrackIndex) -> bool {
     let spans = track.data_len.div_ceil(CHECKSUM_SPAN);
     track.checksums.len() as u64 == spans
@@ -150,7 +151,7 @@ fn section(out: &mut Encoder, tag: u32, payload: impl FnOnce(&mut Encoder)) {
     out.overwrite(start + 12, &crc.to_le_bytes());
 }
 
-/// Over the section without the checksum itself.
+/// The checksum of a section without the checksum itself.
 fn section_checksum(section: &[u8]) -> u32 {
     let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
     digest.update(&section[..12]);
@@ -188,7 +189,7 @@ fn encode_checksums(track: &TrackIndex, out: &mut Encoder) {
     track.checksums.iter().for_each(|&crc| out.u32(crc));
 }
 
-/// Kind, count of tracks, and exactly the bytes of the region.
+/// The kind, the number of tracks, and exactly the bytes of the region.
 fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
     if !bytes.starts_with(&MAGIC) {
         return Err(IndexError::NotAnIndex);
@@ -229,7 +230,7 @@ fn decode_track(rest: &mut Decoder<'_>, number: u32) -> Result<TrackIndex, Index
     Ok(TrackIndex { description, ldus, data_len, checksums })
 }
 
-/// Verifies the next section and has its whole payload read by `payload`.
+/// Verifies the next section and lets `payload` decode its whole payload.
 fn decode_section<'a, T>(
     rest: &mut Decoder<'a>,
     tag: u32,

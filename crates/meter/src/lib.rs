@@ -1,20 +1,22 @@
-//! The storage meter: how much a storage delivers to its clients, counted from outside.
+//! The storage meter: the rate that a storage delivers to its clients, measured from outside.
 //!
 //! ```text
 //!   XConfig ──▶ run_x(&config, &observer) ──▶ ExperimentReport     experiment/
 //!                   │
-//!                   ├─ streams, transfers, rounds, viewer          how reads and players are timed
-//!                   ├─ target, s3, emulated                        what is measured
-//!                   ├─ capacity, compare, study, bottleneck        what is inferred
-//!                   ├─ blame, log, live                            what is recorded beside
+//!                   ├─ streams, transfers, rounds, viewer          the timing of reads and players
+//!                   ├─ target, s3, emulated                        the storage that is measured
+//!                   ├─ capacity, compare, study, bottleneck        the conclusions
+//!                   ├─ blame, log, live                            records of a run
 //!                   └─ report                                      text, JSON, HTML with plots
 //! ```
 //!
-//! The functions and types at this root are what a program needs to run experiments and to show
-//! their reports. [`fleet`] runs one on many machines; [`profiles`] describe the streams of known
-//! formats.
+//! The functions and types at this root are those that a program needs to run experiments and to
+//! show their reports. [`fleet`] runs one experiment on many machines; [`profiles`] describe the
+//! streams of known formats.
 //!
-//! The meter knows nothing of the store's format and shares no code with the server: its figures of
+//! The meter does not know the store's format and shares no code with the server: its figures of
+//! the
+//! server are those that any other client would measure. It prints nothing.
 //! the server are those that any other client would measure. It prints nothing.
 
 mod blame;

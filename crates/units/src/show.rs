@@ -1,9 +1,9 @@
-//! Numbers and texts as people read them.
+//! Numbers and texts in the form in which users read them.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// A film's length: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
+/// The length of a film: `1:32:05`, `4:20`; under a minute with tenths: `9.5 s`.
 pub fn length(seconds: f64) -> String {
     if seconds < 60.0 {
         return format!("{seconds:.1} s");
@@ -76,16 +76,16 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// Splits an error's text that ends with `; do this` into the sentence and what to do.
+/// Splits an error's text that ends with `; do this` into the message and the remedy.
 pub fn split_hint(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once("; ") {
-        // A quote left open before it: the semicolon belongs to a name.
+        // An open quote before the semicolon means that it belongs to a name.
         Some((sentence, hint)) if quotes(sentence).is_multiple_of(2) => (sentence, Some(hint)),
         _ => (text, None),
     }
 }
 
-/// Quotes around names, without the apostrophes in words.
+/// The number of quotes around names, without the apostrophes in words.
 fn quotes(text: &str) -> usize {
     let ends_word = |before: &str| before.ends_with(char::is_alphanumeric);
     let starts_word = |after: &str| after.starts_with(char::is_alphanumeric);

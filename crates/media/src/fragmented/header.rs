@@ -1,5 +1,5 @@
-//! The `moov` of a fragmented stream: tracks as descriptions, and what their fragments default
-//! to.
+//! The `moov` of a fragmented stream: the descriptions of tracks, and the defaults of their
+//! fragments.
 //!
 //! ```text
 //! moov ─ mvhd                     movie timescale, for edits
@@ -10,8 +10,9 @@
 //!                    ─ minf ─ stbl ─ stsd   sample entry, verbatim
 //!      ─ mvex ─ trex              defaults of fragments
 //! ```
-//! `mdhd`, `hdlr` and `stsd` are read by hand: QuickTime has its own languages and names in
-//! them, and the sample entry must survive byte for byte.
+//! `mdhd`, `hdlr` and `stsd` are parsed here, not by `mp4-atom`: QuickTime has its own languages
+//! and
+//! names in them, and the sample entry must be kept byte for byte.
 
 use super::error::{BadStream, malformed};
 use super::fragment::{Defaults, TrackState};
@@ -21,7 +22,7 @@ use crate::{Edit, TrackDescription, TrackKind, language};
 use mp4_atom::{Decode, Elst, FourCC, Mvhd, Tkhd, Trex};
 use units::{MediaTime, Timescale};
 
-/// Reads the payload of a `moov`.
+/// Parses the payload of a `moov`.
 pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
     let movie = find(moov, b"mvhd").ok_or(BadStream::Malformed("moov"))?;
     let movie = Mvhd::decode(&mut &*movie.whole).map_err(malformed("mvhd"))?;
@@ -68,7 +69,7 @@ fn read_defaults(moov: &[u8], tracks: &mut [TrackState]) -> Result<(), BadStream
     Ok(())
 }
 
-/// `number` is what the track will have among those kept.
+/// Parses a track. `number` is its number among the kept ones.
 fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState, BadStream> {
     let bad = || BadStream::Malformed("trak");
     let header = find(trak, b"tkhd").ok_or_else(bad)?;
@@ -133,7 +134,8 @@ fn read_sample_entry(tables: &[u8], track: u32) -> Result<SampleEntry<'_>, BadSt
 fn read_media_header(mdia: &[u8]) -> Result<(Timescale, String), BadStream> {
     let bad = || BadStream::Malformed("mdhd");
     let mdhd = find(mdia, b"mdhd").ok_or_else(bad)?.payload;
-    // Creation and modification time come first and, with duration, double in version 1.
+    // Creation and modification times precede; they and the duration are twice as long in version
+    // 1.
     let (scale_at, language_at) = if mdhd.first() == Some(&1) { (20, 32) } else { (12, 20) };
     let scale = be_u32(mdhd, scale_at).ok_or_else(bad)?;
     let code = be_u16(mdhd, language_at).ok_or_else(bad)?;
@@ -150,12 +152,12 @@ fn read_edits(list: &[u8], movie: Timescale) -> Result<Vec<Edit>, BadStream> {
         let time = MediaTime::from_ticks(ticks, movie);
         let media_time = entry.media_time.map(i64::try_from).transpose();
         Ok(Edit {
-            // Zero in a fragmented file: all that follows.
+            // In a fragmented file zero means the rest of the track.
             duration: Some(time).filter(|time| time.0 > 0),
             media_time: media_time.map_err(malformed("elst"))?,
         })
     };
-    // An empty edit of no length says nothing.
+    // An empty edit without a length has no effect.
     let says = |edit: &Edit| edit.media_time.is_some() || edit.duration.is_some();
     let edits = list.entries.iter().map(edit).collect::<Result<Vec<_>, _>>()?;
     Ok(edits.into_iter().filter(says).collect())
@@ -165,7 +167,8 @@ fn timescale(ticks: u32, place: &'static str) -> Result<Timescale, BadStream> {
     if ticks == 0 { Err(BadStream::Malformed(place)) } else { Ok(Timescale(ticks)) }
 }
 
-/// More than any programme has languages; tracks are numbered in 16 bits elsewhere.
+/// The largest number of tracks: more than any programme has; tracks are numbered in 16 bits
+/// elsewhere.
 const MAX_TRACKS: usize = 256;
-/// FFmpeg writes two at most.
+/// The largest number of edits; FFmpeg writes at most two.
 const MAX_EDITS: usize = 64;

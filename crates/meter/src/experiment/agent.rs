@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use units::ByteCount;
 
-/// Connections at once; all but one wait, or are strangers.
+/// Connections at once. One is served; the others wait, or are not authenticated.
 const MAX_CONNECTIONS: usize = 16;
 
 /// An agent that measures for controllers.
@@ -38,7 +38,8 @@ pub fn serve_agent_stdio(config: &AgentConfig) -> Result<(), MeterError> {
     agent.serve(io::stdin(), io::stdout()).map_err(|error| MeterError::of(&error))
 }
 
-/// Serves controllers by TCP for ever. `listening` is called once with the bound address.
+/// Serves controllers by TCP until the process ends. `listening` is called once with the bound
+/// address.
 pub fn serve_agent(
     config: &AgentConfig,
     token: Token,
@@ -90,7 +91,7 @@ pub fn read_token(path: Option<&Path>) -> Result<Token, MeterError> {
     Token::new(&text).map_err(named)
 }
 
-/// The token on the first line of standard input, read byte by byte: the rest is for the agent.
+/// Reads the token on the first line of standard input byte by byte: the rest is for the agent.
 fn first_line() -> Result<Token, MeterError> {
     let mut line = Vec::new();
     let mut byte = [0];

@@ -73,6 +73,7 @@ pub fn run_fleet(
         !observer.is_stopped()
     };
     let result = fleet::run(connections, jobs, began, &mut watch);
+    // The ssh processes end with their connections; their exit status adds nothing.
     for mut helper in helpers {
         let _ = helper.wait();
     }
@@ -89,6 +90,7 @@ pub fn run_fleet(
     let report = || page::page(&outcome, &summary);
     let saved = record::save(config.out.as_deref(), &summary, report, observer);
     let text = page::text(&outcome, &summary);
+    // The report is written even if it is not valid: it shows what the others measured.
     let verdict = saved.and_then(|()| match why.first() {
         None => Ok(()),
         Some(first) => Err(MeterError::new(format!("not valid: {first}"))
@@ -98,7 +100,7 @@ pub fn run_fleet(
     Ok(ExperimentReport { summary, text, verdict })
 }
 
-/// Streams of each worker of each agent, as even as can be.
+/// Distributes the streams over the workers of each agent as evenly as possible.
 fn shares(streams: u32, workers: u32, agents: usize) -> Result<Vec<Vec<u32>>, MeterError> {
     let all = workers * u32::try_from(agents).unwrap_or(u32::MAX);
     if streams < all {
@@ -112,7 +114,7 @@ fn shares(streams: u32, workers: u32, agents: usize) -> Result<Vec<Vec<u32>>, Me
 
 type Connected = (Vec<AgentConnection>, Vec<Child>);
 
-/// Connects to all agents at the same time: forty logins one after another would take a while.
+/// Connects to all agents in parallel: forty logins one after another would take long.
 fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterError> {
     let FleetConfig { agents, hosts, ssh, token, program, target, .. } = config;
     let deploy = match hosts.is_empty() {
@@ -165,7 +167,7 @@ fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConne
     Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)
 }
 
-/// The state of all agents, a line for each.
+/// The state of all agents, one line each.
 fn view(seen: &[Seen]) -> String {
     let line = |agent: &Seen| {
         let state = match agent {
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_shared_out_evenly() {
+    fn streams_are_distributed_evenly() {
         assert_eq!(shares(7, 2, 2).unwrap(), [vec![2, 2], vec![2, 1]]);
         assert_eq!(shares(3, 1, 3).unwrap(), [[1], [1], [1]]);
         assert!(shares(3, 2, 2).is_err());

@@ -1,4 +1,4 @@
-//! An agent: waits for a controller, and runs workers for it.
+//! An agent: waits for a controller and runs workers for it.
 
 use super::channel::{self, Token, WireError};
 use super::messages::{About, AgentReply, AgentRequest, WorkerJob};
@@ -14,12 +14,12 @@ use units::nanos;
 /// An agent: accepts one controller at a time and runs workers for it.
 pub struct Agent {
     token: Token,
-    /// Full paths without links.
+    /// Absolute paths without symbolic links.
     allowed: Vec<PathBuf>,
     /// The command line that starts a worker.
     worker: Vec<OsString>,
     started: Instant,
-    /// Somebody's workers are at work.
+    /// Whether workers of a controller are running.
     busy: AtomicBool,
 }
 
@@ -31,13 +31,13 @@ pub struct NotAllowed {
     reason: std::io::Error,
 }
 
-/// Workers of an agent at most.
+/// The largest number of workers of an agent.
 const MOST_WORKERS: usize = 256;
 
-/// So often the controller hears something.
+/// The interval at which the controller hears from the agent.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// What happens to an agent.
+/// An event that an agent waits for.
 enum AgentEvent {
     Asked(AgentRequest),
     Said(AgentReply),
@@ -60,10 +60,11 @@ impl Agent {
         Ok(Self { token, allowed, worker, started, busy: AtomicBool::new(false) })
     }
 
-    /// Serves one controller until it goes; its workers go with it.
+    /// Serves one controller until the connection ends, and then stops its workers.
     ///
     /// # Errors
-    /// The peer did not prove the token, or is another version. A closed connection is no error.
+    /// The peer did not prove that it knows the token, or has another version. A closed connection
+    /// is no error.
     pub fn serve<R, W>(&self, from: R, to: W) -> Result<(), WireError>
     where
         R: Read + Send + 'static,
@@ -72,7 +73,7 @@ impl Agent {
         let (mut receiver, mut sender) = channel::accept(from, to, &self.token, about())?;
         let (events, incoming) = mpsc::channel();
         let asked = events.clone();
-        // It ends when the controller is gone, or with the process.
+        // The thread ends with the connection, or with the process.
         std::thread::spawn(move || {
             while let Ok(request) = receiver.receive() {
                 if asked.send(AgentEvent::Asked(request)).is_err() {
@@ -81,7 +82,7 @@ impl Agent {
             }
             let _ = asked.send(AgentEvent::Gone);
         });
-        let mut crew = WorkerGroup { workers: Vec::new(), busy: None };
+        let mut group = WorkerGroup { workers: Vec::new(), busy: None };
         loop {
             let reply = match incoming.recv_timeout(BEAT) {
                 Ok(AgentEvent::Gone) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -89,20 +90,20 @@ impl Agent {
                 Err(RecvTimeoutError::Timeout) => AgentReply::Alive,
                 Ok(AgentEvent::Asked(AgentRequest::Clock)) => AgentReply::Clock(self.now()),
                 Ok(AgentEvent::Asked(AgentRequest::Stop)) => {
-                    crew.end();
+                    group.end();
                     continue;
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Prepare(job))) => {
-                    match self.prepare(job, &mut crew, &events) {
+                    match self.prepare(job, &mut group, &events) {
                         Ok(()) => continue,
                         Err(why) => AgentReply::Refused(why),
                     }
                 }
                 Ok(AgentEvent::Asked(AgentRequest::Begin(at))) => {
                     let wait = Duration::from_nanos(at.saturating_sub(self.now()));
-                    // A controller whose clock is mad does not hang the agent.
+                    // A controller with a wrong clock must not block the agent.
                     std::thread::sleep(wait.min(LONGEST_WAIT));
-                    for worker in &mut crew.workers {
+                    for worker in &mut group.workers {
                         let _ = worker.begin();
                     }
                     AgentReply::Begun(self.now().saturating_sub(at))
@@ -121,24 +122,26 @@ impl Agent {
     fn prepare<'a>(
         &'a self,
         mut job: WorkerJob,
-        crew: &mut WorkerGroup<'a>,
+        group: &mut WorkerGroup<'a>,
         events: &mpsc::Sender<AgentEvent>,
     ) -> Result<(), String> {
         if job.streams.is_empty() || job.streams.len() > MOST_WORKERS {
             return Err(format!("{} workers; take 1 to {MOST_WORKERS}", job.streams.len()));
         }
         job.target = self.inside(&job.target)?;
+        // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
             return Err(
                 "it is at work for a controller already; wait until that is done".to_owned()
             );
         }
-        crew.busy = Some(&self.busy);
+        // From here on dropping the group makes the agent free again, on errors too.
+        group.busy = Some(&self.busy);
         let failed = |error: io::Error| format!("cannot start workers: {error}");
         for number in 0..job.streams.len() {
             let (replies, said) = mpsc::channel();
             let worker = WorkerProcess::start(number, &self.worker, &job.task(number), replies);
-            crew.workers.push(worker.map_err(failed)?);
+            group.workers.push(worker.map_err(failed)?);
             let events = events.clone();
             std::thread::spawn(move || {
                 said.into_iter()

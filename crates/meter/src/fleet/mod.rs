@@ -13,10 +13,10 @@
 //!     ◀────────────────────────────────────── Done: each worker's whole summary
 //! ```
 //!
-//! Frames are a length (4 bytes, highest first), an HMAC-SHA256 (32 bytes) and JSON. Both sides
-//! prove that they know the token before anything is said, and every frame carries an HMAC over its
-//! direction, its number and its body under a key of this connection: nothing can be forged,
-//! repeated or left out. It is not encrypted: an eavesdropper can read what is measured.
+//! Frames are a length (4 bytes, big-endian), an HMAC-SHA256 (32 bytes) and JSON. Both sides prove
+//! that they know the token before anything else is sent, and every frame carries an HMAC over its
+//! direction, number and body under a key of this connection: nothing can be forged, repeated or
+//! left out. Frames are not encrypted: an eavesdropper can read what is measured.
 //!
 //! A worker is a process of its own that runs its part of the streams and judges them by its own
 //! machine's clock. No verdict depends on equal clocks: clocks are compared so that all workers

@@ -17,10 +17,10 @@ use std::sync::mpsc::Sender;
 
 /// The line that a held run prints when it is prepared.
 pub const READY: &str = "ready";
-/// What a line of progress begins with.
+/// The first word of a line of progress.
 pub const PROGRESS: &str = "progress";
 
-/// A running worker. On drop it is stopped and waited for.
+/// A running worker. Dropping it stops the worker and waits for its end.
 pub(super) struct WorkerProcess {
     input: Option<ChildStdin>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -52,7 +52,7 @@ impl WorkerProcess {
         Ok(Self { input: Some(input), thread: Some(thread) })
     }
 
-    /// Lets it begin.
+    /// Starts the worker's run.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         match &mut self.input {
             Some(input) => input.write_all(b"begin\n").and_then(|()| input.flush()),
@@ -104,5 +104,5 @@ fn progress(worker: usize, seconds: &str, frames: &str, late: &str) -> Option<Ag
     Some(AgentReply::Progress { worker, seconds, frames, late })
 }
 
-/// Notes and an error; a program that goes wild is cut off.
+/// The largest size of notes and an error; the output of a program that prints more is cut off.
 const MOST_SAID: usize = 64 << 10;

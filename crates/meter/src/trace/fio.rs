@@ -1,4 +1,4 @@
-//! fio's `write_iolog`.
+//! The logs of fio's `write_iolog`.
 //!
 //! ```text
 //!   fio version 2 iolog                 fio version 3 iolog
@@ -7,8 +7,9 @@
 //!   FILE wait US 0                      (times: microseconds from the start, as fio 3.33 writes)
 //! ```
 //!
-//! Version 2 has no times but waits; the time that operations took is not in it, so that its rate
-//! is known only where all time is waited for.
+//! Version 2 has no times but waits. The time that operations took is not in it, so that its rate
+//! is
+//! known only where waits cover all of the time.
 
 use super::{FileNumbers, Operation, Trace, TraceError, wanted};
 use std::time::Duration;

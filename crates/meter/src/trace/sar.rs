@@ -1,12 +1,12 @@
-//! `sar -d`: how much a device did, and nothing of where.
+//! The reports of `sar -d`: a device's rates without positions.
 //!
 //! ```text
 //!   19:01:00          tps     rkB/s     wkB/s     dkB/s   areq-sz ... DEV
 //!   19:01:01       367.00      4.00 187392.00      0.00    510.62 ... vda
 //! ```
 //!
-//! Columns go by their names: they differ from version to version (`rd_sec/s` is older). The lines
-//! `Average:` are left out, they are of the lines above. Reads and writes have one mean size.
+//! Columns are found by their names, which differ between versions (`rd_sec/s` is older). The lines
+//! `Average:` repeat the lines above and are skipped. Reads and writes have one mean size.
 
 use super::{Rates, Trace, TraceError, wanted};
 use std::collections::BTreeMap;

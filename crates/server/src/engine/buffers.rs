@@ -10,7 +10,7 @@
 //! A pin is one stream's hold or one delivery that a socket has not taken yet. Buffers deliberately
 //! know neither the owners of pins nor any deadline; they only list the waiters of each read.
 
-use super::streams::StreamId;
+use super::stream::StreamId;
 use super::{DiskNumber, ReadId, RequestId, TitleKey, TrackNumber};
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ impl Stream {
     /// `now`. Says what was held. What was counted is not counted again.
     pub(in crate::engine) fn restart(&mut self, now: Moment, from: u32) -> Vec<ReadId> {
         let held = self.held().map(|(read, _)| read).collect();
-        self.promise.get_or_insert(self.timing);
+        self.guaranteed.get_or_insert(self.timing);
         let counted = |hold: &Hold| !matches!(hold, Hold::Held { counted: None, .. });
         let known = self.holds.iter().zip(self.base..).filter(|(hold, _)| counted(hold));
         self.accounted.extend((from..self.base).chain(known.map(|(_, piece)| piece)));

@@ -25,7 +25,7 @@ use units::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamId(pub(super) u64);
 
-/// What became of a piece that was read for a stream.
+/// The state of a piece that was read for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     /// The stream holds the buffer; `counted` once it is known whether it came in time.
@@ -45,6 +45,7 @@ pub(super) enum Counted {
     ForGood,
 }
 
+/// The delivery of one track to one session: its pieces unread and held, and its player.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) session: SessionId,
@@ -52,7 +53,7 @@ pub(super) struct Stream {
     pub(super) track: TrackNumber,
     pub(super) timing: PlayoutClock,
     /// The clock of the guaranteed deadlines, where reads follow a later clock (`timing`).
-    promise: Option<PlayoutClock>,
+    guaranteed: Option<PlayoutClock>,
     /// Unread pieces with a final count. All are at least `cursor`.
     accounted: BTreeSet<u32>,
     /// The next piece to be read.
@@ -66,15 +67,15 @@ pub(super) struct Stream {
     /// The ends of the latest requests, oldest first; a contiguous request continues at one.
     ends: VecDeque<u64>,
     /// End of the start-up, before which delivery waits until all pieces due by then are in
-    /// memory; see `start`. `None`: delivery has begun.
+    /// memory; see `streams::startup`. `None`: delivery has begun.
     pub(super) opens: Option<Moment>,
     /// The booking of policies that use only mean rates.
     pub(super) summary: RateSummary,
-    /// The least slack of all decisions since it was admitted; see `guarantee`.
+    /// The least slack of all decisions since it was admitted; see `streams::accounts`.
     pub(super) guaranteed_slack: Option<Duration>,
     /// When the player last requested or received data of this track.
     pub(super) last_activity: Moment,
-    /// The disk with the copy that takes over after a loss; see `failover`.
+    /// The disk with the copy that takes over after a loss; see `bookings::failover`.
     pub(super) replica: Option<usize>,
     /// The states of the pieces from `base` to `cursor`; the first is never `Gone`.
     holds: VecDeque<Hold>,
@@ -107,7 +108,7 @@ impl Stream {
             track,
             last_activity: timing.origin,
             timing,
-            promise: None,
+            guaranteed: None,
             accounted: BTreeSet::new(),
             cursor: first,
             end,
@@ -142,7 +143,7 @@ impl Stream {
     }
 
     pub(super) fn deadline(&self, piece: u32) -> Moment {
-        self.promise.unwrap_or(self.timing).deadline(self.curve().due(piece))
+        self.guaranteed.unwrap_or(self.timing).deadline(self.curve().due(piece))
     }
 
     /// The latest time at which the player needs `piece`, for the earliest possible position.

@@ -1,66 +1,67 @@
 //! One disk as the engine sees it: what it guarantees, what is booked on it, what is in it now.
 
 use super::best_effort::BestEffort;
-use super::streams::{Stream, StreamId};
-use super::sweeps::ScanRun;
-use super::{DiskGuarantee, DiskStatus, ReadId};
+use super::scan::ScanRun;
+use crate::engine::stream::{Stream, StreamId};
+use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
 use scheduler::admission::least_slack;
 use scheduler::{
-    BusySlots, ChosenRead, DiskHistory, DiskTimings, Dispatcher, Guard, HistoryKey, ObservedCurve,
-    Supply,
+    BusySlots, ChosenRead, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard, HistoryKey,
+    ObservedCurve, Supply,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 /// A read that was chosen for a sweep or a batch and not yet given to the device.
-pub(super) type Chosen = ChosenRead<StreamId, ReadId>;
+pub(in crate::engine) type Chosen = ChosenRead<StreamId, ReadId>;
 
 /// The state of one disk.
 #[derive(Debug)]
-pub(super) struct Disk {
-    pub(super) guarantee: DiskGuarantee,
-    pub(super) guard: Guard,
+pub(in crate::engine) struct Disk {
+    pub(in crate::engine) guarantee: DiskGuarantee,
+    pub(in crate::engine) guard: Guard,
     observed_curve: ObservedCurve,
     busy_slots: BusySlots,
-    /// In this slot it had nothing to read though it could have, or did work without a deadline.
-    pub(super) has_lacked: bool,
+    /// In this slot the disk was idle for want of reads, or did best-effort work: the slot's reads
+    /// do not measure the disk.
+    pub(in crate::engine) has_lacked: bool,
     /// What is booked on it, and what it reads next.
-    pub(super) dispatcher: Dispatcher<StreamId, ReadId>,
+    pub(in crate::engine) dispatcher: Dispatcher<StreamId, ReadId>,
     /// Its share of the buffers, in bytes.
-    pub(super) memory: u64,
+    pub(in crate::engine) memory: u64,
     /// Its share of the buffers while no disk is lost, in bytes.
-    pub(super) fair_memory: u64,
-    pub(super) slot: Duration,
-    pub(super) timings: DiskTimings,
-    /// What will be known when nobody is here whose booking stands on what was known before.
-    pub(super) pending_timings: Option<DiskTimings>,
+    pub(in crate::engine) fair_memory: u64,
+    pub(in crate::engine) slot: Duration,
+    pub(in crate::engine) timings: DiskTimings,
+    /// Timings to be used once no stream is booked by the present ones.
+    pub(in crate::engine) pending_timings: Option<DiskTimings>,
     /// The sweep under way, where its time is counted.
-    pub(super) scan: ScanRun,
+    pub(in crate::engine) scan: ScanRun,
     /// Reads in the device.
-    pub(super) in_flight: u32,
-    /// Reads given to the device when this slot began and not complete yet ...
-    pub(super) batch: BTreeSet<ReadId>,
-    /// ... and how many there were.
-    pub(super) batch_len: u32,
-    pub(super) work: BestEffort,
-    /// Costly answers given in this slot: see `admission`.
-    pub(super) searches: u32,
-    pub(super) last_search: Duration,
-    pub(super) reads: u64,
-    pub(super) bytes: u64,
-    pub(super) failures: u64,
-    pub(super) failed_in_row: u32,
-    /// Nothing is read from it any more: see `loss`.
-    pub(super) lost: bool,
-    /// Slots one after the other with reads in the device of which none ended: see `recovery`.
-    pub(super) silent_slots: u32,
-    pub(super) slot_reads: u32,
-    pub(super) last_slot_reads: u32,
+    pub(in crate::engine) in_flight: u32,
+    /// Reads given to the device when this slot began and not complete yet.
+    pub(in crate::engine) batch: BTreeSet<ReadId>,
+    /// Number of reads given to the device when this slot began.
+    pub(in crate::engine) batch_len: u32,
+    pub(in crate::engine) work: BestEffort,
+    /// Searches made in this slot.
+    searches: u32,
+    pub(in crate::engine) last_search: Duration,
+    pub(in crate::engine) reads: u64,
+    pub(in crate::engine) bytes: u64,
+    pub(in crate::engine) failures: u64,
+    pub(in crate::engine) failed_in_row: u32,
+    /// The disk is lost: nothing is read from it any more.
+    pub(in crate::engine) lost: bool,
+    /// Consecutive slots with reads in the device of which none ended.
+    pub(in crate::engine) silent_slots: u32,
+    pub(in crate::engine) slot_reads: u32,
+    pub(in crate::engine) last_slot_reads: u32,
 }
 
 impl Disk {
-    pub(super) fn new(guarantee: DiskGuarantee, memory: u64, slot: Duration) -> Self {
+    pub(in crate::engine) fn new(guarantee: DiskGuarantee, memory: u64, slot: Duration) -> Self {
         Self {
             guarantee,
             guard: Guard::new(guarantee.min_read),
@@ -91,8 +92,8 @@ impl Disk {
         }
     }
 
-    /// What it gives; `free_at` says when what is in the device is certainly done.
-    pub(super) fn supply(&self, free_at: Moment) -> Supply<'_> {
+    /// What admission may count with. From `free_at` on the device is certainly free.
+    pub(in crate::engine) fn supply(&self, free_at: Moment) -> Supply<'_> {
         Supply {
             min_read: self.guard.min_read(),
             read_size: self.guarantee.read_size.0,
@@ -103,24 +104,59 @@ impl Disk {
         }
     }
 
-    /// Bytes of its share that are neither held nor kept aside.
-    pub(super) fn room(&self) -> u64 {
+    /// Bytes of the disk's share of memory that are neither held nor reserved.
+    pub(in crate::engine) fn room(&self) -> u64 {
         self.dispatcher.room(self.memory)
     }
 
-    /// Bytes that are held or kept aside beyond its share.
-    pub(super) fn lacks(&self) -> u64 {
+    /// Bytes that are held or reserved beyond the disk's share of memory.
+    pub(in crate::engine) fn lacks(&self) -> u64 {
         let books = &self.dispatcher.books;
         (books.held() + books.reserved()).saturating_sub(self.memory)
     }
 
+    /// Whether one more search for a start or for memory may be made in this slot; counts it.
+    pub(in crate::engine) fn may_search(&mut self) -> bool {
+        let may = self.searches < MAX_SEARCHES;
+        self.searches += u32::from(may);
+        may
+    }
+
     /// Everything in the device: reads and best-effort work.
-    pub(super) fn busy(&self) -> u32 {
+    pub(in crate::engine) fn busy(&self) -> u32 {
         self.in_flight + self.work.in_flight()
     }
 
+    /// The device was given a read.
+    pub(in crate::engine) fn read_issued(&mut self, now: Moment, offset: u64, len: u32) {
+        self.device_takes(now, offset, len);
+        self.in_flight += 1;
+    }
+
+    /// A read in the device has ended.
+    pub(in crate::engine) fn read_ended(
+        &mut self,
+        now: Moment,
+        read: ReadId,
+        offset: u64,
+        len: u32,
+        good: bool,
+    ) {
+        self.in_flight -= 1;
+        self.device_ended(now, offset, len);
+        self.batch.remove(&read);
+        self.reads += 1;
+        self.slot_reads += 1;
+        if good {
+            self.bytes += u64::from(len);
+        } else {
+            self.failures += 1;
+            self.note_unplanned_io(now);
+        }
+    }
+
     /// A slot has ended and `slot` begins.
-    pub(super) fn roll(&mut self, slot: SlotIndex, plans: bool) {
+    pub(in crate::engine) fn roll(&mut self, slot: SlotIndex, plans: bool) {
         let late = u32::try_from(self.batch.len()).expect("bounded by the batch");
         self.guard.slot_ended(self.batch_len, self.batch_len - late);
         if plans {
@@ -137,7 +173,7 @@ impl Disk {
         self.dispatcher.advance(slot);
     }
 
-    // What the slots since the last were like: the one that reads were given to, and idle ones.
+    // Accounts for the slots since the last call: the slot that reads were given to, and idle ones.
     fn remember(&mut self, slot: SlotIndex, late: bool) {
         let calibrated = self.guarantee.min_read;
         self.observed_curve
@@ -153,23 +189,23 @@ impl Disk {
         self.update_timings();
     }
 
-    // What was seen where reads are counted, for whoever decides.
+    // Hands what was observed to admission, where reads are counted.
     fn update_timings(&mut self) {
         (self.timings.slowdown, self.timings.observed_curve) =
             (self.guard.slowdown(), self.observed_curve.curve());
         self.timings.observed_min_read = self.busy_slots.fewest();
     }
 
-    /// A new calibration: what was seen of the disk before says nothing beside it.
-    pub(super) fn recalibrate(&mut self, guarantee: DiskGuarantee) {
+    /// Takes a new calibration; observations made with the old one are dropped.
+    pub(in crate::engine) fn recalibrate(&mut self, guarantee: DiskGuarantee) {
         self.guarantee = guarantee;
         self.guard.recalibrate(guarantee.min_read);
         (self.observed_curve, self.busy_slots) = (ObservedCurve::default(), BusySlots::default());
         (self.timings.observed_curve, self.timings.observed_min_read) = (None, None);
     }
 
-    /// What is known of it from using it.
-    pub(super) fn remembered(&self) -> DiskHistory {
+    /// Observations of the disk, to be kept over a restart.
+    pub(in crate::engine) fn remembered(&self) -> DiskHistory {
         DiskHistory {
             key: self.history_key(),
             guard: self.guard,
@@ -179,8 +215,9 @@ impl Disk {
         }
     }
 
-    /// Goes by what was remembered, if that was of such reads; says whether it was.
-    pub(super) fn recall(&mut self, remembered: DiskHistory, plans: bool) -> bool {
+    /// Takes over observations from an earlier run, if they are of reads of this kind; returns
+    /// whether they are.
+    pub(in crate::engine) fn recall(&mut self, remembered: DiskHistory, plans: bool) -> bool {
         let DiskHistory { key, guard, time_guard, observed_curve, busy_slots } = remembered;
         if key != self.history_key() {
             return false;
@@ -206,7 +243,7 @@ impl Disk {
     }
 
     /// Books everything that `stream` has unread or holds.
-    pub(super) fn book(&mut self, stream: &Stream) {
+    pub(in crate::engine) fn book(&mut self, stream: &Stream) {
         stream.unread().for_each(|piece| self.dispatcher.books.book(piece));
         for (_, piece) in stream.held() {
             self.dispatcher.books.book(piece);
@@ -215,14 +252,29 @@ impl Disk {
         self.dispatcher.books.book_summary(stream.summary);
     }
 
-    /// Takes all of that off the books.
-    pub(super) fn unbook(&mut self, stream: &Stream) {
+    /// Takes everything that `stream` has unread or holds off the books.
+    pub(in crate::engine) fn unbook(&mut self, stream: &Stream) {
         stream.unread().for_each(|piece| self.dispatcher.books.unbook(piece));
         stream.held().for_each(|(_, piece)| self.dispatcher.books.release(piece));
         self.dispatcher.books.unbook_summary(stream.summary);
     }
 
-    pub(super) fn status(&self, now: Moment, plans: bool) -> DiskStatus {
+    /// Compares its books and its queue with those of a disk that was booked anew; says where they
+    /// differ.
+    pub(in crate::engine) fn differs(&self, fresh: &Self) -> Option<String> {
+        let (books, due) = (&self.dispatcher.books, &fresh.dispatcher.books);
+        let sums = |books: &DiskBooks| {
+            let ahead = books.ahead_of_now().to_vec();
+            (ahead, books.overdue(), books.held(), books.reserved(), books.summary())
+        };
+        if sums(books) != sums(due) {
+            return Some(format!("booked {books:?}, due {due:?}"));
+        }
+        let (queue, due) = (self.dispatcher.queue(), fresh.dispatcher.queue());
+        (queue.len() != due.len()).then(|| format!("queued {queue:?}, due {due:?}"))
+    }
+
+    pub(in crate::engine) fn status(&self, now: Moment, plans: bool) -> DiskStatus {
         let slack = if plans {
             self.least_spare(now).unwrap_or(u64::MAX)
         } else {
@@ -237,21 +289,25 @@ impl Disk {
             in_flight: self.busy(),
             sessions: 0,
             lost: self.lost,
-            behind: self.timings.slowdown,
-            slowest_slot: self
+            slowdown: self.timings.slowdown,
+            slowest_slot_reads: self
                 .timings
                 .observed_curve
                 .as_ref()
                 .map_or(self.guarantee.min_read, |seen| {
                     u32::try_from(seen.least(1)).expect("not more than guaranteed")
                 }),
-            observed: self.timings.observed_min_read,
+            observed_slot_reads: self.timings.observed_min_read,
             guaranteed_slack: self.scan.slack(),
             // With nothing due all of the next slot is slack.
-            least_slack: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
+            slack_reads: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
         }
     }
 }
 
-/// Slots of idleness after which nothing seen before it is remembered, whatever it was.
+/// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;
+
+/// Searches for a start or for memory, per slot and disk: each tries up to seventy starts, some
+/// 10 µs each, and follows thousands of future reads.
+const MAX_SEARCHES: u32 = 8;
