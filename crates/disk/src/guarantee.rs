@@ -1,14 +1,11 @@
 //! The guarantees of a modelled disk, for any places of the reads.
 //!
 //! A guarantee is about *sweeps*: the reads of a slot are issued in the order of their places, from
-//! one
-//! end to the other. Then the head crosses the disk once to reach the first of them and once more
-//! to
-//! serve them all, in n - 1 seeks, which take longest if equally long (the seek curve's concave
-//! bound).
-//! Each read may wait for a whole revolution and be in the slowest zone. If reads overlap or the
-//! disk
-//! reads ahead, the head may have to step back by as much, which is also counted.
+//! one end to the other. Then the head crosses the disk once to reach the first of them and once
+//! more to serve them all, in n - 1 seeks, which take longest if equally long (the seek curve's
+//! concave bound). Each read may wait for a whole revolution and be in the slowest zone. If reads
+//! overlap or the disk reads ahead, the head may have to step back by as much, which is also
+//! counted.
 //!
 //! Writes, a busy host, and disks that differ from their model are not covered.
 

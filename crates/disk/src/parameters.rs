@@ -4,8 +4,7 @@
 //! A parameter file is TOML with the names below; `models/*.toml` are the built-in ones, and users'
 //! files are parsed in the same way ([`Parameters::parse`]). Numbers are in common units
 //! (milliseconds, MB/s of 10^6 bytes, `256KiB`). `checks.rs` refuses impossible numbers. There is
-//! no
-//! arithmetic here.
+//! no arithmetic here.
 
 use serde::{Deserialize, Deserializer};
 use units::ByteCount;

@@ -1,12 +1,9 @@
 //! The geometry of spinning platters: where a byte is, and when it passes the head.
 //!
 //! One number gives both: the *streamed* time of an offset, the nanoseconds in which a disk that
-//! reads
-//! without interruption from its first byte reaches it. Between tracks the disk switches heads,
-//! between
-//! cylinders it moves the head by one; tracks are skewed by exactly that time, so that the first
-//! byte of
-//! the next track arrives when the head is ready.
+//! reads without interruption from its first byte reaches it. Between tracks the disk switches
+//! heads, between cylinders it moves the head by one; tracks are skewed by exactly that time, so
+//! that the first byte of the next track arrives when the head is ready.
 //!
 //! ```text
 //!   ├─ track ─┤hs├─ track ─┤hs├─ track ─┤cs├─ track ─ ...      streamed time, track = revolution
@@ -18,10 +15,9 @@
 //! ```
 //!
 //! The sustained rate of a zone determines the bytes of its tracks: those that pass in a revolution
-//! and
-//! the mean switch. A read of n bytes takes at most n at the sustained rate and one cylinder
-//! switch: a
-//! window of the picture above deviates by no more, because a cylinder switch is the longest.
+//! and the mean switch. A read of n bytes takes at most n at the sustained rate and one cylinder
+//! switch: a window of the picture above deviates by no more, because a cylinder switch is the
+//! longest.
 
 use crate::parameters::Spinning;
 use crate::seek::SeekCurve;

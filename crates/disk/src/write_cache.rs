@@ -2,8 +2,7 @@
 //!
 //! It is only a set of areas: the [`Head`](crate::Head) decides when they are written, namely while
 //! the disk is idle, when the memory is full, and at a flush. Areas are written in the order of
-//! their
-//! places from the head on, and then from the front again (C-SCAN).
+//! their places from the head on, and then from the front again (C-SCAN).
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,8 @@
 //! Boxes of ISO BMFF and QuickTime as raw bytes: iterating over boxes in memory, and writing
-//! containers
-//! around the output of `mp4-atom`.
+//! containers around the output of `mp4-atom`.
 //!
 //! It is for boxes whose bytes must be kept (sample entries) or that `mp4-atom` does not parse in
-//! their
-//! QuickTime form; all others use `mp4-atom`. Nothing here is recursive.
+//! their QuickTime form; all others use `mp4-atom`. Nothing here is recursive.
 //!
 //! ```text
 //! size u32 | kind 4 bytes | payload            size counts from its own first byte

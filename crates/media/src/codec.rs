@@ -2,8 +2,7 @@
 //! ISO.
 //!
 //! Only the values that players need beforehand are parsed; the entry itself is kept byte for byte.
-//! If a
-//! configuration cannot be parsed, the entry's plain fields are used.
+//! If a configuration cannot be parsed, the entry's plain fields are used.
 //!
 //! ```text
 //! any entry    8 header, 6 reserved, 2 data reference, then

@@ -2,8 +2,7 @@
 //!
 //! It is written once when a title is sealed, and read whole when it is opened. It is explicitly
 //! little-endian, and every byte is covered by a CRC-32C, so that changed bytes are found before
-//! they
-//! are used. Chunks and extents are unknown here: bytes behind its own length are ignored.
+//! they are used. Chunks and extents are unknown here: bytes behind its own length are ignored.
 //!
 //! ```text
 //! header, 32 bytes

@@ -19,8 +19,7 @@
 //!     composition zigzag varint, unless as before
 //! ```
 //! A group starts at a sync LDU; "before" is zero at its start. If every LDU is sync, or none for a
-//! long
-//! time, groups have a fixed length.
+//! long time, groups have a fixed length.
 
 use crate::title::{Ldu, LduIndex};
 use units::{Decoder, Encoder, Malformed};

@@ -92,8 +92,7 @@ pub struct Ldu {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LduIndex {
     // Structure of arrays: 3 h of video at 25 fps are 270,000 entries with 21 bytes each; an array
-    // of
-    // `Ldu` would take 32.
+    // of `Ldu` would take 32.
     sizes: Vec<u32>,
     ends: Vec<u64>,
     durations: Vec<u32>,

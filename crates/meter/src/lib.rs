@@ -10,13 +10,21 @@
 //!                   └─ report                                      text, JSON, HTML with plots
 //! ```
 //!
+//! The path of `tenuto meter run`, in reading order:
+//!
+//! ```text
+//!   tenuto: commands/meter/streams.rs    arguments to a configuration, and the report on screen
+//!   experiment/streams.rs                prepares, runs, checks and saves
+//!   experiment/port.rs                   the interface to the target
+//!   streams/mod.rs                       the loop: submit, wait, judge
+//!   experiment/run_report.rs             text, JSON and page
+//! ```
+//!
 //! The functions and types at this root are those that a program needs to run experiments and to
 //! show their reports. [`fleet`] runs one experiment on many machines; [`profiles`] describe the
 //! streams of known formats.
 //!
 //! The meter does not know the store's format and shares no code with the server: its figures of
-//! the
-//! server are those that any other client would measure. It prints nothing.
 //! the server are those that any other client would measure. It prints nothing.
 
 mod blame;

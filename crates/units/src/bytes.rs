@@ -1,10 +1,8 @@
 //! The one binary codec of all formats: little-endian numbers, varints, and counted bytes.
 //!
 //! Decoding accepts any bytes: each step reports what is missing, and a count is compared with the
-//! number
-//! of following bytes (or with the format's limit) before memory is reserved. Big-endian MP4 boxes
-//! are
-//! parsed in the media crate.
+//! number of following bytes (or with the format's limit) before memory is reserved. Big-endian MP4
+//! boxes are parsed in the media crate.
 
 use std::fmt;
 

@@ -11,9 +11,8 @@
 //!
 //! Times of real disks have outliers, which are always late (a retry, a busy host): medians and low
 //! quantiles are used, and means only of the values that remain. The module is pure: its caller
-//! makes
-//! and times the reads, one at a time and without caches. A device without an actuator shows no
-//! revolution and no curve, and gets none.
+//! makes and times the reads, one at a time and without caches. A device without an actuator shows
+//! no revolution and no curve, and gets none.
 
 use crate::actuator::Actuator;
 use crate::bounds::ReadCost;
@@ -219,8 +218,7 @@ fn zones(reads: &[TimedRead], capacity: u64) -> Vec<(u64, f64)> {
     let mut zones: Vec<(u64, f64)> = Vec::new();
     for (number, mut each) in parts {
         // The mean, because switches occur only now and then; but without reads that are late for
-        // other
-        // reasons, and without those that the disk had already read.
+        // other reasons, and without those that the disk had already read.
         let Some(usual) = quantile(&mut each, 0.5).filter(|usual| *usual > 0.0) else { continue };
         each.retain(|per_byte| (usual * EARLIER..usual * LATER).contains(per_byte));
         let per_byte = each.iter().sum::<f64>() / float(each.len() as u64);

@@ -7,49 +7,39 @@
 //! ```
 //!
 //! A sweep begins at the end of its reads that is nearer to the head. The head either starts
-//! outside of
-//! them and crosses at most the whole stroke in n seeks, or it starts inside and first moves to the
-//! nearer end, by at most half a stroke, before it crosses the reads in n - 1 seeks. With `h` the
-//! concave bound of the seek curve, and a whole revolution and an overhead for each read:
+//! outside of them and crosses at most the whole stroke in n seeks, or it starts inside and first
+//! moves to the nearer end, by at most half a stroke, before it crosses the reads in n - 1 seeks.
+//! With `h` the concave bound of the seek curve, and a whole revolution and an overhead for each
+//! read:
 //! ```text
 //!   positioning(n) = n × (overhead + revolution) + max( n h(1/n), h(1/2) + (n-1) h(1/(n-1)) )
 //! ```
 //!
 //! It is monotonic and subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): joining
-//! two
-//! sweeps never takes longer. The proof of admission relies on both properties.
+//! two sweeps never takes longer. The proof of admission relies on both properties.
 //!
 //! Contiguous reads that are submitted to the disk together and in order are one *visit*: no
-//! revolution
-//! is lost between them, because the disk reads ahead while it takes the next command. Then n is
-//! the
-//! number of visits, and each read that continues the last one costs its transfer and
+//! revolution is lost between them, because the disk reads ahead while it takes the next command.
+//! Then n is the number of visits, and each read that continues the last one costs its transfer and
 //!
 //! ```text
 //!   following = overhead + h'(step back) × (stroke that a read covers)
 //! ```
 //!
 //! where the second part is for the head's way back over a longer visit: h is concave, so that it
-//! is
-//! nowhere steeper than at the shortest seek that is charged.
+//! is nowhere steeper than at the shortest seek that is charged.
 //!
 //! Only a read whose transfer takes at least the cost of one more visit may count as following
 //! ([`Costs::shortest_following`]): so removing a read from the middle of a visit never makes a
-//! sweep
-//! more expensive.
+//! sweep more expensive.
 //!
 //! A disk whose actuator was fitted to timed reads is charged as the resulting model
 //! ([`Calibration::model`]), except for its read-ahead, which is unknown; instead, the longest time
-//! of
-//! a sequential read was measured with the next read already in the device
+//! of a sequential read was measured with the next read already in the device
 //! ([`Actuator::following`](crate::Actuator::following)). It replaces the overhead above if the
-//! queue
-//! depth is at least two. A disk whose actuator was not measured is charged the measured rate of
-//! the
-//! zone, for each read the cost of the worst placement beyond transfer, and once per sweep the
-//! excess
-//! of the longest read: calibration measures slots full of reads, not a few.
-//! full of reads, not of a few.
+//! queue depth is at least two. A disk whose actuator was not measured is charged the measured rate
+//! of the zone, for each read the cost of the worst placement beyond transfer, and once per sweep
+//! the excess of the longest read: calibration measures slots full of reads, not a few.
 //!
 //! ```text
 //!   positioning(n) = (longest - slot/minRead) + n × (slot/minRead - transfer in the slowest zone)

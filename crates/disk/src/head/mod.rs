@@ -1,17 +1,15 @@
 //! The head of a disk: serves one request after another in the model's time.
 //!
 //! Times are arguments ([`Moment`]), so that the same head runs in a simulation and with a real
-//! clock.
-//! It does not choose an order: requests are served in order of arrival. A read that continues the
-//! last
-//! one costs no positioning as long as the disk read ahead and its cache still holds the place; the
-//! same applies to a write that continues the last write (the disk joins them).
+//! clock. It does not choose an order: requests are served in order of arrival. A read that
+//! continues the last one costs no positioning as long as the disk read ahead and its cache still
+//! holds the place; the same applies to a write that continues the last write (the disk joins
+//! them).
 //!
 //! Other writes take as long as reads, unless the disk has a write-back cache: then a write is
-//! complete
-//! when it is in the disk's memory, and is written to the platter while the disk is idle, when the
-//! memory is full, or at a [`Head::flush`]. A write to the platter is not interrupted: a read that
-//! arrives meanwhile waits for it.
+//! complete when it is in the disk's memory, and is written to the platter while the disk is idle,
+//! when the memory is full, or at a [`Head::flush`]. A write to the platter is not interrupted: a
+//! read that arrives meanwhile waits for it.
 
 use crate::DiskModel;
 use crate::model::{Chips, Kind};

@@ -1,12 +1,9 @@
 //! One `moof`: its LDUs are appended to their tracks' indexes, and the runs of its `mdat` are
-//! assigned
-//! to tracks.
+//! assigned to tracks.
 //!
 //! Decode times are those of `tfdt`. If a fragment starts later than the sum of the durations
-//! before it
-//! (dropped frames, variable frame rate), or earlier (FFmpeg guesses the duration of a fragment's
-//! last
-//! LDU), the duration of the last LDU is corrected, so that times never drift.
+//! before it (dropped frames, variable frame rate), or earlier (FFmpeg guesses the duration of a
+//! fragment's last LDU), the duration of the last LDU is corrected, so that times never drift.
 
 use super::error::{BadStream, malformed};
 use crate::boxes::boxes;

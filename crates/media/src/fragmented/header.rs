@@ -11,8 +11,7 @@
 //!      ─ mvex ─ trex              defaults of fragments
 //! ```
 //! `mdhd`, `hdlr` and `stsd` are parsed here, not by `mp4-atom`: QuickTime has its own languages
-//! and
-//! names in them, and the sample entry must be kept byte for byte.
+//! and names in them, and the sample entry must be kept byte for byte.
 
 use super::error::{BadStream, malformed};
 use super::fragment::{Defaults, TrackState};

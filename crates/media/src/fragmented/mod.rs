@@ -10,12 +10,9 @@
 //! ```
 //!
 //! It does not read files whose `moov` has samples, encrypted files, or fragments out of order:
-//! with the
-//! options of `store` FFmpeg writes none of these. Tracks other than video and audio are skipped.
-//! The
-//! input may be any bytes: every refusal has a reason, and memory is bounded by the constants below
-//! and
-//! in `fragment`.
+//! with the options of `store` FFmpeg writes none of these. Tracks other than video and audio are
+//! skipped. The input may be any bytes: every refusal has a reason, and memory is bounded by the
+//! constants below and in `fragment`.
 
 mod error;
 mod fragment;

@@ -1,6 +1,5 @@
 //! Parts of a title as titles: from one key frame to another, each n-th group of pictures, last
-//! group
-//! first. Nothing is stored for them; the same bytes get other times.
+//! group first. Nothing is stored for them; the same bytes get other times.
 //!
 //! ```text
 //!   groups of the title   g0    g1    g2    g3    g4    g5         start in g1, stop in g5
@@ -11,8 +10,7 @@
 //!
 //! An excerpt begins at time zero, so that players handle it like any title. Starts and stops move
 //! outwards to key frames; a group is always played whole and forwards, because it cannot be
-//! decoded
-//! otherwise. The speed is unknown here: players themselves play faster.
+//! decoded otherwise. The speed is unknown here: players themselves play faster.
 
 use super::segments::{self, Part, Segments};
 use super::timeline::{Timeline, nearest, ticks};

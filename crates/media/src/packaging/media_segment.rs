@@ -6,10 +6,8 @@
 //!           (once for each part: of an excerpt that leaves something out, there are several)
 //! ```
 //! An initial wait of a track is part of its decode times, not of its edit list, because players on
-//! Media
-//! Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit list,
-//! which
-//! they apply.
+//! Media Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit
+//! list, which they apply.
 
 use super::body::{Body, Slice};
 use super::segments::{Part, data};

@@ -12,8 +12,7 @@
 //!               stored slices of the tracks' data     fetched by the sender of the Body
 //! ```
 //! Equal requests always give equal bytes. Nothing is decoded here, and no codec is refused:
-//! players
-//! decide which codecs they can play.
+//! players decide which codecs they can play.
 
 mod body;
 mod excerpt;

@@ -5,8 +5,7 @@
 //! N.m3u8        track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! ```
 //! Addresses are relative; the caller's query is appended to each. Audio tracks with one codec form
-//! one
-//! group, because a variant declares the codecs of its whole group.
+//! one group, because a variant declares the codecs of its whole group.
 
 use super::Packaging;
 use crate::{TrackDescription, TrackKind, language};

@@ -1,13 +1,11 @@
 //! Tracks as one MP4 or QuickTime file with the header in front, for players that fetch byte ranges
-//! and
-//! for export.
+//! and for export.
 //!
 //! ```text
 //! ftyp | moov | mdat header | second 0: track a, track b | second 1: track a, track b | ...
 //! ```
 //! The LDUs of a track in one second of the title are contiguous (a chunk in ISO's terms), so that
-//! a player
-//! needs little buffer and each stored slice is long.
+//! a player needs little buffer and each stored slice is long.
 
 use super::body::{Body, Slice};
 use super::media_segment::write_mdat_header;
@@ -40,8 +38,7 @@ pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Bo
     let order = interleave(&parts);
     let payload: u64 = parts.iter().map(|part| part.track.ldus.data_len()).sum();
     // The width of offsets depends on the end of the file, which depends on the header's length
-    // with
-    // them: the wide form is the longer one.
+    // with them: the wide form is the longer one.
     let longest = header(&parts, &order, payload, true, 0).len() as u64;
     let wide = u32::try_from(longest + payload).is_err();
     let start = if wide { longest } else { header(&parts, &order, payload, false, 0).len() as u64 };

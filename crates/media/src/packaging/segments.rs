@@ -1,10 +1,9 @@
 //! Cutting tracks into segments.
 //!
 //! Video is cut at the first sync LDU that is at least the target length behind the last cut. Audio
-//! is cut
-//! where the video is, to within one packet, so that a player that changes between tracks finds the
-//! same
-//! boundaries. Audio without video, and audio that continues after it, is cut by time.
+//! is cut where the video is, to within one packet, so that a player that changes between tracks
+//! finds the same boundaries. Audio without video, and audio that continues after it, is cut by
+//! time.
 
 use super::timeline::{Timeline, nearest, ticks};
 use crate::{LduIndex, TrackIndex, TrackKind};

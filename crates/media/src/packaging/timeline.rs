@@ -6,8 +6,7 @@
 //!              <---- priming, B-frame delay: before media_start, decoded but not shown
 //! ```
 //! FFmpeg's remux leaves at most two edits: a wait, then one that runs from `media_start`. For
-//! longer lists
-//! segments use the first two; a progressive file has the whole list.
+//! longer lists segments use the first two; a progressive file has the whole list.
 
 use crate::{TrackIndex, TrackKind};
 use units::{MediaTime, Timescale};

@@ -56,7 +56,9 @@ pub fn serve_agent(
     listening(listener.local_addr().map_err(cannot)?);
     let connected = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
+        // A failed accept concerns one connection, not the agent.
         let Ok(stream) = stream else { continue };
+        // Strangers must not fill the machine with threads.
         if connected.fetch_add(1, Ordering::Relaxed) >= MAX_CONNECTIONS {
             connected.fetch_sub(1, Ordering::Relaxed);
             continue;

@@ -127,6 +127,8 @@ fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterE
                 let token = token.as_ref();
                 scope.spawn(move || Ok((dial(agent, token, began)?, None)))
             });
+            // Collected first: an iterator would start a thread only after the one before has
+            // ended.
             let dialled: Vec<_> = dialled.collect();
             let deployed = deploy.iter().flat_map(|deploy| {
                 hosts.iter().map(move |host| {
@@ -137,6 +139,7 @@ fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterE
                 })
             });
             let deployed: Vec<_> = deployed.collect();
+            // All threads are joined before the first error is returned.
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread
                     .join()
@@ -162,6 +165,7 @@ fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConne
     let address = agent.to_socket_addrs().map_err(cannot)?.next();
     let address = address.ok_or_else(|| MeterError::usage(format!("{agent} is no address")))?;
     let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
+    // The exchange that compares the clocks must not wait for a full packet.
     stream.set_nodelay(true).map_err(cannot)?;
     let from = Box::new(stream.try_clone().map_err(cannot)?);
     Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)

@@ -191,8 +191,10 @@ impl Engine {
     /// An engine without sessions. A slot is made at least a millisecond, `startup` at least two
     /// slots (three where the loss of a disk must be survived).
     pub fn new(mut config: EngineConfig) -> Self {
+        // Times are divided by the slot, so it must not be zero.
         config.slot = config.slot.max(SHORTEST_SLOT);
         let early = if config.survive_loss { bookings::EARLY_SLOTS } else { 0 };
+        // What is admitted within a slot is read in the next one and is there at its end.
         config.startup = config.startup.max(config.slot * (2 + early));
         Self {
             sessions: Table::default(),
@@ -250,6 +252,7 @@ impl Engine {
     /// `Complete`; or `Refused`, `Declined`, or `Failed` (also for a session or range that does not
     /// exist).
     pub fn request(&mut self, now: Moment, media: MediaRequest) {
+        // Before time advances: a stream that expires in this very tick is kept by its request.
         let tracks = media.parts.iter().map(|part| part.track).collect();
         self.note_activity(now, media.session, &tracks);
         self.input(now, |engine| engine.begin_request(now, media));
@@ -258,6 +261,7 @@ impl Engine {
     /// The socket has taken everything that was delivered to `request` out of buffer `read` by the
     /// oldest [`Action::Deliver`] not yet answered.
     pub fn sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
+        // An answer for a buffer that was not delivered shows no activity of a player.
         if let Some((session, tracks)) = self.activity_of_sent(request, read) {
             self.note_activity(now, session, &tracks);
         }
@@ -275,6 +279,7 @@ impl Engine {
     /// The viewer has left; the session's requests are cancelled with it.
     pub fn close(&mut self, now: Moment, session: SessionId) {
         self.input(now, |engine| {
+            // The session may have ended by itself while this event was under way.
             if engine.sessions.contains_key(&session) {
                 engine.end_session(now, session, true);
             }
@@ -336,6 +341,7 @@ impl Engine {
 
     // One input: time first, then what happened, then everything that follows from both.
     fn input<T>(&mut self, now: Moment, handle: impl FnOnce(&mut Self) -> T) -> T {
+        // First, so that the event is decided on the books of its own slot.
         self.advance(now);
         let answer = handle(self);
         self.dispatch_and_serve(now);
@@ -372,6 +378,7 @@ impl Engine {
 
     /// When [`Engine::tick`] must be called next, at the latest.
     pub fn next_wakeup(&self) -> Moment {
+        // Without sessions and reads a slot changes nothing, so an idle server sleeps.
         if self.is_quiet() { Moment::MAX } else { self.streams.bookings().slot_end() }
     }
 
