@@ -1,5 +1,5 @@
-//! The agent's program, copied to a host by `meter run --hosts`. In place of ssh: a shell script that
-//! runs the command on this machine.
+//! The agent's program, copied to a host by `meter run --hosts`. In place of ssh: a shell script
+//! that runs the command on this machine.
 
 use meter::fleet::WorkerOptions;
 use meter::{FleetConfig, MeterError, Observer, load_profile_text, run_fleet};

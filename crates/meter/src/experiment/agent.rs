@@ -1,5 +1,5 @@
-//! The agent (`meter agent`): waits for controllers, by TCP or on standard input and output; and the
-//! worker, the process that an agent starts for a part of the streams.
+//! The agent (`meter agent`): waits for controllers, by TCP or on standard input and output; and
+//! the worker, the process that an agent starts for a part of the streams.
 
 use super::rate_alarm::RateAlarmConfig;
 use super::record::ExperimentReport;
@@ -106,8 +106,8 @@ fn first_line() -> Result<Token, MeterError> {
     Ok(Token::new(&line)?)
 }
 
-/// Runs a worker: reads its task from standard input, prepares, and begins at the next line. The end
-/// of standard input stops it.
+/// Runs a worker: reads its task from standard input, prepares, and begins at the next line. The
+/// end of standard input stops it.
 pub fn run_worker(observer: &dyn Observer) -> Result<ExperimentReport, MeterError> {
     let mut line = String::new();
     let read = io::stdin().lock().take(MAX_TASK).read_line(&mut line);

@@ -14,8 +14,8 @@ pub(crate) struct CalibrateArgs {
     pub(crate) device: PathBuf,
     /// Approximate time for all measurements.
     ///
-    /// A slow disk needs a minute or two, so that its worst placements occur often; every measurement
-    /// is made at least once, however short the time.
+    /// A slow disk needs a minute or two, so that its worst placements occur often; every
+    /// measurement is made at least once, however short the time.
     #[arg(long, default_value = "15s", value_parser = parse_duration)]
     pub(crate) time: Duration,
     #[command(flatten)]
@@ -86,8 +86,8 @@ pub(crate) enum DiskCommand {
     /// Describe a device or file, and how it can be read.
     ///
     /// Its size, its disk, the kernel's queue in front of that disk, the programs that use it, and
-    /// the read interfaces that this kernel allows. Nothing is written. Each interface is tried with
-    /// one small read, which needs read permission; the rest does not.
+    /// the read interfaces that this kernel allows. Nothing is written. Each interface is tried
+    /// with one small read, which needs read permission; the rest does not.
     Show(ShowArgs),
     /// Emulate a disk with the seeks, rotation and zones of a model.
     ///
@@ -96,8 +96,9 @@ pub(crate) enum DiskCommand {
     /// smaller than its model has all seeks and zones of the model, closer together.
     ///
     /// Runs until Ctrl-C or SIGTERM, then unmounts file systems on the disk, detaches it and ends;
-    /// the bytes stay in the backing file. After a second signal it does not wait: programs that use
-    /// the disk get errors. Needs root and /dev/fuse. docs/guide/emulated-disk.md shows its use.
+    /// the bytes stay in the backing file. After a second signal it does not wait: programs that
+    /// use the disk get errors. Needs root and /dev/fuse. docs/guide/emulated-disk.md shows its
+    /// use.
     Emulate(Box<EmulateArgs>),
     /// Show the time that an emulated disk spent, and its lateness.
     ///
@@ -114,7 +115,8 @@ pub(crate) struct ModelsArgs {
     pub(crate) name: Option<String>,
     /// Print the model's parameter file, as a start for your own.
     ///
-    /// Every option that takes a model also takes a file. docs/concepts/disks.md explains each name.
+    /// Every option that takes a model also takes a file. docs/concepts/disks.md explains each
+    /// name.
     #[arg(long)]
     pub(crate) toml: bool,
     #[command(flatten)]

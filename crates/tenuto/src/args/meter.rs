@@ -20,53 +20,54 @@ use units::{BitRate, ByteCount, parse_duration};
 pub(crate) enum MeterCommand {
     /// Find the largest number of streams that a storage holds.
     ///
-    /// Runs more and more streams until frames are late, narrows the number down, and confirms it: one
-    /// stream more must fail again, and the number must hold in a run three times as long. If it does
-    /// not, the search continues with such long runs, at most 40 runs in all. Ends with exit code 5
-    /// when the results are not repeatable, or when this machine and not the storage was late.
+    /// Runs more and more streams until frames are late, narrows the number down, and confirms it:
+    /// one stream more must fail again, and the number must hold in a run three times as long. If
+    /// it does not, the search continues with such long runs, at most 40 runs in all. Ends with
+    /// exit code 5 when the results are not repeatable, or when this machine and not the storage
+    /// was late.
     Capacity(Box<CapacityArgs>),
     /// Find the bottleneck on the path to a storage.
     ///
     /// Searches the largest number of streams on longer and longer parts of the path: with no
-    /// storage, from this machine's memory, from the memory of the server (if there is one), and from
-    /// the storage. The first part that holds no more streams than the whole path is the bottleneck;
-    /// the report names the resource that was full. Each search takes 14 runs at most.
+    /// storage, from this machine's memory, from the memory of the server (if there is one), and
+    /// from the storage. The first part that holds no more streams than the whole path is the
+    /// bottleneck; the report names the resource that was full. Each search takes 14 runs at most.
     Bottleneck(Box<VariantsArgs>),
     /// Find the largest number of streams for each of the kernel's read interfaces.
     ///
-    /// Makes the search of `meter capacity` on one file with io_uring, threads, pread, preadv2, mmap,
-    /// mmap-all, libaio, posix-aio and io_uring-poll, one after another: the first table of Alderman
-    /// and Diallo's paper for this machine. An interface that the kernel refuses for that file is
-    /// reported with the reason: io_uring-poll needs a disk with polled queues. Each search takes 14
-    /// runs at most. mmap reads through the page cache, from which the file is removed before each
-    /// run.
+    /// Makes the search of `meter capacity` on one file with io_uring, threads, pread, preadv2,
+    /// mmap, mmap-all, libaio, posix-aio and io_uring-poll, one after another: the first table of
+    /// Alderman and Diallo's paper for this machine. An interface that the kernel refuses for that
+    /// file is reported with the reason: io_uring-poll needs a disk with polled queues. Each search
+    /// takes 14 runs at most. mmap reads through the page cache, from which the file is removed
+    /// before each run.
     Methods(Box<VariantsArgs>),
     /// Read and write as players and cameras do, and count late frames.
     ///
     /// Every stream requests its frames by the clock, however late the storage is. A frame is late
     /// when it has not been read, or written, --buffer-frames frames after its request was due.
-    /// Frames that are late because of this machine are counted separately; a run with more than one
-    /// such frame in a thousand is not valid (exit code 5).
+    /// Frames that are late because of this machine are counted separately; a run with more than
+    /// one such frame in a thousand is not valid (exit code 5).
     Run(Box<RunArgs>),
     /// Move data at full speed: rate and latency as EBU TECH 3362 defines them.
     ///
-    /// Each client makes one transfer after another, and draws the parameters of each: the file, read
-    /// or write, sequential or random, length, start and block size. Rate is the number of bytes
-    /// divided by the time in block transfers; latency is all other time (opening, closing, and
-    /// between blocks). Both are reported by operation and block size. Writes go to files made for
-    /// the run.
+    /// Each client makes one transfer after another, and draws the parameters of each: the file,
+    /// read or write, sequential or random, length, start and block size. Rate is the number of
+    /// bytes divided by the time in block transfers; latency is all other time (opening, closing,
+    /// and between blocks). Both are reported by operation and block size. Writes go to files made
+    /// for the run.
     Transfers(Box<TransfersArgs>),
     /// Make transfers with more and more clients, as in the EBU's test scripts.
     ///
     /// ebu-single-read, -write and -edit: 1 to 10 clients on a single file; ebu-multi-read, -write,
-    /// -edit and -file-write, -file-replace: 4 to 40 clients with a file each. An hour for each number
-    /// unless --step is given. The report has rate and latency by number of clients.
+    /// -edit and -file-write, -file-replace: 4 to 40 clients with a file each. An hour for each
+    /// number unless --step is given. The report has rate and latency by number of clients.
     Ramp(Box<RampArgs>),
     /// Count and plot the late frames of a run again, from its log alone.
     ///
-    /// Reads operations.parquet of a directory that --out made, also of an interrupted run; of meter
-    /// capacity and ramp, the log of each run. Writes recount.html beside it, with plots. Ends with
-    /// exit code 5 if the count differs from the summary by more than one frame.
+    /// Reads operations.parquet of a directory that --out made, also of an interrupted run; of
+    /// meter capacity and ramp, the log of each run. Writes recount.html beside it, with plots.
+    /// Ends with exit code 5 if the count differs from the summary by more than one frame.
     Report(RecountArgs),
     /// List the stream profiles of known formats.
     ///
@@ -77,9 +78,9 @@ pub(crate) enum MeterCommand {
     /// Read in rounds, as many streams would, and count late rounds.
     ///
     /// Every stream gets a block every round, which lasts as long as a block plays. Block k must be
-    /// in memory k + 1 rounds after the start, however late earlier rounds were. A hundred rounds with
-    /// at most one late round count as held. The start places of the streams are spread over the
-    /// TARGET, which is only read.
+    /// in memory k + 1 rounds after the start, however late earlier rounds were. A hundred rounds
+    /// with at most one late round count as held. The start places of the streams are spread over
+    /// the TARGET, which is only read.
     ///
     /// Several targets are read at the same time, each with the same number of streams. sim:MODEL
     /// is a simulated disk (`tenuto disk models` lists them), read in virtual time: runs are short
@@ -88,8 +89,8 @@ pub(crate) enum MeterCommand {
     /// Compare two runs, and report the differences that are more than chance.
     ///
     /// A and B are directories that `meter run --out` made. Figures are taken second by second; a
-    /// block bootstrap estimates how much they vary by chance. The same two runs always give the same
-    /// verdict. Of two directories of `meter capacity` the numbers of streams are shown.
+    /// block bootstrap estimates how much they vary by chance. The same two runs always give the
+    /// same verdict. Of two directories of `meter capacity` the numbers of streams are shown.
     ///
     /// Storage varies from day to day: repeat the runs, A B A B, before you draw conclusions.
     Compare(CompareArgs),
@@ -101,8 +102,8 @@ pub(crate) enum MeterCommand {
     /// fio: --write_iolog=TRACE (version 3; version 2 has no times)
     ///
     /// strace: strace -f -ttt -y -e
-    /// trace=openat,dup2,read,write,pread64,pwrite64,readv,writev,lseek,close -o TRACE PROGRAM; reads
-    /// of system files (/usr, /etc, /proc) are left out
+    /// trace=openat,dup2,read,write,pread64,pwrite64,readv,writev,lseek,close -o TRACE PROGRAM;
+    /// reads of system files (/usr, /etc, /proc) are left out
     ///
     /// blktrace: blktrace -d DEVICE -o - | blkparse -i - > TRACE, or binary: blkparse -i DEVICE -d
     /// TRACE
@@ -115,8 +116,8 @@ pub(crate) enum MeterCommand {
     ProfileFrom(ProfileFromArgs),
     /// Measure on this machine for `meter run --agents` elsewhere.
     ///
-    /// Waits for a controller with the same token, and runs the streams that it asks for, on targets
-    /// inside DIR only. Nothing is overwritten. Both sides prove the token to each other
+    /// Waits for a controller with the same token, and runs the streams that it asks for, on
+    /// targets inside DIR only. Nothing is overwritten. Both sides prove the token to each other
     /// (HMAC-SHA256) and authenticate every message with it; nothing is encrypted. One measurement
     /// runs at a time, and ends when its controller is gone. Ctrl-C stops the agent.
     Agent(AgentArgs),
@@ -135,8 +136,8 @@ pub(crate) struct TargetArgs {
     /// afterwards. A file or a block device is only read, unless --destroy allows writing.
     /// http(s)://... is a title (HLS, DASH or MP4), or a server with all its titles, which `meter
     /// run` and `meter capacity` play as viewers would. sim:MODEL is a simulated disk, in virtual
-    /// time; MODEL is a name or a file. null: is no storage, in real time, and shows the lateness of
-    /// the meter and of this machine.
+    /// time; MODEL is a name or a file. null: is no storage, in real time, and shows the lateness
+    /// of the meter and of this machine.
     #[arg(long, value_parser = text())]
     pub(crate) target: Option<String>,
     /// Size of the files that are made, together (4GiB).
@@ -183,8 +184,8 @@ pub(crate) struct TargetArgs {
 pub(crate) struct OutputArgs {
     /// Serve metrics during the run at this address: ADDR:PORT.
     ///
-    /// OpenMetrics text at http://ADDR:PORT/metrics; docs/reference/metrics.md explains each metric.
-    /// Port 0 takes any free port; a note on stderr names it.
+    /// OpenMetrics text at http://ADDR:PORT/metrics; docs/reference/metrics.md explains each
+    /// metric. Port 0 takes any free port; a note on stderr names it.
     #[arg(long, value_parser = address)]
     pub(crate) metrics: Option<SocketAddr>,
     /// A new directory for the report and all figures.
@@ -217,8 +218,8 @@ pub(crate) struct StreamsArgs {
     pub(crate) buffer_frames: Option<u32>,
     /// How a single file is read and written (best).
     ///
-    /// If the kernel refuses it, threads are used, which the report states. Several files are always
-    /// read and written by threads.
+    /// If the kernel refuses it, threads are used, which the report states. Several files are
+    /// always read and written by threads.
     #[arg(long, value_parser = methods())]
     pub(crate) method: Option<Method>,
     /// Give the measuring thread priority over all other programs.
@@ -322,8 +323,8 @@ pub(crate) struct CapacityArgs {
 pub(crate) struct VariantsArgs {
     /// Length of each run; a confirming one is three times as long.
     ///
-    /// A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That takes
-    /// six to ten minutes, or three times as long where results are not repeatable.
+    /// A search has 14 runs; `bottleneck` makes up to four searches, `methods` up to nine. That
+    /// takes six to ten minutes, or three times as long where results are not repeatable.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     pub(crate) duration: Duration,
     #[command(flatten)]
@@ -536,8 +537,8 @@ pub(crate) struct RoundsArgs {
     pub(crate) method: Method,
     /// Use the page cache.
     ///
-    /// As most programs read. Data that was read or written before may come from memory. mmap always
-    /// uses the page cache.
+    /// As most programs read. Data that was read or written before may come from memory. mmap
+    /// always uses the page cache.
     #[arg(long)]
     pub(crate) buffered: bool,
     /// Start each round when the previous round is complete.
@@ -647,9 +648,9 @@ impl FromArgMatches for StudyCommand {
 pub(crate) struct StudyArgs {
     /// A directory, a file, a device, or sim:MODEL.
     ///
-    /// In a directory, files are made, filled, used and removed afterwards. A file or a block device
-    /// is only read; studies that write or that make several files need a directory. sim:MODEL is a
-    /// simulated disk, in virtual time, without a page cache.
+    /// In a directory, files are made, filled, used and removed afterwards. A file or a block
+    /// device is only read; studies that write or that make several files need a directory.
+    /// sim:MODEL is a simulated disk, in virtual time, without a page cache.
     #[arg(long, value_parser = text())]
     pub(crate) target: Option<String>,
     /// A directory on the second node, for the study `nodes`.

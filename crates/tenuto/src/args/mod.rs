@@ -84,8 +84,8 @@ pub(crate) enum RootCommand {
     /// their checksums and with each other. Ends with exit code 4 when something is damaged.
     ///
     /// With --replica other stores are checked, too, and the copies of titles are compared: each
-    /// title must be in all stores, with the same tracks, sizes and checksums. Ends with exit code 1
-    /// when copies differ or are missing and nothing is damaged.
+    /// title must be in all stores, with the same tracks, sizes and checksums. Ends with exit code
+    /// 1 when copies differ or are missing and nothing is damaged.
     ///
     /// A store whose catalogue is lost (both checkpoints, or entries of the journal) does not open.
     /// --rebuild finds its titles by the label in front of each, and lists them with those that

@@ -147,7 +147,8 @@ impl TlsArgs {
 pub(crate) struct SwitchingArgs {
     /// How players change between renditions.
     ///
-    /// docs/reference/play.md explains the rules, and which pieces count as below the best rendition.
+    /// docs/reference/play.md explains the rules, and which pieces count as below the best
+    /// rendition.
     #[arg(long, default_value = "never", value_parser = switchings())]
     pub(crate) switching: AbrRule,
 }

@@ -18,9 +18,9 @@ pub(crate) enum SimulateCommand {
     /// Draws scenarios (viewers that request parts of titles, faster, slower, skipping, backwards,
     /// at random times) and plays each with every policy in virtual time. Reports which policies
     /// admit all viewers, which reads are late, how many buffers are used, and what the disk would
-    /// have delivered. The policies and the dispatcher are those of the server; the disk is a model.
-    /// The same seed gives the same result on every machine. docs/concepts/admission.md explains the
-    /// results.
+    /// have delivered. The policies and the dispatcher are those of the server; the disk is a
+    /// model. The same seed gives the same result on every machine. docs/concepts/admission.md
+    /// explains the results.
     Admission(Box<AdmissionArgs>),
 }
 
@@ -70,7 +70,8 @@ pub(crate) struct AdmissionArgs {
     pub(crate) random: SeedArgs,
     /// A directory for the page and the charts.
     ///
-    /// Made if it does not exist. The page is admission-PRESET.html; each chart is an SVG file, too.
+    /// Made if it does not exist. The page is admission-PRESET.html; each chart is an SVG file,
+    /// too.
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]

@@ -55,8 +55,8 @@ pub(crate) struct IngestArgs {
     /// Ingest the files as renditions of one title.
     ///
     /// The first file gives sound and pictures, the others only pictures. A player gets the best
-    /// rendition that there is capacity for and may change between them, so their key frames must be
-    /// at the same times.
+    /// rendition that there is capacity for and may change between them, so their key frames must
+    /// be at the same times.
     #[arg(long)]
     pub(crate) renditions: bool,
     #[command(flatten)]

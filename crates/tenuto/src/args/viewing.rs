@@ -181,8 +181,8 @@ pub(crate) struct PlayArgs {
     pub(crate) wait: Option<Duration>,
     /// A file with the actions of each viewer.
     ///
-    /// One action per line: `10s pause`, `15s resume`, `20s seek 2min`, `40s stop`. Times count from
-    /// the viewer's arrival.
+    /// One action per line: `10s pause`, `15s resume`, `20s seek 2min`, `40s stop`. Times count
+    /// from the viewer's arrival.
     #[arg(long)]
     pub(crate) behaviour: Option<PathBuf>,
     /// Save the first viewer's media in this file.
