@@ -51,6 +51,7 @@ impl DiskModel {
         let Kind::Flash(chips) = &self.kind else { return DEPTH_OF_ARM };
         let transfer = float(read_size.0.max(1)) * chips.read_per_byte;
         let mut depth = 2;
+        // Until a batch transfers for 16 latencies: then waiting is a small part of its time.
         while depth * 2 <= chips.lanes && f64::from(depth) * transfer < 16.0 * float(chips.latency)
         {
             depth *= 2;
@@ -83,6 +84,8 @@ impl Platters {
         let seeks = if count <= 1 {
             0.0
         } else {
+            // Each step back is crossed forwards again, so that all moves together cover the stroke
+            // and these steps.
             moves * self.seek.bound((1.0 + moves * step_back) / moves)
         };
         self.seek.bound(1.0) + seeks + f64::from(count) * each

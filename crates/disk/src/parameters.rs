@@ -61,8 +61,8 @@ pub struct Spinning {
     pub zones: Vec<Zone>,
 }
 
-/// The time of a seek over `x` of the full stroke (0 < x <= 1): settle +
-/// track + root × √x up to the knee, from there a straight line to `full` at x = 1.
+/// The time of a seek over `x` of the full stroke (0 < x <= 1): settle + track + root × √x up to
+/// the knee, from there a straight line to `full` at x = 1.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekTimes {

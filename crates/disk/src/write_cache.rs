@@ -58,6 +58,7 @@ impl WriteCache {
         let before = self.dirty.range(..offset).next_back().map(|(o, e)| (*o, *e));
         let inside: Vec<(u64, u64)> =
             self.dirty.range(offset..end).map(|(o, e)| (*o, *e)).collect();
+        // The area before may reach into the range, or beyond its end.
         for (start, until) in before.into_iter().filter(|(_, e)| *e > offset).chain(inside) {
             self.dirty.remove(&start);
             self.bytes -= until - start;

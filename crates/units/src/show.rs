@@ -8,6 +8,7 @@ pub fn length(seconds: f64) -> String {
     if seconds < 60.0 {
         return format!("{seconds:.1} s");
     }
+    // Rounded before it is split, so that 59.6 s does not become 60 seconds of a minute.
     let whole = Duration::try_from_secs_f64(seconds.round()).unwrap_or_default().as_secs();
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
     match hours {

@@ -95,12 +95,16 @@ impl Costs {
 
     // Following reads have their own cost only if that is less than a visit.
     fn with_following(self, nanos: Option<f64>) -> Self {
+        // A read that is taken out of a visit adds a second visit at most. The first visit of a
+        // sweep, which pays for the way to it, is never added.
         let more = self.positioning.windows(2).map(|n| n[1] - n[0]).skip(1).max().unwrap_or(0);
         let following = nanos.map(|nanos| (rounded(nanos.ceil()), more));
         Self { following: following.filter(|(nanos, more)| nanos < more), ..self }
     }
 
     fn new(transfer: Transfer, positioning: Vec<u64>, depth: u32) -> Self {
+        // The slope is that of the longest sweep; the constant lifts the line above the whole
+        // table.
         let each = positioning.last().copied().unwrap_or(0).div_ceil(MOST_IN_A_SWEEP);
         let beyond = |(reads, nanos): (u64, &u64)| nanos.saturating_sub(reads.saturating_mul(each));
         let once = (0..).zip(&positioning).map(beyond).max().unwrap_or(0);
@@ -117,6 +121,7 @@ impl Costs {
             let (Some(arm), Kind::Spinning(platters)) = (&calibration.actuator, &model.kind) else {
                 return Some(costs);
             };
+            // It was measured with the next read in the device, which needs a depth of two.
             let measured = arm.following.filter(|_| depth >= 2);
             let way_back = || platters.way_back(largest.0) + ROUNDING;
             let each = measured.map(|time| float(nanos(time)) + way_back());
@@ -124,6 +129,7 @@ impl Costs {
         }
         let mut zones: Vec<(u64, f64)> = Vec::with_capacity(calibration.zones.len());
         for (offset, rate) in &calibration.zones {
+            // Bytes before the first measured place are charged like those at it.
             let from = if zones.is_empty() { 0 } else { offset.0 };
             zones.push((from, per_byte(*rate)?));
         }
@@ -131,14 +137,14 @@ impl Costs {
         let each = float(nanos(calibration.slot)) / f64::from(guarantee.min_read);
         let transfer = float(guarantee.read_size.0) * slowest;
         // If by the zones the transfers alone took longer than the measured slots, the zones are
-        // wrong:
-        // then a read costs at least its share of the slot.
+        // wrong: then a read costs at least its share of the slot.
         if zones.is_empty() || transfer > each {
             return None;
         }
         let position = (each - transfer).ceil();
         let once = (float(nanos(guarantee.longest_read)) - each).max(0.0).ceil();
         let positioning = |n| if n == 0 { 0 } else { rounded(once + float(n) * position) };
+        // `Measured::transfer` finds the zone by binary search.
         let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
         let table = || (0..=MOST_IN_A_SWEEP).map(positioning).collect();
         let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
@@ -249,6 +255,7 @@ impl Measured {
             nanos += float(until.saturating_sub(from)) * self.zones[at].1;
             from = until.max(from);
         }
+        // The sum of several products may be rounded down; one nanosecond keeps it a bound.
         nanos.ceil() + 1.0
     }
 }
@@ -293,6 +300,7 @@ impl Platters {
         // inwards, over contiguous reads that are read in order.
         let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
         let hull = |moves: f64, stroke: f64| moves * self.seek.bound(stroke / moves + step_back);
+        // A single read is reached, and crosses nothing after that.
         let inside = if reads == 1 { 0.0 } else { hull(1.0, 0.5) + hull(n - 1.0, 1.0) };
         n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)
     }
@@ -300,6 +308,7 @@ impl Platters {
     /// Nanoseconds of a sequential read beside its transfer, if the disk reads ahead for long
     /// enough while it takes the next command.
     fn following(&self, size: u64) -> Option<f64> {
+        // In the fastest zone the read-ahead is over first.
         let reads_on = float(self.read_ahead) * self.quickest_per_byte();
         (self.read_ahead > 0 && reads_on >= READS_ON * float(self.overhead))
             .then(|| float(self.overhead) + ROUNDING + self.way_back(size))

@@ -96,6 +96,8 @@ impl Body {
         let end = bytes.end.min(self.len());
         let mut part = Self::default();
         let mut at = bytes.start;
+        // No slice is empty, so that ends grow strictly and the first one beyond `at` is the right
+        // one.
         let mut i = self.ends.partition_point(|&e| e <= at);
         while at < end {
             let slice_start = self.ends[i] - self.slices[i].len();
@@ -113,6 +115,7 @@ impl Body {
             return;
         }
         let end = self.len() + slice.len();
+        // Contiguous stored bytes are fetched by one read where they are one slice.
         if let (Some(Slice::Stored { track: last, bytes: before }), Slice::Stored { track, bytes }) =
             (self.slices.last_mut(), &slice)
             && last == track
