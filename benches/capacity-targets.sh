@@ -1,16 +1,18 @@
 #!/bin/sh
-# `meter capacity` on three kinds of storage: a directory, the same through FUSE (bindfs), and a file
-# system on a loop device that the kernel slows down. Root, bindfs, e2fsprogs, python3.
+# Runs `meter capacity` on three kinds of storage: a directory, the same directory through FUSE
+# (bindfs), and a file system on a loop device that the kernel slows down. Needs root, bindfs,
+# e2fsprogs and python3.
 #
 #   benches/capacity-targets.sh TENUTO DIR [OUT] [PROFILE] [SIZE]
 #
-# DIR: on the storage that is measured; what is made in it is gone afterwards, and SIZE (8GiB)
-# and 1 GiB more must be free. OUT: where reports go (./capacity). PROFILE: xdcam422. Each search may take up to 15
-# minutes; on a quiet machine it takes three to eight. The loop device gives 200 MB/s at most: 32 streams
-# of 6.25 MB/s, which is known before (cgroup v1 blkio or v2 io).
+# DIR is a directory on the storage to be measured. Files are made in it and removed afterwards;
+# SIZE (8GiB) and 1 GiB more must be free. OUT is the directory for reports (./capacity). PROFILE is
+# xdcam422 by default. A search takes three to eight minutes on a quiet machine, and 15 at most. The
+# loop device is limited to 200 MB/s (cgroup v1 blkio or v2 io), so the expected result is 32
+# streams of 6.25 MB/s.
 #
-# Prints for each: streams, whether confirmed, how sure, what broke first, runs and how many of them the
-# machine made invalid, seconds.
+# Prints for each storage: the number of streams, whether it was confirmed, the certainty, what
+# broke first, the number of runs and of invalid runs, and the duration.
 set -eu
 
 tenuto=$(realpath "$1")
@@ -34,7 +36,7 @@ trap cleanup EXIT
 trap 'exit 1' INT TERM
 mkdir -p "$out" "$dir/plain" "$dir/fuse" "$dir/slow"
 
-# The program runs in the group, so that all it reads is slowed down.
+# Runs a command in the cgroup, so that all its reads are slowed down.
 slowed() {
     numbers=$(lsblk -ndo MAJ:MIN "$loop" | tr -d ' ')
     if [ -d /sys/fs/cgroup/blkio ]; then
@@ -80,7 +82,7 @@ bindfs "$dir/plain" "$dir/fuse"
 search fuse "$dir/fuse"
 umount "$dir/fuse"
 
-# The image is written whole, so that reading it is reading the storage.
+# The image is allocated completely, so that reading it reads the storage.
 fallocate -l "$(numfmt --from=iec-i --suffix=B "$size" | tr -d B)" "$dir/image"
 truncate -s +1G "$dir/image"
 loop=$(losetup -f --show --direct-io=on "$dir/image")

@@ -1,15 +1,17 @@
 #!/bin/sh
-# How long until a fleet is ready: agents over ssh, each in a network namespace of its own, on this
-# machine. Root, iproute2 and openssh-server.
+# Measures how long a fleet of agents takes to be ready: agents over ssh on this machine, each in
+# its own network namespace. Needs root, iproute2 and openssh-server.
 #
-#   benches/fleet.sh TENUTO [AGENTS [PROGRAM]]    AGENTS: 40; PROGRAM: what hosts get, as `make agent`
-#                                                 builds it; TENUTO itself unless named
+#   benches/fleet.sh TENUTO [AGENTS [PROGRAM]]
 #
-# FLEET_SSH are options of `--ssh`, such as '-o KexAlgorithms=^curve25519-sha256 -c aes128-gcm@openssh.com'.
+# AGENTS is 40 by default. PROGRAM is the program that is copied to the hosts, for example
+# target/agent/tenuto-agent; by default TENUTO. FLEET_SSH has options for `--ssh`, for example '-o
+# KexAlgorithms=^curve25519-sha256 -c aes128-gcm@openssh.com'.
 #
-# Prints `connected_in_ms`: from the start of the controller until every host has got the program by
-# ssh, started it, proven the token and had its clock read. Then 2 s of a stream on each, in virtual
-# networks but on one machine's memory: only the time to be ready means anything.
+# Prints `connected_in_ms`: the time from the start of the controller until every host has received
+# the program by ssh, started it, authenticated with the token and answered the clock queries. Then
+# each agent runs a stream for 2 s. The networks are virtual and all agents share one machine, so
+# only the time to be ready is meaningful.
 set -eu
 
 tenuto=$(realpath "$1")
@@ -58,7 +60,7 @@ while [ "$i" -le "$agents" ]; do
     i=$((i + 1))
 done
 
-# The controller calls `ssh`: this one, with the key made above and nothing of the user's.
+# The controller calls `ssh`. This one uses the key made above and ignores the user's settings.
 mkdir "$work/bin"
 cat >"$work/bin/ssh" <<SSH
 #!/bin/sh

@@ -1,19 +1,20 @@
 #!/bin/sh
-# Deadline truth: a file system on a loop device is frozen for two seconds while streams write to it.
-# Root, python3, e2fsprogs, and 1 GiB of memory (/dev/shm).
+# Checks the count of late frames: a file system on a loop device is frozen for two seconds while
+# streams write to it. Needs root, python3, e2fsprogs, and 1 GiB of memory (/dev/shm).
 #
-#   benches/freeze.sh TENUTO [STREAMS] [BYTES]     STREAMS: 1, of 25 frames a second; BYTES of a frame: 65536
+#   benches/freeze.sh TENUTO [STREAMS] [BYTES]     STREAMS: 1, of 25 frames per second
+#                                                  BYTES of a frame: 65536
 #
-# Prints three counts of late frames, which are to be within one frame of each other for each stream:
-#   reported    by the meter while it ran
+# Prints three counts of late frames, which must be within one frame of each other for each stream:
+#   reported    by the meter during the run
 #   recounted   from the log of operations alone (`tenuto meter report`)
-#   by freeze   from how long the kernel held writes back: a frame that was to be written in that time
-#               and at least the client's buffer (8 frames) before its end is late. The time is that of
-#               the longest of the small writes that a second program made to the file system, one
-#               every millisecond, and nothing else.
-# That time is longer than the two seconds between the return of the freezing call and that of the thawing
-# one: freezing holds writes back first, then writes all that is dirty to the disk, and only then returns.
-# Whoever counts from the return finds too few late frames; so both calls' times are shown.
+#   by freeze   from the time for which the kernel blocked writes: a frame is late if it was due to be
+#               written in this time and at least the client's buffer (8 frames) before its end. The
+#               time is measured independently, as the longest of the small writes that a second
+#               program made to the file system every millisecond.
+# Writes are blocked for longer than the two seconds between the returns of the freezing and the
+# thawing call, because freezing first blocks writes, then writes dirty data to the disk, and only
+# then returns. The output therefore contains the duration of both calls.
 set -eu
 
 tenuto=$(realpath "$1")

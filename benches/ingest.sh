@@ -1,23 +1,25 @@
 #!/bin/bash
-# What taking a film in costs beside FFmpeg's own remuxing of it:  benches/ingest.sh FILM [TURNS]
+# Compares the time of an ingest with FFmpeg's remuxing of the same file:
 #
-# In turn, so that a machine whose speed drifts is the same for both:
-#   tenuto   `tenuto ingest` into a store file beside FILM; the title is then removed, untimed
-#   ffmpeg   `ffmpeg -c copy` of FILM to a fragmented MP4 beside it, nothing flushed
-# Prints wall and processor seconds of each and the median of the ratios. The ingest ends when all
-# is flushed to the disk; FFmpeg leaves that to the kernel.
+#   benches/ingest.sh FILE [TURNS]
+#
+# The two take turns, so that a drift of the machine's speed affects both:
+#   tenuto   `tenuto ingest` into a store beside FILE; the title is then removed, which is not timed
+#   ffmpeg   `ffmpeg -c copy` of FILE to a fragmented MP4 beside it, without a flush
+# Prints wall and processor seconds of each and the median of the ratios. The ingest ends when its
+# data is flushed to the disk; FFmpeg leaves flushing to the kernel.
 set -euo pipefail
-film=$1 turns=${2:-7} tenuto=${TENUTO:-target/release/tenuto}
-store=$(dirname "$film")/ingest-bench.tenuto out=$(dirname "$film")/ingest-bench.mp4
+file=$1 turns=${2:-7} tenuto=${TENUTO:-target/release/tenuto}
+store=$(dirname "$file")/ingest-bench.tenuto out=$(dirname "$file")/ingest-bench.mp4
 trap 'rm -f "$store" "$out"' EXIT
-bytes=$(stat -Lc %s "$film")
+bytes=$(stat -Lc %s "$file")
 "$tenuto" format "$store" --size $((bytes / 1048576 * 11 / 10 + 128))MiB --destroy >/dev/null
 TIMEFORMAT='%R %U %S'
 timed() { { time "$@" >/dev/null 2>&1; } 2>&1; }
 for turn in $(seq 0 "$turns"); do
-    a=$(timed "$tenuto" ingest "$store" "$film" --title film)
-    "$tenuto" rm "$store" film >/dev/null
-    b=$(timed ffmpeg -v error -y -i "$film" -map 0 -c copy \
+    a=$(timed "$tenuto" ingest "$store" "$file" --title bench)
+    "$tenuto" rm "$store" bench >/dev/null
+    b=$(timed ffmpeg -v error -y -i "$file" -map 0 -c copy \
         -movflags frag_keyframe+empty_moov+default_base_moof "$out")
     # The first turn warms the page cache and is not counted.
     [ "$turn" = 0 ] || echo "$a $b"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Instructions that an admission decision takes, by valgrind's callgrind (Debian: valgrind), and
-# microseconds of processor time, the mean of 2,000. Makes figures of docs/reference/figures.md.
+# Counts the instructions of an admission decision with valgrind's callgrind (Debian: valgrind), and
+# measures its processor time in microseconds, the mean of 2,000. Produces figures of
+# docs/reference/figures.md.
 set -eu
 cd "$(dirname "$0")/.."
 cargo bench --quiet -p scheduler --bench instructions --no-run

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Files four times as large as memory, without so large a machine: the meter runs in a group of
-# processes whose memory, page cache included, the kernel limits. Root; cgroup v1 memory or v2.
+# Measures files four times as large as memory on any machine: the meter runs in a cgroup whose
+# memory, page cache included, is limited. Needs root, and cgroup v1 memory or v2.
 #
 #   benches/larger-than-memory.sh TENUTO DIR [MEMORY_MIB]     MEMORY_MIB: 512
 #
-# DIR: on the storage that is measured, with four times as much to spare. Runs `meter study cache`
-# on a file of half the memory and on one of four times it: only the first can be warm.
+# DIR is a directory on the storage to be measured, with four times MEMORY_MIB of free space. Runs
+# `meter study cache` on a file of half that memory and on one of four times it: only the first can
+# be in the cache.
 set -eu
 
 tenuto=$(realpath "$1")

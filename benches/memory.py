@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a server's memory grows to, and that it does not go on growing.
+"""Measures the memory of a server under load, and whether it stops growing.
 
     benches/memory.py STORE [--viewers 200] [--seconds 60] [--manifests 10000]
 
-Serves the store with little memory for media (--memory), lets viewers play all at once, then asks
-for so many manifests whose viewers never come back; prints the server's resident memory as
-it goes. Nobody is refused (--admission none), so that all of them are there.
+Serves the store with little memory for media (--memory) and starts all viewers at once. Then
+requests manifests without playing them. Prints the server's resident memory repeatedly. No viewer
+is refused (--admission none).
 """
 import argparse, json, os, signal, subprocess, sys, time, urllib.request
 
@@ -48,7 +48,7 @@ try:
         except OSError:
             time.sleep(0.1)
     print(f"--memory {args.memory}")
-    say("before anybody has come")
+    say("before the first viewer")
     players = subprocess.Popen([args.tenuto, "play", url, "--viewers", str(args.viewers), "--duration",
                                 f"{args.seconds}s", "--json"], stdout=subprocess.PIPE)
     for _ in range(6):

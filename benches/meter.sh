@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the meter itself costs for an operation: instructions, by valgrind's callgrind (Debian:
-# valgrind), and operations a second against a target that is nothing. Makes figures of
+# Measures the meter's own cost: instructions per operation with valgrind's callgrind (Debian:
+# valgrind), and operations per second without storage. Produces figures of
 # docs/reference/figures.md.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,6 +13,6 @@ instructions() {
         >/dev/null 2>"$out.log"
     awk '/Collected/ { print $4 }' "$out.log"
 }
-# Twice, so that what it costs to begin and to end is not counted.
-echo "$(((($(instructions 200000) - $(instructions 100000))) / 100000)) instructions for an operation"
+# The difference of two runs leaves out the cost of starting and ending.
+echo "$(((($(instructions 200000) - $(instructions 100000))) / 100000)) instructions per operation"
 "$bin"

@@ -1,11 +1,13 @@
 #!/bin/sh
-# One storage node against two: `meter study nodes` on two servers, each in a network namespace of this
-# machine behind a link of its own, mounted by sshfs. Root, iproute2, openssh-server and sshfs.
+# Compares one storage node with two: `meter study nodes` on two servers, each in a network
+# namespace of this machine behind its own link, mounted by sshfs. Needs root, iproute2,
+# openssh-server and sshfs.
 #
-#   benches/nodes.sh TENUTO [LINK [SIZE]]     LINK: 200mbit, as `tc` has it; SIZE: of the files, 256MiB
+#   benches/nodes.sh TENUTO [LINK [SIZE]]     LINK: 200mbit, in the units of `tc`
+#                                             SIZE of the files: 256MiB
 #
-# What a node stores lies in memory, so that its link is what it is worth. Both nodes share the
-# processors of this machine, which encrypt for both: take a LINK that they do not notice.
+# The nodes store their files in memory, so that the link limits each. Both nodes share the
+# processors of this machine, which encrypt for both: choose a LINK that does not load them.
 set -eu
 
 tenuto=$(realpath "$1")
@@ -16,13 +18,13 @@ work=$(mktemp -d /dev/shm/tenuto-nodes-XXXXXX)
 cleanup() {
     for n in 1 2; do
         umount "$work/at$n" 2>/dev/null || true
-        # Everybody who speaks over the link ends before it goes, or would wait for it.
+        # Programs that use the link end before it is removed; otherwise they would wait for it.
         # shellcheck disable=SC2046 # a list
         kill $(ip netns pids "tnode$n" 2>/dev/null) 2>/dev/null || true
         ip netns del "tnode$n" 2>/dev/null || true
         ip link del "tnodev$n" 2>/dev/null || true
     done
-    # What is mounted still is no longer ours to remove.
+    # A directory that is still mounted must not be removed.
     mountpoint -q "$work/at1" || mountpoint -q "$work/at2" || rm -rf "$work"
 }
 trap cleanup EXIT

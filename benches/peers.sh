@@ -1,16 +1,17 @@
 #!/bin/sh
-# Ours beside fio (Debian: fio) and, where it is installed, elbencho: direct random reads of 4 KiB of
-# one file or device, one and 32 at a time, in turns. Makes figures of docs/reference/figures.md.
+# Compares the meter with fio (Debian: fio) and, if installed, with elbencho: direct random reads of
+# 4 KiB of one file or device, one and 32 at a time, in turns. Produces figures of
+# docs/reference/figures.md.
 #
-#   benches/peers.sh TENUTO FILE [TURNS [SECONDS [DEPTHS]]]    FILE: filled, only read; 25 turns of 2 s;
+#   benches/peers.sh TENUTO FILE [TURNS [SECONDS [DEPTHS]]]    FILE: filled, only read; 25 turns of 2 s
 #                                                              DEPTHS: '1 32'
 #
-# Prints of each the median of its reads a second, the processor time of a read (all of the program's, its
-# start included), and what ours are to it: the median of the ratios within a turn, and between which
-# two ratios that median lies with 95 % certainty (order statistics: no shape of noise is assumed). Every
-# other turn goes the other way round, as a disk shared with others drifts. fio goes by io_uring with
-# registered buffers and files, as we do; and by pread (one at a time) or libaio. That our run is late with
-# every frame, and so not valid, is meant.
+# Prints for each program the median of its reads per second, the processor time of a read (of the
+# whole program, its start included), and the ratio of the meter's figures to it: the median of the
+# ratios within a turn, with its 95 % interval (order statistics, without assumptions on the noise).
+# Every other turn has the reverse order, because a shared disk drifts. fio uses io_uring with
+# registered buffers and files, as the meter does; and pread (one at a time) or libaio. The meter's
+# run is late with every frame and therefore invalid, on purpose.
 set -eu
 
 tenuto=$(realpath "$1")
@@ -22,8 +23,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
-# Due sooner than any storage answers here, so that as many are under way as the buffer has frames; not
-# far sooner, as each frame that becomes due is noted.
+# Frames are due sooner than any storage responds, so that the number of reads in flight equals the
+# buffer in frames; not far sooner, because each due frame is recorded.
 cat >"$work/reads.toml" <<'TOML'
 name = "reads"
 title = "Reads of 4 KiB as fast as they go"
@@ -60,7 +61,7 @@ by_elbencho() { # $1 at a time
     [ "$size" -gt 0 ] || size=$(blockdev --getsize64 "$file")
     elbencho -r --rand -b 4k -s "$size" -t 1 --iodepth "$1" --direct --infloop \
         --timelimit "$seconds" --lat --nolive --csvfile "$work/elbencho.csv" "$file" >/dev/null
-    # By the name of the column; the last line is this run.
+    # The column is found by its name; the last line is this run.
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^IOPS.*last/) column = i }
         END { print $column }' "$work/elbencho.csv"
     rm -f "$work/elbencho.csv"
@@ -76,7 +77,7 @@ run() { # who, at a time
     esac
 }
 
-# A line for each turn: reads a second, and microseconds of processor time for a read.
+# Writes a line for each turn: reads per second, and microseconds of processor time per read.
 measure() { # who, at a time
     (
         run "$1" "$2" >"$work/rate"
@@ -109,7 +110,7 @@ for depth in $depths; do
         for one in $order; do measure "$one" "$depth"; done
         turn=$((turn + 1))
     done
-    echo "$depth at a time: reads a second, processor time of a read, ours to it (95 % sure)"
+    echo "$depth at a time: reads per second, processor time of a read, ratio of the meter (95 % interval)"
     for one in $there; do
         rate=$(column "$one.$depth" 1 | median)
         cost=$(column "$one.$depth" 2 | median)

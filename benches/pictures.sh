@@ -1,21 +1,21 @@
 #!/bin/sh
-# The pictures of docs/guide/measure-storage.md, made again from reports of the meter.
+# Makes the pictures of docs/guide/measure-storage.md from reports of the meter.
 #
 #   benches/pictures.sh TENUTO [TARGET [SIZE]]
 #
-# Writes to docs/images. Without TARGET those of simulated disks, which are the same on every machine (one
-# minute):
+# Writes to docs/images. Without TARGET it makes the pictures of simulated disks, which are the same
+# on every machine (one minute):
 #
-#   meter-report-top.png         the top of a search's report, as chromium shows it
-#   meter-search-rates.svg       what came, by number of streams
-#   meter-search-responses.svg   how long frames took, by number of streams
-#   meter-ramp-rate.svg          rate of a client, by number of clients
-#   meter-ramp-total.svg         of all together
+#   meter-report-top.png         the top of a search's report, as shown by chromium
+#   meter-search-rates.svg       delivered rate by number of streams
+#   meter-search-responses.svg   response time by number of streams
+#   meter-ramp-rate.svg          rate of a client by number of clients
+#   meter-ramp-total.svg         total rate by number of clients
 #
-# With TARGET, a directory or a device, those of the run that confirmed a search there (five minutes at
-# most; in a directory SIZE, 3GiB, must be free):
+# With TARGET, a directory or a device, it makes the pictures of the run that confirmed a search
+# there (five minutes at most; a directory needs free space of SIZE, 3GiB):
 #
-#   meter-report-rounds.svg      round by round
+#   meter-report-rounds.svg      longest response of each round
 #   meter-report-heat.svg        responses over time
 #
 # An SVG is a part of report.html, from <svg to </svg>, unchanged.
@@ -29,7 +29,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
-# The plot of this title in a report.
+# Extracts the plot with this title from a report.
 plot() {
     awk -v title="$2" '
         /<svg/ { sub(/.*<svg/, "<svg"); text = ""; inside = 1 }

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""What a gigabit costs: Tenuto and nginx serve the same HLS segments to the same players.
+"""Compares the processor time per gigabit: Tenuto and nginx serve the same HLS segments to players.
 
     benches/serving.py STORE [--rounds 5] [--viewers 40] [--tenuto target/release/tenuto]
 
-Mirrors the store's titles, as a Tenuto server serves them, into files beside this run; then, in
-turn and several times over, lets `tenuto play` fetch them as fast as it can (a buffer longer than
-the titles) from:
+Copies the store's titles, as a Tenuto server serves them, into files. Then `tenuto play` fetches
+them as fast as it can (with a buffer longer than the titles), several times in turn, from:
 
     warm   tenuto with all titles in its memory        nginx, sendfile, all in the page cache
     cold   tenuto with memory for few reads            nginx, directio with a thread pool
 
-Processor time is the server's own (utime + stime of its processes while the players ran). Loopback:
-receiving is partly charged to the server; ratios within a run mean something, Gb/s little. In the
-cold rounds each viewer has a title of its own as far as there are titles. Needs nginx; nothing
-outside the run's directory is touched, and all that was started is stopped.
+Processor time is the server's own (utime + stime of its processes while the players ran). On
+loopback the time for receiving is partly charged to the server, so ratios within a run are
+meaningful and Gb/s are not. In the cold rounds each viewer has its own title as far as there are
+titles. Needs nginx. Nothing outside the run's directory is changed, and all started programs are
+stopped.
 """
 import argparse, json, os, re, signal, statistics, subprocess, sys, tempfile, time, urllib.parse, urllib.request
 
@@ -108,7 +108,7 @@ def loopback():
 
 
 def play(args, server, urls, viewers):
-    """What the server spent on it, and how long the bytes took."""
+    """Processor time of the server, and duration of the transfer."""
     command = [args.tenuto, "play", *(server.url + u for u in urls), "--viewers", str(viewers)]
     command += ["--buffer", "1h", "--duration", f"{SECONDS}s", "--json"]
     cpu, first = processor_time(server.pids()), loopback()
@@ -188,7 +188,7 @@ def measure(args, run, root, titles):
 
     for _ in range(args.rounds):
         server = tenuto(args, args.memory)
-        play(args, server, before, n)  # memory touched for the first time costs once
+        play(args, server, before, n)  # the first use of memory costs extra once
         note("cold tenuto", play(args, server, cold, n))
         play(args, server, warm, n)
         note("warm tenuto", play(args, server, warm, n))
@@ -209,7 +209,7 @@ def measure(args, run, root, titles):
               f"median {statistics.median(ratio):.2f} ({min(ratio):.2f} to {max(ratio):.2f})")
 
 
-# Of a play: the bytes come in the first of them.
+# Seconds of a play; the bytes arrive in the first of them.
 SECONDS = 12
 
 main()

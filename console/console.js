@@ -1,5 +1,5 @@
 // The console: lists titles, plays one, and redraws the server's numbers every second.
-// No libraries and no other origins: everything it shows is in /titles, /status and /sessions.
+// It uses no libraries and no other origins: all its data is from /titles, /status and /sessions.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
@@ -26,7 +26,7 @@ function clock(seconds) {
   return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
-// Players without HLS of their own (most desktop browsers) take the whole file by ranges instead.
+// A browser without native HLS (most desktop browsers) plays the whole file by byte ranges.
 async function play(title) {
   const hls = video.canPlayType("application/vnd.apple.mpegurl") !== "";
   byId("playing").textContent = `${title.name}: requesting admission`;
@@ -55,7 +55,7 @@ async function refused(title, answer) {
 
 video.addEventListener("error", () => {
   if (!video.error) return;
-  byId("playing").textContent = `This browser cannot play it (${video.error.message || "code " + video.error.code}).`;
+  byId("playing").textContent = `This browser cannot play the title (${video.error.message || "code " + video.error.code}).`;
   byId("playing").className = "bad";
 });
 
@@ -106,7 +106,7 @@ function showNumbers(status) {
   byId("state").textContent = status.stopping ? "stopping" : `up ${clock(status.uptime)}`;
 }
 
-// Reads of each slot as bars, the guarantee as a line.
+// Draws the reads of each slot as bars, and the guarantee as a line.
 function plot(slots) {
   const shown = slots.slice(-240);
   const top = Math.max(1, ...shown.map((slot) => Math.max(slot.reads, slot.min_read)));
@@ -137,7 +137,7 @@ function showDisks(disks) {
     const last = disk.slots.at(-1) || { reads: 0 };
     const failures = disk.failures ? `, ${disk.failures} failed or damaged` : "";
     const slowdown = disk.slowdown > 0 ? `, ${(disk.slowdown * 100).toFixed(0)} % slower than calibrated` : "";
-    const observed = disk.observed_slot_reads != null ? `; at least ${disk.observed_slot_reads} in a slot while it was never idle` : "";
+    const observed = disk.observed_slot_reads != null ? `; at least ${disk.observed_slot_reads} in each slot without idle time` : "";
     return [
       element("p", `${disk.store}: ${last.reads} of ${disk.min_read} guaranteed reads in the last slot; ${bytes(disk.bytes)} in ${disk.reads} reads of up to ${bytes(disk.read_size)}${failures}${slowdown}${observed}`, { class: "small" }),
       plot(disk.slots),
@@ -172,7 +172,7 @@ async function refresh() {
     showDisks(status.disks);
     showSessions(sessions);
   } catch {
-    byId("state").textContent = "the server does not answer";
+    byId("state").textContent = "no response from the server";
   }
   setTimeout(refresh, 1000);
 }

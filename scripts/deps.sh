@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs the system packages that are missing, and nothing else.
+# Installs missing system packages.
 #
 #   scripts/deps.sh NEED...      NEED: build, demo, test (see packages.txt)
 #
-# What is present is skipped, so on a prepared machine this touches nothing and needs no rights.
-# Packages marked `?` are wanted, not needed: without the rights to install them, go on without.
-# NEED test also fetches hls.js, which the tests play with in a browser, as console/package-lock.json
-# names it.
+# Installed packages are skipped, so on a prepared machine the script changes nothing and needs no
+# rights. Packages marked `?` are optional: without the right to install them, the script continues.
+# NEED test also downloads hls.js, which the browser tests use, in the version of
+# console/package-lock.json.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ installed() {
     dpkg-query --show --showformat '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'
 }
 
-missing_of() { # the packages of need $1 whose proof is absent, on one line
+missing_of() { # prints the packages of need $1 whose proof is absent, on one line
     while read -r need package proof; do
         [ "$need" = "$1" ] || continue
         case $proof in
@@ -30,7 +30,7 @@ fetch_hls_js() {
     : "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
     export HOME
     npm ci --prefix console --ignore-scripts </dev/null && return 0
-    echo "note: going on without hls.js (the test that plays in a browser will fail and say so)"
+    echo "note: continuing without hls.js (the test that plays in a browser will fail with a message)"
     echo "hint: with network access, run: npm ci --prefix console --ignore-scripts"
 }
 
@@ -46,7 +46,7 @@ if ! command -v apt-get >/dev/null 2>&1; then
 elif [ "$(id -u)" = 0 ]; then
     as_root=''
 elif command -v sudo >/dev/null 2>&1; then
-    # Without a terminal nobody can type a password: then only if sudo asks for none.
+    # Without a terminal, sudo works only if it needs no password.
     if [ -t 0 ]; then as_root='sudo'; else as_root='sudo -n'; fi
 else
     as_root=none
@@ -64,7 +64,7 @@ if [ -n "$needed" ]; then
     echo "missing system packages: $needed"
     # shellcheck disable=SC2086
     if [ "$as_root" = none ] || ! install_with_apt $needed; then
-        echo "error: these system packages are missing and could not be installed from here: $needed" >&2
+        echo "error: these system packages are missing and could not be installed: $needed" >&2
         echo "hint: as root, run: apt-get update && $command $needed" >&2
         exit 1
     fi
@@ -72,7 +72,7 @@ fi
 if [ -n "$wanted" ]; then
     # shellcheck disable=SC2086
     if [ "$as_root" = none ] || ! install_with_apt $wanted; then
-        echo "note: going on without $wanted(tests that want them will fail and say so)"
+        echo "note: continuing without $wanted(tests that need them will fail with a message)"
         echo "hint: as root, run: apt-get update && $command $wanted"
     fi
 fi

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Format, lints and repository checks; run through scripts/rust.sh.
+# Checks format, lints and repository rules; run through scripts/rust.sh.
 #
-# A lint warning is an error only under the Rust release that this code is linted with: a newer
-# clippy knows new lints, and they must not stop somebody who only wants to build.
+# A lint warning is an error only with the Rust release that this code is tested with: a newer
+# clippy has new lints, and these must not stop a build.
 set -eu
 cd "$(dirname "$0")/.."
 
-have() { # cargo's component $1 is installed, or rustup can add it
+have() { # whether cargo's component $1 is installed, or rustup can add it
     cargo "$1" --version >/dev/null 2>&1 && return 0
     command -v rustup >/dev/null 2>&1 && rustup component add "$2" </dev/null >/dev/null 2>&1
 }

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Runs a command with a Rust that is new enough:  scripts/rust.sh cargo build
+# Runs a command with a sufficiently new Rust:  scripts/rust.sh cargo build
 #
-# The machine's own Rust is used if it has `rust-version` of Cargo.toml or newer. Else rustup's
-# toolchain $tested, fetched the first time. Nothing of the user's set-up is changed: no default
-# toolchain, no PATH in a profile.
+# Uses the installed Rust if it has `rust-version` of Cargo.toml or newer. Otherwise it uses
+# rustup's toolchain $tested, which it downloads the first time. It does not change the user's
+# default toolchain or the PATH in a profile.
 set -eu
 
-# The release this code is linted and tested with. Newer ones build it too.
+# The release with which this code is linted and tested. Newer releases build it, too.
 tested=1.95.0
 
-# A bare environment (env -i) has no HOME; cargo and rustup keep their things there.
+# An empty environment (env -i) has no HOME, which cargo and rustup need.
 : "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
 export HOME
 
@@ -17,14 +17,14 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml")
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 
-new_enough() { # cargo on the PATH works and is at least $needed
+new_enough() { # whether cargo on the PATH works and is at least $needed
     version=$(cargo --version 2>/dev/null | cut -d' ' -f2 | cut -d- -f1) || return 1
     [ -n "$version" ] || return 1
     lowest=$(printf '%s\n%s\n' "$needed" "$version" | sort -V | head -n 1)
     [ "$lowest" = "$needed" ]
 }
 
-fetch() { # rustup's installer from $1; the same script lies at both its addresses
+fetch() { # downloads rustup's installer from $1; both URLs have the same script
     curl --proto '=https' --tlsv1.2 -sSf "$1" -o "$script"
 }
 
@@ -38,12 +38,12 @@ if new_enough; then run "$@"; fi
 PATH=$cargo_home/bin:$PATH
 if new_enough; then run "$@"; fi
 
-# From here on rustup's tested toolchain, whatever its default is.
+# From here on the tested toolchain is used, whatever rustup's default is.
 RUSTUP_TOOLCHAIN=$tested
 export RUSTUP_TOOLCHAIN
 if new_enough; then run "$@"; fi
 
-echo "Rust $needed or newer is not on this machine; fetching $tested with rustup"
+echo "Rust $needed or newer is not installed; downloading $tested with rustup"
 script=$(mktemp)
 trap 'rm -f "$script"' EXIT
 if command -v rustup >/dev/null 2>&1; then
@@ -56,6 +56,6 @@ fi
 rm -f "$script"
 if new_enough; then run "$@"; fi
 
-echo "error: Rust $needed or newer is needed and could not be fetched" >&2
+echo "error: Rust $needed or newer is needed and could not be downloaded" >&2
 echo "hint: with network access, run: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --default-toolchain $tested" >&2
 exit 1

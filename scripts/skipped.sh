@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tests of the last run were skipped, and for want of what. The tests append to the list
-# (crates/testkit), one line each: need, test, reason.
+# Prints the tests of the last run that were skipped, and the missing requirement of each. The tests
+# append to the list (crates/testkit), one line each: need, test, reason.
 set -eu
 list=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/skipped-tests
 if [ ! -s "$list" ]; then

@@ -9,14 +9,13 @@ pub(crate) fn page(story: &Story) -> Result<String, PlotError> {
     let totals = &with.report.totals;
     let summary = format!(
         "{} viewers arrived at a disk with a predicted capacity of {}. With admission control {} were \
-         accepted and had {} deadline misses. Without it, the same viewers had {} deadline misses, \
-         spread over {} of them.",
+         accepted and had {} stalls. Without it, {} of the same viewers had {} stalls in all.",
         totals.arrived,
         story.capacity.viewers,
         totals.admitted,
-        totals.glitches,
-        without.report.totals.glitches,
-        without.report.totals.viewers_with_glitches,
+        totals.stalls,
+        without.report.totals.viewers_with_stalls,
+        without.report.totals.stalls,
     );
     let rows = story.rows().into_iter().map(Vec::from).collect();
     let head = ["", "with admission", "without admission"].map(str::to_owned).to_vec();

@@ -5,6 +5,7 @@ use super::server::Watch;
 use meter::viewer::{PlayReport, Totals};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use units::{ByteCount, rounded};
 
 /// All results of one demo.
 pub(crate) struct Story {
@@ -58,7 +59,7 @@ impl Capacity {
         let (min_read, read_size) = (number("min_read"), number("read_size"));
         let disk_rate = min_read as f64 * read_size as f64 * 8.0 / slot;
         let title_rate = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
-        let viewers = if title_rate > 0.0 { whole(disk_rate / title_rate) } else { 0 };
+        let viewers = if title_rate > 0.0 { rounded((disk_rate / title_rate).floor()) } else { 0 };
         let titles = rates.len();
         Self { viewers, disk_rate, title_rate, titles, min_read, read_size, slot, memory }
     }
@@ -69,7 +70,7 @@ impl Capacity {
             "Predicted: {} reads of {} in {:.0} ms are guaranteed, which is {}; a title has {} on \
              average: about {} viewers.",
             self.min_read,
-            bytes(self.read_size),
+            ByteCount(self.read_size),
             self.slot * 1e3,
             rate(self.disk_rate),
             rate(self.title_rate),
@@ -83,14 +84,14 @@ impl Round {
     pub(crate) fn sentence(&self) -> String {
         let totals = &self.report.totals;
         format!(
-            "{}: {} arrived, {} admitted, {} refused{}, {} deadline misses for {} viewers",
+            "{}: {} arrived, {} admitted, {} refused{}, {} stalls for {} viewers",
             self.name,
             totals.arrived,
             totals.admitted,
             totals.refused,
             reasons(totals),
-            totals.glitches,
-            totals.viewers_with_glitches
+            totals.stalls,
+            totals.viewers_with_stalls
         )
     }
 
@@ -177,8 +178,8 @@ impl Story {
             row("failed or unanswered", &|r| {
                 (r.report.totals.failed + r.report.totals.unanswered).to_string()
             }),
-            row("deadline misses", &|r| r.report.totals.glitches.to_string()),
-            row("viewers with a miss", &|r| r.report.totals.viewers_with_glitches.to_string()),
+            row("stalls", &|r| r.report.totals.stalls.to_string()),
+            row("viewers with a stall", &|r| r.report.totals.viewers_with_stalls.to_string()),
             row("time stalled", &|r| format!("{:.1} %", r.report.totals.stall_ratio * 100.0)),
             row("longest stall of a viewer", &|r| seconds(r.report.stalled_ms.max)),
             row("start-up, half within", &|r| seconds(r.report.startup_ms.p50)),
@@ -199,11 +200,6 @@ impl Story {
         }
         out
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
-fn whole(value: f64) -> u64 {
-    value as u64
 }
 
 /// The highest rate that a calibration guarantees at any read size, in bits per second.
@@ -227,10 +223,6 @@ fn reasons(totals: &Totals) -> String {
 /// Bits per second with a unit.
 pub(crate) fn rate(bits: f64) -> String {
     if bits >= 1e9 { format!("{:.2} Gb/s", bits / 1e9) } else { format!("{:.1} Mb/s", bits / 1e6) }
-}
-
-fn bytes(count: u64) -> String {
-    if count >= 1 << 20 { format!("{} MiB", count >> 20) } else { format!("{} KiB", count >> 10) }
 }
 
 fn seconds(millis: f64) -> String {
@@ -281,12 +273,12 @@ pub(crate) mod tests {
         let refused_by = [("disk".to_owned(), 6)].into();
         let arrived = 9;
         let with = Totals { arrived, admitted: 3, refused: 6, refused_by, ..Totals::default() };
-        let (glitches, viewers_with_glitches) = (20, 9);
+        let (stalls, viewers_with_stalls) = (20, 9);
         let without = Totals {
             arrived,
             admitted: 9,
-            glitches,
-            viewers_with_glitches,
+            stalls,
+            viewers_with_stalls,
             stall_ratio: 0.25,
             ..Totals::default()
         };
@@ -309,7 +301,7 @@ pub(crate) mod tests {
             line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
         };
         assert_eq!(line("refused"), ["refused", "6 (disk 6)", "0"]);
-        assert_eq!(line("deadline misses"), ["deadline misses", "0", "20"]);
+        assert_eq!(line("stalls"), ["stalls", "0", "20"]);
         assert_eq!(line("time stalled"), ["time stalled", "0.0 %", "25.0 %"]);
         assert_eq!(line("start-up, half"), ["start-up, half within", "0.50 s", "4.00 s"]);
         assert_eq!(line("reads to"), ["reads to guaranteed reads", "150 %", "150 %"]);

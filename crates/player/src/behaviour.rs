@@ -1,60 +1,60 @@
-//! What the viewer does besides watching: pause, resume, seek, leave.
+//! Actions of a viewer: pause, resume, seek, leave.
 
 use std::str::FromStr;
 use std::time::Duration;
 use units::parse_duration;
 
-/// A viewer's acts in order of time. Empty: watches to the end.
+/// The actions of a viewer in order of time. Empty: the viewer watches to the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
     steps: Vec<TimedAction>,
 }
 
-/// One act at one time.
+/// One action and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedAction {
-    /// Time since the player was started, by the clock on the wall.
+    /// Real time since the start of the player.
     pub at: Duration,
-    /// What is done.
-    pub act: ViewerAction,
+    /// The action.
+    pub action: ViewerAction,
 }
 
-/// What a viewer can do.
+/// An action of a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewerAction {
-    /// Hold the picture. Fetching goes on until the buffer is full.
+    /// Pause play-out. Fetching continues until the buffer is full.
     Pause,
-    /// Go on after a pause; nothing when not paused.
+    /// Resume play-out after a pause; without a pause it has no effect.
     Resume,
-    /// Go to this media time. What is buffered there is used, everything else is dropped.
+    /// Seek to this media time. Media buffered there is used; all other media is dropped.
     Seek(Duration),
     /// Leave.
     Stop,
 }
 
 impl Behaviour {
-    /// Acts in any order; those at the same time keep theirs.
+    /// A behaviour of these actions, in any order; actions at one time keep their order.
     pub fn new(mut steps: Vec<TimedAction>) -> Self {
         steps.sort_by_key(|step| step.at);
         Self { steps }
     }
 
-    /// The acts in order of time.
+    /// The actions in order of time.
     pub fn steps(&self) -> &[TimedAction] {
         &self.steps
     }
 }
 
-/// A line that is no act.
+/// The text of a line that is not an action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is not something a viewer does: write a time and an act, such as '10s pause', \
+    "'{0}' is not an action of a viewer: write a time and an action, such as '10s pause', \
      '15s resume', '20s seek 2min' or '40s stop'"
 )]
 pub struct ParseBehaviourError(String);
 
-/// One act per line (or `;`): `TIME pause`, `TIME resume`, `TIME seek TIME`, `TIME stop`. Empty
-/// lines and what follows a `#` are ignored.
+/// One action per line or between `;`: `TIME pause`, `TIME resume`, `TIME seek TIME`, `TIME stop`.
+/// Empty lines and text after a `#` are ignored.
 impl FromStr for Behaviour {
     type Err = ParseBehaviourError;
 
@@ -64,8 +64,8 @@ impl FromStr for Behaviour {
             .map(|line| line.split('#').next().unwrap_or_default())
             .flat_map(|line| line.split(';'))
             .map(str::trim)
-            .filter(|act| !act.is_empty())
-            .map(|act| step(act).ok_or_else(|| ParseBehaviourError(act.to_owned())))
+            .filter(|text| !text.is_empty())
+            .map(|text| step(text).ok_or_else(|| ParseBehaviourError(text.to_owned())))
             .collect::<Result<_, _>>()?;
         Ok(Self::new(steps))
     }
@@ -73,14 +73,14 @@ impl FromStr for Behaviour {
 
 fn step(text: &str) -> Option<TimedAction> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let (at, act) = match words[..] {
+    let (at, action) = match words[..] {
         [at, "pause"] => (at, ViewerAction::Pause),
         [at, "resume"] => (at, ViewerAction::Resume),
         [at, "stop"] => (at, ViewerAction::Stop),
         [at, "seek", to] => (at, ViewerAction::Seek(parse_duration(to).ok()?)),
         _ => return None,
     };
-    Some(TimedAction { at: parse_duration(at).ok()?, act })
+    Some(TimedAction { at: parse_duration(at).ok()?, action })
 }
 
 #[cfg(test)]
@@ -88,23 +88,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn acts_are_read_as_written_and_put_in_order() {
+    fn actions_are_parsed_and_sorted_by_time() {
         let behaviour: Behaviour =
             "20s seek 2min # to the chase\n\n 5s pause; 7500ms resume\n10s stop".parse().unwrap();
         let secs = Duration::from_secs;
         assert_eq!(
             behaviour.steps(),
             [
-                TimedAction { at: secs(5), act: ViewerAction::Pause },
-                TimedAction { at: Duration::from_millis(7500), act: ViewerAction::Resume },
-                TimedAction { at: secs(10), act: ViewerAction::Stop },
-                TimedAction { at: secs(20), act: ViewerAction::Seek(secs(120)) },
+                TimedAction { at: secs(5), action: ViewerAction::Pause },
+                TimedAction { at: Duration::from_millis(7500), action: ViewerAction::Resume },
+                TimedAction { at: secs(10), action: ViewerAction::Stop },
+                TimedAction { at: secs(20), action: ViewerAction::Seek(secs(120)) },
             ]
         );
     }
 
     #[test]
-    fn what_nobody_does_is_named() {
+    fn a_line_that_is_not_an_action_is_named_in_the_error() {
         for bad in ["5s dance", "pause", "5 pause", "5s seek", "5s seek here"] {
             let error = bad.parse::<Behaviour>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("'{bad}' is not")), "{error}");

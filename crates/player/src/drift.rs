@@ -1,4 +1,4 @@
-//! Drift: how far from its ideal moment each unit was delivered.
+//! Drift: the time between the actual and the ideal delivery of each unit.
 //!
 //! After Lee & Srivastava (1998), section 5.2. For unit *i* with ideal moment `I_i` and actual
 //! moment `A_i`:
@@ -12,8 +12,8 @@
 //!                        consecutive units with d_i > dead-band
 //! ```
 //!
-//! The paper has no dead-band. Without one no run ever ends on a real clock, so it is always
-//! stated together with the result.
+//! The paper has no dead-band. On a real clock no run would ever end without one, so results always
+//! state the dead-band.
 
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ pub struct Drift {
     /// Signed, in nanoseconds, in order of the units.
     units: Vec<i64>,
     aggregate: Duration,
-    /// The run that is going on.
+    /// Sum of the current run.
     run: Duration,
     longest_run: Duration,
 }
 
 impl Drift {
-    /// No units yet. Units within `dead_band` of their moment end a run.
+    /// A drift without units. Units within `dead_band` of their ideal moment end a run.
     pub fn new(dead_band: Duration) -> Self {
         Self {
             dead_band,
@@ -41,7 +41,7 @@ impl Drift {
         }
     }
 
-    /// The next unit came `nanos` after its ideal moment (before it, if negative).
+    /// Adds the next unit, delivered `nanos` after its ideal moment (before it, if negative).
     pub fn push(&mut self, nanos: i64) {
         let magnitude = Duration::from_nanos(nanos.unsigned_abs());
         self.units.push(nanos);
@@ -54,28 +54,28 @@ impl Drift {
         self.longest_run = self.longest_run.max(self.run);
     }
 
-    /// Signed drifts `e_i` in nanoseconds, in order.
+    /// The signed drifts `e_i` in nanoseconds, in order.
     pub fn units(&self) -> &[i64] {
         &self.units
     }
 
-    /// What counts as no drift when runs are told apart.
+    /// The largest drift that ends a run.
     pub fn dead_band(&self) -> Duration {
         self.dead_band
     }
 
-    /// ADF.
+    /// The aggregate drift factor (ADF).
     pub fn aggregate(&self) -> Duration {
         self.aggregate
     }
 
-    /// ADF per unit; zero when there are none.
+    /// The aggregate drift factor per unit; zero without units.
     pub fn normalised(&self) -> Duration {
         let count = u128::try_from(self.units.len()).unwrap_or(u128::MAX).max(1);
         Duration::from_nanos(u64::try_from(self.aggregate.as_nanos() / count).unwrap_or(u64::MAX))
     }
 
-    /// CDF.
+    /// The consecutive drift factor (CDF).
     pub fn consecutive(&self) -> Duration {
         self.longest_run
     }
@@ -89,7 +89,7 @@ impl Drift {
 }
 
 /// The `q`-quantile (0 to 1) of values in ascending order by nearest rank: the smallest value that
-/// at least that share of all values does not exceed. `None` when there are none.
+/// at least that share of all values does not exceed. `None` without values.
 pub fn percentile<T>(ascending: &[T], q: f64) -> Option<&T> {
     #[expect(
         clippy::cast_precision_loss,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_the_definition() {
+    fn the_factors_follow_their_definitions() {
         //                   run of 5 + 7 + 9      ends      run of 20, early counts as well
         let drift = drift(1, &[0, 5, 7, 9, 1, -1, 0, -20, 0]);
         let ms = Duration::from_millis;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_never_ends_counts() {
+    fn a_run_at_the_end_counts() {
         assert_eq!(drift(1, &[0, 2, 2, 2]).consecutive(), Duration::from_millis(6));
         assert_eq!(drift(5, &[2, 2, 2]).consecutive(), Duration::ZERO, "within the dead-band");
     }

@@ -1,22 +1,22 @@
-//! How a pull player behaves: what it fetches next, when it starts, when it stalls, and what its
-//! viewer saw of it in numbers (start-up, glitches, drift).
+//! A pull player: what it fetches next, when it starts, when it stalls, and the measurements of its
+//! viewer (start-up, stalls, drift).
 //!
 //! ```text
 //!                 arrived(now, fetch)                 poll(now)
 //!   transport ───────────────────────▶  Player  ─────────────────▶  Action::Fetch(track, piece)
 //!                                     │ clock, buffer,               Action::{Started, Stalled,
-//!   time      ── wake_at() ──────────▶│ behaviour                     Resumed, Over}
-//!                                     └─▶ report(now): startup, glitches, drift, margin
+//!   time      ── wake_at() ──────────▶│ behaviour                     Resumed, Ended}
+//!                                     └─▶ report(now): startup, stalls, drift, margin
 //! ```
 //!
-//! Pure: it holds no media, opens no socket and reads no clock. Whoever drives it (the meter over
-//! real sockets, the simulator in virtual time, a test) says what time it is and does the fetching.
+//! Pure: it holds no media, opens no socket and reads no clock. Its driver (the meter over real
+//! sockets, the simulator in virtual time, a test) passes the time and fetches the pieces.
 //!
-//! Which rendition a piece is fetched in is not the player's business but that of
-//! [`RenditionSelector`] beside it, which the driver asks: by default the one that was offered
-//! first (what was admitted is what is measured), or by the rule of a player in use.
+//! The driver asks [`RenditionSelector`] for the rendition of each piece: by default the one that
+//! the server lists first, so that the admitted rendition is the measured one; or the choice of an
+//! adaptation rule.
 //!
-//! It deliberately does not decode, and knows neither HLS nor MP4: a title is a [`Timeline`] of
+//! It deliberately decodes nothing and contains neither HLS nor MP4: a title is a [`Timeline`] of
 //! pieces with durations.
 
 #![warn(missing_docs)]

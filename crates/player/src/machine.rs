@@ -1,22 +1,22 @@
-//! The player itself: one state machine, driven from outside.
+//! The player as a state machine, driven from outside.
 //!
 //! ```text
 //!            enough buffered            next piece missing
 //!  Waiting ─────────────────▶ Playing ─────────────────────▶ Stalled
 //!     ▲                        │  ▲  ▲                         │
-//!     │ seek                   │  │  └── it (and `resume`) came┘
+//!     │ seek                   │  │  └─── `resume` buffered ──┘
 //!     │                  pause ▼  │ resume
 //!   (any)                     Paused          end ─▶ Finished     viewer leaves ─▶ Stopped
 //! ```
 //!
 //! The run loop of a driver:
 //!
-//! 1. `poll(now)` until it says `None`; for each `Action::Fetch` send a request.
+//! 1. `poll(now)` until it returns `None`; for each `Action::Fetch` send a request.
 //! 2. Wait for bytes, or until `wake_at()`.
 //! 3. For each piece that is complete call `arrived(now, fetch)`. Go to 1.
 //!
-//! The play-out clock is computed, not sampled: a driver that comes late sees a stall begin at the
-//! exact moment at which it began.
+//! The play-out clock is computed, not sampled: if the driver polls late, a stall is still dated at
+//! the exact moment at which it began.
 
 mod transitions;
 
@@ -32,14 +32,14 @@ use units::Moment;
 /// How a player buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerOptions {
-    /// Media time to be buffered in every track before the first picture (and after a seek).
+    /// Media to be buffered in every track before the first picture, and after a seek.
     pub start: Duration,
-    /// Media time to be buffered before play-out goes on after a stall. Zero: as soon as there is
-    /// anything to render.
+    /// Media to be buffered before play-out resumes after a stall. Zero: as soon as there is media
+    /// to render.
     pub resume: Duration,
-    /// A track's next piece is asked for only when it starts at most this far ahead of play-out.
+    /// Longest time between play-out and the start of the next piece to be fetched.
     pub buffer: Duration,
-    /// Stalls and drifts up to this are none.
+    /// Stalls and drifts up to this are not counted.
     pub dead_band: Duration,
 }
 
@@ -58,52 +58,53 @@ pub struct Fetch {
     pub piece: usize,
 }
 
-/// What the driver must do, or may like to know.
+/// What the driver must do, or an event for its information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Ask for this piece and say `arrived` when all of it is there. A track has at most one
-    /// request under way.
+    /// Request this piece, and call [`Player::arrived`] when it is complete. A track has at most
+    /// one open request.
     Fetch(Fetch),
-    /// The first picture.
+    /// The first picture is shown.
     Started,
-    /// Play-out stopped for want of a piece.
+    /// Play-out stopped because a piece is missing.
     Stalled,
-    /// Play-out goes on after a stall.
+    /// Play-out resumed after a stall.
     Resumed,
-    /// Finished or stopped; nothing will be fetched any more.
-    Over,
+    /// Play-out has finished or was stopped; nothing more will be fetched.
+    Ended,
 }
 
-/// A pull player as a state machine: buffering, play-out clock, stalls and seeks. The driver tells
-/// it the time and what arrived, and carries out its [`Action`]s.
+/// A pull player as a state machine: buffering, play-out clock, stalls and seeks. The driver passes
+/// the time and the arrivals, and executes its [`Action`]s.
 #[derive(Clone, Debug)]
 pub struct Player {
     timeline: Arc<Timeline>,
     options: PlayerOptions,
-    /// Acts to come.
+    /// Actions of the viewer that are still to come.
     steps: VecDeque<TimedAction>,
     started: Moment,
-    /// The latest time heard of; time never goes back.
+    /// The latest time passed by the driver; an earlier one is ignored.
     now: Moment,
     state: State,
-    /// Where play-out stands while the clock does not run.
+    /// Media time of play-out while the clock does not run.
     position: Duration,
     buffers: Vec<Buffer>,
-    news: VecDeque<Action>,
+    /// Events that the driver has not polled.
+    events: VecDeque<Action>,
     startup: Option<Duration>,
     seeks: Vec<Duration>,
-    glitches: Stalls,
+    stalls: Stalls,
     played: Duration,
     pieces: u64,
     drift: Drift,
-    /// Time stalled since the ideal clock was set: the drift of what is rendered now.
-    behind: Duration,
+    /// Time stalled since the ideal clock was set: the drift of the piece rendered now.
+    stalled: Duration,
     least_margin: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// For the first picture, or for the one after a seek.
+    /// Buffers before the first picture, or before the one after a seek.
     Waiting {
         since: Moment,
     },
@@ -115,7 +116,7 @@ enum State {
     Stalled {
         since: Moment,
     },
-    /// `waiting`: the first picture, or the one after a seek, was still to come.
+    /// `waiting`: paused before the first picture, or before the one after a seek.
     Paused {
         waiting: bool,
     },
@@ -123,32 +124,32 @@ enum State {
     Stopped,
 }
 
-/// One track's buffer: the pieces `rendered..arrived`, without a hole.
+/// The buffer of one track: the pieces `rendered..arrived`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Buffer {
     /// The next piece whose rendering begins.
     rendered: usize,
-    /// One past the last piece that is here; also the next to ask for.
+    /// One past the last buffered piece; also the next piece to fetch.
     arrived: usize,
-    in_flight: Option<Flight>,
+    in_flight: Option<OpenFetch>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct OpenFetch {
     piece: usize,
-    /// A seek made it useless; it is thrown away when it comes.
+    /// A seek has made the piece useless; it is dropped when it arrives.
     stale: bool,
 }
 
 impl Player {
-    /// A player whose viewer presses play at `now`.
+    /// A player that starts at `now`.
     pub fn new(
         now: Moment,
         timeline: Arc<Timeline>,
         options: PlayerOptions,
         behaviour: &Behaviour,
     ) -> Self {
-        // More than the buffer can hold would be waited for in vain.
+        // The player never fetches more than the buffer, so a higher threshold is never reached.
         let (start, resume) =
             (options.start.min(options.buffer), options.resume.min(options.buffer));
         Self {
@@ -160,34 +161,35 @@ impl Player {
             now,
             state: State::Waiting { since: now },
             position: Duration::ZERO,
-            news: VecDeque::new(),
+            events: VecDeque::new(),
             startup: None,
             seeks: Vec::new(),
-            glitches: Stalls::default(),
+            stalls: Stalls::default(),
             played: Duration::ZERO,
             pieces: 0,
             drift: Drift::new(options.dead_band),
-            behind: Duration::ZERO,
+            stalled: Duration::ZERO,
             least_margin: None,
         }
     }
 
-    /// All of the piece is here.
+    /// The piece has arrived completely.
     pub fn arrived(&mut self, now: Moment, fetch: Fetch) {
         self.advance(now);
-        let flight = self.buffers[fetch.track].in_flight.take();
-        let flight = flight.expect("a piece comes only when asked for");
-        assert_eq!(flight.piece, fetch.piece, "a track has one request under way");
-        if flight.stale || self.is_over() {
+        let open = self.buffers[fetch.track].in_flight.take().expect("an arrival follows a fetch");
+        assert_eq!(open.piece, fetch.piece, "a track has one open request");
+        // The request is closed in any case, so that the track can fetch again.
+        if open.stale || self.is_over() {
             return;
         }
         self.buffers[fetch.track].arrived += 1;
         self.pieces += 1;
         self.note_margin(fetch);
-        self.go_on_if_buffered();
+        self.resume_if_buffered();
     }
 
-    /// The piece will not come (connection lost, refused for now): it is asked for again.
+    /// The request has failed, for example by a lost connection or a refusal; the piece will be
+    /// fetched again.
     pub fn failed(&mut self, now: Moment, fetch: Fetch) {
         self.advance(now);
         self.buffers[fetch.track].in_flight = None;
@@ -196,14 +198,14 @@ impl Player {
     /// The viewer leaves now.
     pub fn stop(&mut self, now: Moment) {
         self.advance(now);
-        self.act(ViewerAction::Stop);
+        self.perform(ViewerAction::Stop);
     }
 
-    /// What to do now; `None` when there is nothing (more).
+    /// The next action; `None` when there is none at this time.
     pub fn poll(&mut self, now: Moment) -> Option<Action> {
         self.advance(now);
-        if let Some(news) = self.news.pop_front() {
-            return Some(news);
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
         }
         if self.is_over() {
             return None;
@@ -215,42 +217,41 @@ impl Player {
             let piece = buffer.arrived;
             let wanted = piece < track.len() && track.start(piece) <= horizon;
             if wanted && buffer.in_flight.is_none() {
-                buffer.in_flight = Some(Flight { piece, stale: false });
+                buffer.in_flight = Some(OpenFetch { piece, stale: false });
                 return Some(Action::Fetch(Fetch { track: number, piece }));
             }
         }
         None
     }
 
-    /// When to `poll` next if nothing arrives until then. `None`: only an arrival can change
-    /// anything.
+    /// When to call [`Player::poll`] next if nothing arrives before. `None`: only an arrival can
+    /// cause an action.
     pub fn wake_at(&self) -> Option<Moment> {
-        if !self.news.is_empty() {
+        if !self.events.is_empty() {
             return Some(self.now);
         }
         if self.is_over() {
             return None;
         }
         let step = self.steps.front().map(|step| self.started + step.at);
-        // A piece that comes at the very moment it is due is on time, so a stall is seen just
-        // after.
+        // A piece that arrives exactly when it is due is on time, so a stall begins just after.
         let runs_out = self.runs_out().map(|at| at + Duration::from_nanos(1));
         [step, runs_out, self.room_at()].into_iter().flatten().min()
     }
 
-    /// Media of a track that is here and not yet rendered, as of the last call that told the time.
+    /// Media of a track that is buffered and not rendered, at the last time passed.
     pub fn ahead(&self, track: usize) -> Duration {
-        let here = self.timeline.tracks[track].start(self.buffers[track].arrived);
-        here.saturating_sub(self.position_now())
+        let buffered = self.timeline.tracks[track].start(self.buffers[track].arrived);
+        buffered.saturating_sub(self.position_now())
     }
 
-    /// Whether play-out has ended for good.
+    /// Whether play-out has finished or was stopped.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Finished | State::Stopped)
     }
 
-    /// Where the player is, as of the last call that told the time.
-    pub fn stage(&self) -> PlaybackState {
+    /// The state of play-out at the last time passed.
+    pub fn state(&self) -> PlaybackState {
         match self.state {
             State::Waiting { .. } => PlaybackState::Waiting,
             State::Playing { .. } => PlaybackState::Playing,
@@ -261,23 +262,24 @@ impl Player {
         }
     }
 
-    /// The account up to `now`.
+    /// The measurements up to `now`.
     pub fn report(&mut self, now: Moment) -> PlayerReport {
         self.advance(now);
-        let mut glitches = self.glitches;
+        let mut stalls = self.stalls;
         let mut played = self.played;
         match self.state {
             State::Stalled { since } => {
-                glitches.add(self.now.since(since), self.options.dead_band);
+                // On a copy: the stall goes on, and is recorded when it ends.
+                stalls.add(self.now.since(since), self.options.dead_band);
             }
             State::Playing { anchor, .. } => played += self.now.since(anchor),
             _ => {}
         }
         PlayerReport {
-            stage: self.stage(),
+            state: self.state(),
             startup: self.startup,
             seeks: self.seeks.clone(),
-            glitches,
+            stalls,
             played,
             pieces: self.pieces,
             drift: self.drift.clone(),
@@ -285,17 +287,21 @@ impl Player {
         }
     }
 
-    /// Lets time pass up to `now`, event by event in the order in which they happen.
-    fn advance(&mut self, now: Moment) {
-        let now = now.max(self.now);
+    /// Advances to `time`, event by event, in the order in which they happen.
+    fn advance(&mut self, time: Moment) {
+        let now = time.max(self.now);
         while !self.is_over() {
+            // An overdue action happens now: time never runs back.
             let step = self.steps.front().map(|step| (self.started + step.at).max(self.now));
-            let runs_out = self.runs_out().filter(|at| *at < now || self.at_end(*at, now));
+            // An empty buffer exactly at `now` is no stall yet: the missing piece may arrive at
+            // this moment. The end of the title needs no piece and counts at once.
+            let runs_out = self.runs_out().filter(|at| *at < now || self.is_end(*at, now));
             match (step.filter(|at| *at <= now), runs_out) {
+                // At one moment the viewer's action comes first: a pause prevents the stall.
                 (Some(step), runs_out) if runs_out.is_none_or(|at| step <= at) => {
                     self.now = step;
-                    let act = self.steps.pop_front().map(|step| step.act);
-                    self.act(act.expect("there was one a moment ago"));
+                    let step = self.steps.pop_front().expect("the step that was peeked");
+                    self.perform(step.action);
                 }
                 (_, Some(at)) => {
                     self.now = at;
@@ -308,12 +314,12 @@ impl Player {
         self.render();
     }
 
-    /// Whether `at` is the end of the title and has come.
-    fn at_end(&self, at: Moment, now: Moment) -> bool {
+    /// Whether play-out reaches the end of the title at `at`, not after `now`.
+    fn is_end(&self, at: Moment, now: Moment) -> bool {
         at <= now && self.limit() == self.timeline.duration()
     }
 
-    /// Notes the drift of pieces whose rendering has begun.
+    /// Records the drift of pieces whose rendering has begun.
     fn render(&mut self) {
         if !matches!(self.state, State::Playing { .. }) {
             return;
@@ -324,47 +330,53 @@ impl Player {
         {
             while buffer.rendered < buffer.arrived && track.start(buffer.rendered) <= position {
                 buffer.rendered += 1;
+                // Drift is measured on the first track only.
                 if number == 0 {
-                    self.drift.push(i64::try_from(self.behind.as_nanos()).unwrap_or(i64::MAX));
+                    self.drift.push(i64::try_from(self.stalled.as_nanos()).unwrap_or(i64::MAX));
                 }
             }
         }
     }
 
-    /// How long before its due time the piece came.
+    /// Records how long before its due time a piece has arrived.
     fn note_margin(&mut self, fetch: Fetch) {
         let start = self.timeline.tracks[fetch.track].start(fetch.piece);
         let margin = match self.state {
             State::Playing { anchor, media } => {
+                // Play-out would be stalled if the piece were late, so that this margin is not
+                // negative.
                 let due = anchor + start.saturating_sub(media);
                 signed(due.since(self.now))
             }
+            // Only the piece that play-out waits for is late.
             State::Stalled { since } if start <= self.position => -signed(self.now.since(since)),
             _ => return,
         };
         self.least_margin = Some(self.least_margin.map_or(margin, |least| least.min(margin)));
     }
 
-    /// Media time on the screen now.
+    /// Media time being rendered now.
     fn position_now(&self) -> Duration {
         match self.state {
             State::Playing { anchor, media } => {
+                // The clock stops at the end of the buffered media, also if the driver polls late.
                 (media + self.now.since(anchor)).min(self.limit().max(media))
             }
             _ => self.position,
         }
     }
 
-    /// Media time up to which every track is buffered (a track that is all here does not limit).
+    /// Media time up to which every track is buffered. A completely buffered track sets no limit.
     fn limit(&self) -> Duration {
-        let open = self.buffers.iter().zip(&self.timeline.tracks);
-        open.filter(|(buffer, track)| buffer.arrived < track.len())
+        let tracks = self.buffers.iter().zip(&self.timeline.tracks);
+        tracks
+            .filter(|(buffer, track)| buffer.arrived < track.len())
             .map(|(buffer, track)| track.start(buffer.arrived))
             .min()
             .unwrap_or_else(|| self.timeline.duration())
     }
 
-    /// When play-out reaches the end of what is buffered.
+    /// When play-out reaches the end of the buffered media.
     fn runs_out(&self) -> Option<Moment> {
         match self.state {
             State::Playing { anchor, media } => Some(anchor + self.limit().saturating_sub(media)),
@@ -372,12 +384,14 @@ impl Player {
         }
     }
 
-    /// When the next piece of some track, not asked for as yet, comes within the buffer.
+    /// When the next piece of some track, not fetched yet, comes within the buffer.
     fn room_at(&self) -> Option<Moment> {
         let State::Playing { anchor, media } = self.state else { return None };
-        let idle = self.buffers.iter().zip(&self.timeline.tracks);
-        idle.filter(|(buffer, track)| buffer.in_flight.is_none() && buffer.arrived < track.len())
+        let tracks = self.buffers.iter().zip(&self.timeline.tracks);
+        tracks
+            .filter(|(buffer, track)| buffer.in_flight.is_none() && buffer.arrived < track.len())
             .map(|(buffer, track)| {
+                // A piece may be fetched when play-out comes within a buffer's length of its start.
                 let horizon = track.start(buffer.arrived).saturating_sub(self.options.buffer);
                 anchor + horizon.saturating_sub(media)
             })
@@ -389,14 +403,14 @@ fn signed(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Two seconds: what players commonly wait for; with segments of that length or more it means one
-/// whole segment of each track.
+/// A common threshold of players; with segments of two seconds or more it means one whole segment
+/// of each track.
 const START: Duration = Duration::from_secs(2);
 
 /// hls.js keeps 30 s ahead by default, dash.js 20 s to 30 s.
 const BUFFER: Duration = Duration::from_secs(30);
 
-/// A stall that no eye sees, and about what a timer is worth.
+/// Invisible to a viewer, and about the accuracy of a timer.
 const DEAD_BAND: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

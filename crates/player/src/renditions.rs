@@ -1,42 +1,42 @@
-//! Which rendition of a title a player asks for next, by a rule that players in use have.
+//! The choice of the rendition for the next piece, by a rule of existing players.
 //!
 //! ```text
-//!   rate and wait of the way ──┐
+//!   throughput and wait ───────┐
 //!   media ahead of play-out ───┼─▶ next ─▶ the highest rendition that
-//!   rendition of the piece ────┘            1. takes at most 95 % of the rate; 70 % where it is
-//!   before                                     higher than the one before, and
-//!                                           2. is here before the buffer is empty; where none is,
-//!                                              before it was empty for a piece's length, 4 s at
-//!                                              most; where none is, the lowest
+//!   previous rendition ────────┘            1. needs at most 95 % of the throughput, or 70 % if it
+//!                                              is higher than the previous one, and
+//!                                           2. arrives before the buffer is empty; if none does,
+//!                                              before a stall of one piece, at most 4 s; if none
+//!                                              does, the lowest
 //! ```
 //!
 //! After hls.js 1.7 with its defaults (`src/controller/abr-controller.ts`: `firstAutoLevel`,
-//! `getNextABRAutoLevel` and `findBestLevel`). Until something has come, the way is taken to be as
-//! wide as the rendition that is named first, but no less than 500 kb/s and no more than 5 Mb/s.
+//! `getNextABRAutoLevel` and `findBestLevel`). Before the first piece, the throughput is assumed to
+//! be the rate of the rendition listed first, but at least 500 kb/s and at most 5 Mb/s.
 //!
-//! Left out of hls.js: it does not break off a piece that comes too slowly to ask for a smaller
-//! one, and so stands longer where a rate collapses within a piece; it does not look at the size of
-//! a screen, at pictures dropped, or at errors.
+//! Not implemented from hls.js: aborting a slow piece in favour of a smaller one (stalls are longer
+//! where the rate collapses within a piece), and the limits by screen size, dropped frames and
+//! errors.
 
 use crate::throughput::{Download, Throughput};
 use std::time::Duration;
 use units::BitRate;
 
-/// One size in which a title's picture is on offer.
+/// A video rendition of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rendition {
-    /// The most that it takes: `BANDWIDTH` in HLS, `bandwidth` in DASH.
+    /// Peak rate: `BANDWIDTH` in HLS, `bandwidth` in DASH.
     pub peak: BitRate,
-    /// What it takes on average: `AVERAGE-BANDWIDTH`; the peak where nobody says.
+    /// Mean rate: `AVERAGE-BANDWIDTH` in HLS; the peak where the manifest states none.
     pub mean: BitRate,
-    /// The player knows where its pieces are. If not, a list of them is to be fetched first.
+    /// The player has its media playlist; otherwise the playlist must be fetched first.
     pub listed: bool,
 }
 
-/// Whether, and how, a player changes between renditions.
+/// The rule by which a player switches between renditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AbrRule {
-    /// It stays with what it was offered first.
+    /// The player stays with the rendition listed first.
     #[default]
     Never,
     /// The rule of hls.js 1.7 with its defaults.
@@ -44,11 +44,11 @@ pub enum AbrRule {
 }
 
 impl AbrRule {
-    /// As people type them.
+    /// The rules by their names.
     pub const NAMES: [(&str, Self); 2] = [("never", Self::Never), ("hls.js", Self::HlsJs)];
 
-    /// As people type it.
-    pub fn word(self) -> &'static str {
+    /// Name of the rule.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Never => "never",
             Self::HlsJs => "hls.js",
@@ -59,10 +59,10 @@ impl AbrRule {
 /// Input of the adaptation rule.
 #[derive(Clone, Copy, Debug)]
 struct Situation<'a> {
-    /// In ascending order of their peaks; at least one.
+    /// The renditions in ascending order of their peaks; at least one.
     offers: &'a [Rendition],
-    /// Index of the rendition of the piece before.
-    before: usize,
+    /// Index of the rendition of the previous piece.
+    previous: usize,
     /// Estimated throughput of the network path.
     rate: BitRate,
     /// Time to the first byte of a response.
@@ -75,104 +75,110 @@ struct Situation<'a> {
     piece: Duration,
 }
 
-/// The rendition to ask for; an index into the offers.
+/// Index of the rendition to fetch.
 fn next(situation: &Situation<'_>) -> usize {
+    // With an empty buffer no fetch is without a stall.
     if !situation.ahead.is_zero()
-        && let Some(found) = best(situation, Duration::ZERO)
+        && let Some(best) = highest_within(situation, Duration::ZERO)
     {
-        return found;
+        return best;
     }
-    best(situation, situation.piece.min(LONGEST_STALL)).unwrap_or(0)
+    highest_within(situation, situation.piece.min(LONGEST_STALL)).unwrap_or(0)
 }
 
-/// The highest for which there is room, if the buffer may be empty for so long.
-fn best(situation: &Situation<'_>, stall: Duration) -> Option<usize> {
-    let Situation { offers, before, rate, wait, list, ahead, piece } = *situation;
-    // With two pieces ahead a larger one than usual is no danger.
-    let calm = stall.is_zero() && ahead >= piece * 2;
+/// Index of the highest rendition that can be fetched with a stall of at most `stall`.
+fn highest_within(situation: &Situation<'_>, stall: Duration) -> Option<usize> {
+    let Situation { offers, previous, rate, wait, list, ahead, piece } = *situation;
+    // With two buffered pieces, one piece above the mean size causes no stall.
+    let is_safe = stall.is_zero() && ahead >= piece * 2;
     offers.iter().enumerate().rev().find_map(|(number, offer)| {
-        let percent = if number > before { UP_PERCENT } else { STAY_PERCENT };
+        let percent = if number > previous { UP_PERCENT } else { STAY_PERCENT };
+        // In two parts, so that the product does not overflow.
         let usable = BitRate(rate.0 / 100 * percent + rate.0 % 100 * percent / 100);
-        let takes = if calm { offer.mean } else { offer.peak };
+        let needed = if is_safe { offer.mean } else { offer.peak };
         let listing = if offer.listed { Duration::ZERO } else { wait + list };
-        let fetching = takes.bytes_in(piece).time_at(usable).saturating_add(wait + listing);
-        let fits = usable >= takes && usable.0 > 0;
+        let fetching = needed.bytes_in(piece).time_at(usable).saturating_add(wait + listing);
+        let fits = usable >= needed && usable.0 > 0;
+        // As in hls.js, a fetch that takes no longer than the wait for its first byte always
+        // passes.
         (fits && (fetching <= wait || fetching < ahead + stall)).then_some(number)
     })
 }
 
-/// The rendition to begin with, where `named` is the first in the list.
-fn first(offers: &[Rendition], named: usize) -> usize {
-    let rate = offers[named].peak.min(MOST_AT_FIRST).max(LEAST_AT_FIRST).max(offers[0].peak);
+/// Index of the rendition of the first piece; `listed_first` is the first in the server's list.
+fn first(offers: &[Rendition], listed_first: usize) -> usize {
+    // The lowest rendition is always possible, whatever rate is assumed.
+    let rate = offers[listed_first].peak.min(MOST_AT_FIRST).max(LEAST_AT_FIRST).max(offers[0].peak);
     offers.iter().rposition(|offer| offer.peak <= rate).unwrap_or(0)
 }
 
-/// One player's renditions: what is on offer, what it knows of the way, and what it does about it.
+/// Chooses the renditions of one player, from the offers and the observed throughput.
 #[derive(Clone, Debug)]
 pub struct RenditionSelector {
-    switching: AbrRule,
+    rule: AbrRule,
     offers: Vec<Rendition>,
     begin: usize,
-    before: Option<usize>,
+    previous: Option<usize>,
     throughput: Throughput,
     list: Duration,
 }
 
 impl RenditionSelector {
-    /// `offers` in ascending order of their peaks, at least one, of which `named` is the first in
-    /// the server's list.
-    pub fn new(switching: AbrRule, offers: Vec<Rendition>, named: usize) -> Self {
+    /// A selector for `offers`, which are in ascending order of their peaks, at least one;
+    /// `listed_first` is the first in the server's list.
+    pub fn new(rule: AbrRule, offers: Vec<Rendition>, listed_first: usize) -> Self {
         assert!(offers.is_sorted_by_key(|offer| offer.peak), "in ascending order");
-        let begin = match switching {
-            AbrRule::Never => named,
-            AbrRule::HlsJs => first(&offers, named),
+        let begin = match rule {
+            AbrRule::Never => listed_first,
+            AbrRule::HlsJs => first(&offers, listed_first),
         };
         let throughput = Throughput::new();
-        Self { switching, offers, begin, before: None, throughput, list: Duration::ZERO }
+        Self { rule, offers, begin, previous: None, throughput, list: Duration::ZERO }
     }
 
-    /// In ascending order of their peaks.
+    /// The offered renditions in ascending order of their peaks.
     pub fn offers(&self) -> &[Rendition] {
         &self.offers
     }
 
-    /// The best that this player would show if nothing were short.
+    /// Index of the rendition that the player would use with unlimited throughput.
     pub fn best(&self) -> usize {
-        match self.switching {
+        match self.rule {
             AbrRule::Never => self.begin,
             AbrRule::HlsJs => self.offers.len() - 1,
         }
     }
 
-    /// Index of the rendition of which to fetch the next piece. `ahead`: media buffered and not yet
-    /// rendered; `piece`: mean duration of a piece.
+    /// Index of the rendition of the next piece. `ahead`: media buffered and not yet rendered;
+    /// `piece`: mean duration of a piece.
     pub fn next(&self, ahead: Duration, piece: Duration) -> usize {
-        match (self.switching, self.before, self.throughput.rate()) {
-            (AbrRule::HlsJs, Some(before), Some(rate)) if self.offers.len() > 1 => {
+        match (self.rule, self.previous, self.throughput.rate()) {
+            (AbrRule::HlsJs, Some(previous), Some(rate)) if self.offers.len() > 1 => {
                 let (offers, wait, list) = (&self.offers, self.throughput.wait(), self.list);
-                next(&Situation { offers, before, rate, wait, list, ahead, piece })
+                next(&Situation { offers, previous, rate, wait, list, ahead, piece })
             }
+            // Nothing is known of the network path before the first piece.
             _ => self.begin,
         }
     }
 
-    /// The list of this one's pieces is here; asking for it took so long.
-    pub fn listed(&mut self, number: usize, took: Duration) {
+    /// The media playlist of rendition `number` has arrived, after the time `took`.
+    pub fn playlist_received(&mut self, number: usize, took: Duration) {
         self.offers[number].listed = true;
         self.list = took;
     }
 
-    /// A piece of this one is here.
-    pub fn came(&mut self, number: usize, transfer: &Download) {
-        self.before = Some(number);
-        self.throughput.came(transfer);
+    /// A piece of rendition `number` has arrived.
+    pub fn piece_received(&mut self, number: usize, transfer: &Download) {
+        self.previous = Some(number);
+        self.throughput.piece_received(transfer);
     }
 }
 
 /// `abrBandWidthFactor`.
 const STAY_PERCENT: u64 = 95;
 
-/// `abrBandWidthUpFactor`: who goes up must not have to come down at once.
+/// `abrBandWidthUpFactor`: a margin against switching down again soon after switching up.
 const UP_PERCENT: u64 = 70;
 
 /// `maxStarvationDelay`.

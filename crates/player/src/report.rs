@@ -1,4 +1,4 @@
-//! What a player measured: start-up, stalls, drift.
+//! The measurements of a player: start-up, stalls, drift.
 
 use crate::Drift;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub enum PlaybackState {
     Stalled,
     /// The viewer paused.
     Paused,
-    /// Watched to the end.
+    /// The title was played to its end.
     Finished,
     /// The viewer left.
     Stopped,
@@ -23,41 +23,41 @@ pub enum PlaybackState {
 /// Measurements of one viewer, up to the moment of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerReport {
-    /// State of play-out now.
-    pub stage: PlaybackState,
-    /// From start to first picture; `None` if there was none yet.
+    /// State of play-out at the time of the report.
+    pub state: PlaybackState,
+    /// Time from the start to the first picture; `None` before the first picture.
     pub startup: Option<Duration>,
-    /// From each seek to the picture after it; a seek that was not over is not in it.
+    /// Time from each seek to the first picture after it, without a seek that still waits for it.
     pub seeks: Vec<Duration>,
-    /// Stalls, also one that still goes on.
-    pub glitches: Stalls,
+    /// Stalls, including one that has not ended.
+    pub stalls: Stalls,
     /// Media time rendered.
     pub played: Duration,
     /// Pieces arrived.
     pub pieces: u64,
     /// Drift of the first track's pieces: actual minus ideal moment of rendering. The ideal clock
-    /// starts at the first picture (and anew at each seek), stops while the viewer pauses, and does
-    /// not stop for stalls: a stall therefore shows in all pieces that follow it.
+    /// starts at the first picture, restarts at each seek, and stops during pauses but not during
+    /// stalls: a stall therefore adds to the drift of all pieces that follow it.
     pub drift: Drift,
-    /// The least time by which a piece came before it was due on the play-out clock, in
-    /// nanoseconds; negative if one was late. Pieces awaited at start-up and after seeks are not
-    /// in it, having no due time yet. `None` if there were no others.
+    /// The least time between the arrival of a piece and its due time on the play-out clock, in
+    /// nanoseconds; negative if a piece was late. Pieces that arrive during start-up or after a
+    /// seek have no due time and are not counted. `None` if there were no others.
     pub least_margin: Option<i64>,
 }
 
 /// Stalls of play-out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
-    /// Stalls longer than the dead-band.
+    /// Number of stalls longer than the dead-band.
     pub count: u64,
-    /// All of them together.
+    /// Total time of these stalls.
     pub total: Duration,
-    /// The longest.
+    /// Time of the longest stall.
     pub longest: Duration,
 }
 
 impl Stalls {
-    /// With one more stall, unless it was within `dead_band`.
+    /// Adds a stall, unless it is within `dead_band`.
     pub(crate) fn add(&mut self, stall: Duration, dead_band: Duration) {
         if stall > dead_band {
             self.count += 1;

@@ -1,16 +1,16 @@
-//! What a player believes its way to the server to give: averages over the pieces that came, the
-//! younger the heavier.
+//! A player's estimate of its throughput: averages over the received pieces, in which later pieces
+//! weigh more.
 //!
 //! ```text
-//!   bits of a piece / (its time - the usual wait) ─┬─▶ fast, half-life 3 s ─┐
+//!   bits of a piece / (its time - the mean wait) ──┬─▶ fast, half-life 3 s ─┐
 //!                                                  └─▶ slow, half-life 9 s ─┴─▶ rate: the lesser
 //!   wait for its first byte ───────────────────────────▶ half-life 9 ─────────▶ wait
 //! ```
 //!
-//! As hls.js 1.7 estimates (`src/utils/ewma.ts` and `ewma-bandwidth-estimator.ts`): exponentially
-//! weighted moving averages that begin without a bias to zero. A piece weighs as many seconds as it
-//! took, so that half-lives are in seconds of fetching, not of life. It forgets nothing while
-//! nothing is fetched.
+//! The method of hls.js 1.7 (`src/utils/ewma.ts` and `ewma-bandwidth-estimator.ts`): exponentially
+//! weighted moving averages without a bias to their initial zero. The weight of a piece is its
+//! fetch time in seconds, so that half-lives count time spent fetching; while nothing is fetched,
+//! the estimate does not change.
 
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -36,34 +36,36 @@ pub(crate) struct Throughput {
 }
 
 impl Throughput {
-    /// Nothing has come as yet.
+    /// An estimate without any piece.
     pub(crate) const fn new() -> Self {
         Self { fast: Average::new(FAST), slow: Average::new(SLOW), wait: Average::new(SLOW) }
     }
 
-    /// A piece has come.
-    pub(crate) fn came(&mut self, transfer: &Download) {
+    /// Adds a received piece.
+    pub(crate) fn piece_received(&mut self, transfer: &Download) {
         let waited = transfer.waited.as_secs_f64();
-        // Long waits are the exception, and weigh less.
+        // Long waits are exceptions and weigh less.
         let weight = std::f64::consts::SQRT_2 * (-waited * waited / 2.0).exp();
         self.wait.add(weight, waited.max(LEAST_WAIT));
-        let usual = self.wait().min(transfer.waited);
-        let took = transfer.took.saturating_sub(usual).max(LEAST_TIME).as_secs_f64();
+        // This response may have begun sooner than the mean: its transfer must not look shorter
+        // than it was.
+        let wait = self.wait().min(transfer.waited);
+        let took = transfer.took.saturating_sub(wait).max(LEAST_TIME).as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "bytes of a piece")]
         let bits = transfer.bytes.0 as f64 * 8.0;
         self.fast.add(took, bits / took);
         self.slow.add(took, bits / took);
     }
 
-    /// What is to be expected; `None` before the first piece.
+    /// The estimated rate; `None` before the first piece.
     pub(crate) fn rate(&self) -> Option<BitRate> {
-        let rate = self.fast.value()?.min(self.slow.value()?);
+        let lesser = self.fast.value()?.min(self.slow.value()?);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate")]
-        let rate = rate.round() as u64;
+        let rate = lesser.round() as u64;
         Some(BitRate(rate))
     }
 
-    /// How long the first byte of an answer is to be waited for.
+    /// The estimated time to the first byte of a response.
     pub(crate) fn wait(&self) -> Duration {
         self.wait.value().map_or(UNKNOWN_WAIT, Duration::from_secs_f64)
     }
@@ -72,9 +74,9 @@ impl Throughput {
 /// An exponentially weighted moving average.
 #[derive(Clone, Copy, Debug)]
 struct Average {
-    /// Weight after which what was before counts for half.
+    /// Weight after which earlier values count for half.
     half_life: f64,
-    /// As if it had begun with zero.
+    /// Weighted sum that starts with a zero value.
     sum: f64,
     weight: f64,
 }
@@ -91,25 +93,25 @@ impl Average {
     }
 
     fn value(&self) -> Option<f64> {
-        // What is left of the zero it began with is taken out.
+        // Removes the remaining weight of the initial zero.
         let filled = 1.0 - 0.5f64.powf(self.weight / self.half_life);
         (filled > 0.0).then(|| self.sum / filled)
     }
 }
 
-/// `abrEwmaFastVoD`: follows a fall.
+/// `abrEwmaFastVoD`: follows a falling rate.
 const FAST: f64 = 3.0;
 
-/// `abrEwmaSlowVoD`: is not taken in by a short rise.
+/// `abrEwmaSlowVoD`: ignores a short rise of the rate.
 const SLOW: f64 = 9.0;
 
-/// Least time that a piece is taken to have needed: quicker ones say nothing about the rate.
+/// Shortest fetch time that counts: a shorter one is dominated by latency.
 const LEAST_TIME: Duration = Duration::from_millis(50);
 
-/// Least time to first byte, in seconds.
+/// Shortest time to first byte that counts, in seconds.
 const LEAST_WAIT: f64 = 0.005;
 
-/// Until there is one.
+/// The time to first byte before the first piece.
 const UNKNOWN_WAIT: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -124,39 +126,39 @@ mod tests {
         }
     }
 
-    /// The rate in kb/s after each.
+    /// The estimated rate in kb/s after each transfer.
     fn rates(transfers: &[Download]) -> Vec<u64> {
         let mut throughput = Throughput::new();
         let rate = |transfer: &Download| {
-            throughput.came(transfer);
+            throughput.piece_received(transfer);
             (throughput.rate().unwrap().0 + 500) / 1000
         };
         transfers.iter().map(rate).collect()
     }
 
     #[test]
-    fn nothing_is_believed_of_a_way_not_gone() {
+    fn without_a_piece_there_is_no_estimated_rate() {
         let throughput = Throughput::new();
         assert_eq!((throughput.rate(), throughput.wait()), (None, UNKNOWN_WAIT));
     }
 
-    /// By hand. Three seconds at 8 Mb/s: both averages are 8. Then three at 2 Mb/s: fast is
-    /// (8 x 1/2 x 1/2 + 2 x 1/2) / (3/4) = 4; slow, with k = 2^(-1/3), (8k + 2) / (1 + k) = 4.655.
-    /// Then three at 8: fast (4 x 3/4 x 1/2 + 8 x 1/2) / (7/8) = 6.286; slow
-    /// (8k^2 + 2k + 8) / (k^2 + k + 1) = 6.035, which is the lesser.
+    /// By hand. Three seconds at 8 Mb/s: both averages are 8. Then three at 2 Mb/s: fast is (8 x
+    /// 1/2 x 1/2 + 2 x 1/2) / (3/4) = 4; slow, with k = 2^(-1/3), (8k + 2) / (1 + k) = 4.655. Then
+    /// three at 8: fast (4 x 3/4 x 1/2 + 8 x 1/2) / (7/8) = 6.286; slow (8k^2 + 2k + 8) / (k^2 + k
+    /// + 1) = 6.035, which is the lesser.
     #[test]
-    fn it_falls_at_once_and_rises_slowly() {
+    fn the_estimate_falls_at_once_and_rises_slowly() {
         let seconds = [transfer(3000, 3000, 0), transfer(750, 3000, 0), transfer(3000, 3000, 0)];
         assert_eq!(rates(&seconds), [8000, 4000, 6035]);
     }
 
     #[test]
-    fn the_usual_wait_for_a_first_byte_is_not_the_ways_width() {
-        // A megabyte in a second, half of it waited: 16 Mb/s once waiting is usual.
+    fn the_mean_time_to_first_byte_does_not_reduce_the_rate() {
+        // A megabyte in a second, half of which is waiting: 16 Mb/s.
         assert_eq!(rates(&[transfer(1000, 1000, 500)]), [16_000]);
-        // One that is not usual counts for what it is beyond that.
+        // A wait above the mean counts with the part above the mean.
         assert_eq!(rates(&[transfer(1000, 1000, 0), transfer(1000, 2000, 1000)]), [8000, 5950]);
-        // What came at once came in 50 ms.
+        // The shortest fetch time that counts is 50 ms.
         assert_eq!(rates(&[transfer(100, 1, 1)]), [16_000]);
     }
 }

@@ -1,12 +1,13 @@
-//! When each piece of a title is to be rendered: all that a player knows of media.
+//! The timeline of a title: when each piece is to be rendered. A player needs nothing else of
+//! media.
 
 use std::time::Duration;
 
-/// The tracks that one viewer plays together. The first sets the pace of the report (video, when
-/// there is any); all must be buffered for play-out to go on.
+/// The tracks that one viewer plays together. Drift is measured on the first one, which is the
+/// video track if there is one; play-out needs all of them buffered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// In the order in which [`crate::Fetch::track`] counts.
+    /// The tracks, indexed by [`crate::Fetch::track`].
     pub tracks: Vec<TrackTimeline>,
 }
 
@@ -17,16 +18,16 @@ impl Timeline {
     }
 }
 
-/// One track as a row of pieces without gaps, the first at zero. A piece is what one request
-/// brings: an HLS segment, or a byte range of a progressive file.
+/// One track as a sequence of pieces without gaps, from time zero. A piece is fetched by one
+/// request: an HLS segment, or a byte range of a progressive file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrackTimeline {
-    /// `bounds[i]..bounds[i + 1]` is piece `i`: one more than there are pieces, never decreasing.
+    /// Piece `i` is `bounds[i]..bounds[i + 1]`; never decreasing.
     bounds: Vec<Duration>,
 }
 
 impl TrackTimeline {
-    /// From the duration of each piece, in order.
+    /// A track of pieces with these durations.
     pub fn from_durations(durations: impl IntoIterator<Item = Duration>) -> Self {
         let mut bounds = vec![Duration::ZERO];
         let mut end = Duration::ZERO;
@@ -37,8 +38,8 @@ impl TrackTimeline {
         Self { bounds }
     }
 
-    /// This track played at `speed` times its pace; a speed that is not positive and finite changes
-    /// nothing.
+    /// The track at `speed` times its normal speed; a speed that is not positive and finite is
+    /// ignored.
     pub fn at_speed(&self, speed: f64) -> Self {
         if !speed.is_finite() || speed <= 0.0 {
             return self.clone();
@@ -49,17 +50,17 @@ impl TrackTimeline {
         Self { bounds: bounds.collect() }
     }
 
-    /// How many pieces.
+    /// Number of pieces.
     pub fn len(&self) -> usize {
         self.bounds.len() - 1
     }
 
-    /// Whether there are none.
+    /// Whether the track has no pieces.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// When all is rendered.
+    /// Play-out time of the whole track.
     pub fn duration(&self) -> Duration {
         self.bounds[self.len()]
     }
@@ -69,20 +70,21 @@ impl TrackTimeline {
         self.bounds[i]
     }
 
-    /// The mean duration of a piece; zero when there are none.
+    /// The mean duration of a piece; zero without pieces.
     pub fn mean(&self) -> Duration {
         self.duration() / u32::try_from(self.len().max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Whether it has the same pieces as the other, each beginning and ending no further than
-    /// `within` from where the other's does.
-    pub fn is_cut_as(&self, other: &Self, within: Duration) -> bool {
+    /// Whether both tracks have equally many pieces, and the bounds of all pieces differ by at most
+    /// `tolerance`.
+    pub fn has_same_bounds(&self, other: &Self, tolerance: Duration) -> bool {
         let mut bounds = self.bounds.iter().zip(&other.bounds);
-        self.len() == other.len() && bounds.all(|(one, two)| one.abs_diff(*two) <= within)
+        self.len() == other.len() && bounds.all(|(a, b)| a.abs_diff(*b) <= tolerance)
     }
 
-    /// The piece that is on at `time`; `len()` from the end on.
+    /// The piece rendered at `time`; `len()` from the end of the track on.
     pub fn piece_at(&self, time: Duration) -> usize {
+        // By the ends: a piece without duration is never the one that is rendered.
         self.bounds[1..].partition_point(|end| *end <= time)
     }
 }

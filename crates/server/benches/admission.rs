@@ -1,5 +1,5 @@
-//! How long the door takes to decide: one viewer more of an hour's title among 500, and among as
-//! many as there is room for; everything booked and the first reads chosen.
+//! Time of an admission decision: for one more viewer of an hour's title with 500 sessions, and
+//! with as many sessions as fit. A decision includes the booking and the choice of the first reads.
 //!
 //! `cargo bench -p server --bench admission` prints the times.
 
@@ -7,7 +7,7 @@
     clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::print_stdout,
-    reason = "it measures, and says what"
+    reason = "it measures time and prints it"
 )]
 
 use disk::DiskModel;
@@ -22,64 +22,72 @@ use std::time::{Duration, Instant};
 use units::{ByteCount, Moment};
 
 fn main() {
-    let plenty = ByteCount(1 << 50);
-    let short = ByteCount(8 << 30);
-    for (policy, buffers, what) in [
-        (PolicyKind::TimeDomain, plenty, "plenty of memory"),
-        (PolicyKind::TimeDomain, short, "8 GiB"),
-        (PolicyKind::VbrSim, plenty, "plenty of memory"),
-        (PolicyKind::VbrSim, short, "8 GiB"),
+    let unlimited = ByteCount(1 << 50);
+    let limited = ByteCount(8 << 30);
+    for (policy, buffers, memory) in [
+        (PolicyKind::TimeDomain, unlimited, "unlimited memory"),
+        (PolicyKind::TimeDomain, limited, "8 GiB of memory"),
+        (PolicyKind::VbrSim, unlimited, "unlimited memory"),
+        (PolicyKind::VbrSim, limited, "8 GiB of memory"),
     ] {
         let mut fixture = Fixture::new(policy, buffers);
-        while fixture.inside < VIEWERS && fixture.comes().0.is_some() {}
-        let what = format!("{}, {what}", policy.name());
-        fixture.measure(&what);
-        // Until the house is full: three in a row are refused.
+        while fixture.sessions < VIEWERS && fixture.admit_next().session.is_some() {}
+        let name = format!("{}, {memory}", policy.name());
+        fixture.measure(&name);
+        // One refusal may depend on the title drawn; three in succession mean that no more fit.
         let mut refused = 0;
         while refused < 3 {
-            refused = if fixture.comes().0.is_some() { 0 } else { refused + 1 };
+            refused = if fixture.admit_next().session.is_some() { 0 } else { refused + 1 };
         }
-        fixture.measure(&what);
+        fixture.measure(&name);
     }
 }
 
 struct Fixture {
     engine: Engine,
     now: Moment,
-    came: u64,
-    inside: u64,
-    /// Reads that the disk is at.
+    /// Admission requests made.
+    requests: u64,
+    /// Sessions admitted and not closed.
+    sessions: u64,
+    /// Reads in the disk.
     reading: VecDeque<(ReadId, u32)>,
+}
+
+/// One admission decision and its time.
+struct Decision {
+    session: Option<SessionId>,
+    time: Duration,
 }
 
 impl Fixture {
     fn new(policy: PolicyKind, buffers: ByteCount) -> Self {
-        let model = DiskModel::preset("ssd-sata").expect("comes along");
+        let model = DiskModel::preset("ssd-sata").expect("a built-in model");
         let mut engine = Engine::new(config(policy, buffers));
         let timings = DiskTimings::of_model(&model, ByteCount::MIB, guarantee().queue_depth);
         engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
-        Self { engine, now: Moment::ZERO, came: 0, inside: 0, reading: VecDeque::new() }
+        Self { engine, now: Moment::ZERO, requests: 0, sessions: 0, reading: VecDeque::new() }
     }
 
-    /// A viewer comes in a slot of its own, because later starts are looked for only so often in
-    /// one; whether it was let in, and how long that took.
-    fn comes(&mut self) -> (Option<SessionId>, Duration) {
-        self.pass();
-        self.came += 1;
-        let request = request(self.came);
+    /// Requests admission for one more viewer, in a slot of its own: the engine limits the searches
+    /// for a later start in each slot.
+    fn admit_next(&mut self) -> Decision {
+        self.advance_slot();
+        self.requests += 1;
+        let request = request(self.requests);
         let start = Instant::now();
         let answer = self.engine.admit(self.now, request);
-        let took = start.elapsed();
+        let time = start.elapsed();
         let session = match answer {
             AdmissionDecision::Admitted { session, .. } => Some(session),
             AdmissionDecision::Refused(_) => None,
         };
-        self.inside += u64::from(session.is_some());
-        (session, took)
+        self.sessions += u64::from(session.is_some());
+        Decision { session, time }
     }
 
-    /// A slot passes, in which the disk does some of what it is told to.
-    fn pass(&mut self) {
+    /// Advances to the next slot; the disk completes the reads for which it has time.
+    fn advance_slot(&mut self) {
         self.now = self.now + SLOT;
         self.engine.tick(self.now);
         let mut left = SLOT;
@@ -90,7 +98,7 @@ impl Fixture {
                 }
             }
             let Some((read, len)) = self.reading.pop_front() else { return };
-            match left.checked_sub(Duration::from_nanos(u64::from(len) * NANOS_A_KIB / 1024)) {
+            match left.checked_sub(Duration::from_nanos(u64::from(len) * NANOS_PER_KIB / 1024)) {
                 None => return self.reading.push_front((read, len)),
                 Some(rest) => left = rest,
             }
@@ -98,26 +106,27 @@ impl Fixture {
         }
     }
 
-    /// How long it takes to let somebody in who leaves at once, or not to let them in.
-    fn measure(&mut self, what: &str) {
-        let (inside, mut let_in) = (self.inside, 0);
-        let mut times: Vec<Duration> = (0..TURNS)
+    /// Prints the times of decisions about viewers that leave at once.
+    fn measure(&mut self, name: &str) {
+        let (sessions, mut admitted) = (self.sessions, 0);
+        let mut times: Vec<Duration> = (0..DECISIONS)
             .map(|_| {
-                let (session, took) = self.comes();
+                let Decision { session, time } = self.admit_next();
                 if let Some(session) = session {
-                    let_in += 1;
+                    admitted += 1;
                     self.engine.close(self.now, session);
-                    self.inside -= 1;
+                    self.sessions -= 1;
                 }
-                took
+                time
             })
             .collect();
         times.sort_unstable();
-        let at = |part: usize| times[times.len() * part / 100].as_secs_f64() * 1e6;
+        let percentile = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1e6;
         println!(
-            "{what}, among {inside}: {let_in} of {TURNS} let in, median {:.1} us, p99 {:.1} us",
-            at(50),
-            at(99)
+            "{name}, {sessions} sessions: {admitted} of {DECISIONS} admitted, median {:.1} us, \
+             p99 {:.1} us",
+            percentile(50),
+            percentile(99)
         );
     }
 }
@@ -127,13 +136,13 @@ fn request(title: u64) -> AdmitRequest {
         layout: Arc::new(hour(title)),
         copies: Vec::new(),
         offers: vec![vec![0, 1]],
-        from: Duration::ZERO,
+        start: Duration::ZERO,
         max_wait: Duration::ZERO,
         replaces: None,
     }
 }
 
-/// An hour at about 5 Mb/s whose rate wanders by half, with sound at 128 kb/s.
+/// An hour of video at about 5 Mb/s, whose rate varies by half, with audio at 128 kb/s.
 fn hour(title: u64) -> Layout {
     let mut random = fastrand::Rng::with_seed(title);
     let (mut due, mut at) = (Vec::new(), 0);
@@ -141,13 +150,13 @@ fn hour(title: u64) -> Layout {
         due.push(at);
         at += random.u32(800..2500);
     }
-    let picture = track(title << 33, 1 << 20, due);
-    let sound = track((title << 33) + (1 << 32), 64 << 10, (0..HOUR_MS).step_by(4000).collect());
+    let video = track(title << 33, 1 << 20, due);
+    let audio = track((title << 33) + (1 << 32), 64 << 10, (0..HOUR_MS).step_by(4000).collect());
     Layout {
         title: TitleKey(title),
         disk: DiskNumber(0),
         duration: Duration::from_millis(u64::from(HOUR_MS)),
-        tracks: vec![picture, sound],
+        tracks: vec![video, audio],
     }
 }
 
@@ -172,7 +181,7 @@ fn config(policy: PolicyKind, buffers: ByteCount) -> EngineConfig {
     }
 }
 
-/// What `ssd-sata` is calibrated at.
+/// The calibrated guarantee of `ssd-sata`.
 fn guarantee() -> DiskGuarantee {
     DiskGuarantee {
         min_read: 251,
@@ -183,8 +192,8 @@ fn guarantee() -> DiskGuarantee {
 }
 
 const VIEWERS: u64 = 500;
-const TURNS: u64 = 200;
-/// 540 MB/s: about what it is charged, so that it is not far ahead.
-const NANOS_A_KIB: u64 = 1900;
+const DECISIONS: u64 = 200;
+/// 540 MB/s: about the time that the engine charges, so that reads do not run far ahead.
+const NANOS_PER_KIB: u64 = 1900;
 const SLOT: Duration = Duration::from_millis(500);
 const HOUR_MS: u32 = 3_600_000;

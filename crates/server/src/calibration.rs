@@ -35,8 +35,9 @@ pub(crate) fn of_model(model: &DiskModel, slot: Duration) -> Calibration {
     Calibration::from_model(model, slot, &READ_SIZES)
 }
 
-/// The calibration of a throttle to `rate`, by arithmetic: reads pass it one after another.
-pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
+/// The calibration of a throttle to `rate`, by arithmetic: reads pass the throttle one after
+/// another.
+pub(crate) fn of_throttle(rate: BitRate, slot: Duration) -> Calibration {
     let guarantee = |size: ByteCount| {
         let each = size.time_at(rate);
         let reads = slot.as_nanos() / each.as_nanos().max(1);
@@ -51,7 +52,7 @@ pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
     Calibration {
         slot,
         guarantees: READ_SIZES.map(guarantee).into(),
-        queue_depth: PIPE_DEPTH,
+        queue_depth: THROTTLE_DEPTH,
         r0: rate,
         t0: Duration::ZERO,
         zones: vec![(ByteCount::ZERO, rate)],
@@ -63,9 +64,9 @@ pub(crate) fn of_pipe(rate: BitRate, slot: Duration) -> Calibration {
 }
 
 /// The calibration of a modelled disk behind a throttle: the smaller guarantee of the two.
-pub(crate) fn both(one: &Calibration, other: &Calibration) -> Calibration {
-    let guarantees = one.guarantees.iter().filter_map(|a| {
-        let b = other.guarantee_for(a.read_size)?;
+pub(crate) fn both(modelled: &Calibration, throttled: &Calibration) -> Calibration {
+    let guarantees = modelled.guarantees.iter().filter_map(|a| {
+        let b = throttled.guarantee_for(a.read_size)?;
         Some(ReadGuarantee {
             read_size: a.read_size,
             min_read: a.min_read.min(b.min_read),
@@ -75,8 +76,8 @@ pub(crate) fn both(one: &Calibration, other: &Calibration) -> Calibration {
     });
     Calibration {
         guarantees: guarantees.collect(),
-        method: format!("{}; {}", one.method, other.method),
-        ..one.clone()
+        method: format!("{}; {}", modelled.method, throttled.method),
+        ..modelled.clone()
     }
 }
 
@@ -107,7 +108,7 @@ pub(crate) fn choose(
         let measured = calibration.guarantee_for(read_size)?;
         let min_read = in_slot(measured.min_read, calibration.slot, slot);
         let depth = calibration.queue_depth.max(1);
-        // It includes the time that a read waits behind others in the device.
+        // The measured time includes waiting behind other reads in the device.
         let longest_read = measured.longest_read;
         Some(DiskGuarantee { min_read, read_size, longest_read, queue_depth: depth })
     });
@@ -134,8 +135,8 @@ fn in_slot(min_read: u32, measured: Duration, slot: Duration) -> u32 {
     if slot == measured {
         return min_read;
     }
-    // Whole measured slots lie within the longer one. Of a shorter one only the mean is known:
-    // half of it is what is left when the reads come unevenly.
+    // A longer slot contains whole measured slots. For a shorter slot only the mean is known, and
+    // half of the mean allows for reads that complete unevenly.
     let whole = slot.as_nanos() / measured.as_nanos().max(1);
     let reads = match whole {
         0 => u128::from(min_read) * slot.as_nanos() / measured.as_nanos().max(1) / 2,
@@ -145,7 +146,7 @@ fn in_slot(min_read: u32, measured: Duration, slot: Duration) -> u32 {
 }
 
 /// Queue depth of a throttle: one read that passes it, and one that waits.
-const PIPE_DEPTH: u32 = 2;
+const THROTTLE_DEPTH: u32 = 2;
 /// Number of streams beyond which network and processor are likely to be the limit, and the choice
 /// does not try to hold more.
 const ENOUGH: u64 = 256;
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_with_an_arm_reads_in_large_pieces_if_there_is_memory() {
+    fn a_hard_disk_gets_large_reads_if_memory_allows() {
         assert_eq!(choice("hdd-20tb", 16 * 1024, None).0, 16 * 1024);
         assert_eq!(choice("hdd-20tb", 2 * 1024, None).0, 4 * 1024);
         assert_eq!(choice("hdd-20tb", 64, None).0, 256);
@@ -177,21 +178,21 @@ mod tests {
     }
 
     #[test]
-    fn a_fast_disk_reads_in_pieces_that_cost_the_processor_little_if_there_is_memory() {
+    fn a_fast_disk_gets_reads_of_low_processor_cost_if_memory_allows() {
         assert_eq!(choice("ssd-nvme", 2 * 1024, None).0, 1024);
         assert_eq!(choice("ssd-nvme", 256, None).0, 256);
     }
 
     #[test]
-    fn a_pipe_carries_no_more_than_its_rate() {
-        let calibration = of_pipe(BitRate(80_000_000), SLOT);
+    fn a_throttle_guarantees_no_more_than_its_rate() {
+        let calibration = of_throttle(BitRate(80_000_000), SLOT);
         let mib = calibration.guarantee_for(ByteCount::MIB).unwrap();
-        assert_eq!(mib.min_read, 3, "5 MB a slot are 4.7 reads, less the one under way");
+        assert_eq!(mib.min_read, 3, "5 MB per slot are 4.7 reads, less the one in progress");
         assert_eq!(mib.longest_read, Duration::from_nanos(104_857_600));
     }
 
     #[test]
-    fn a_guarantee_for_other_slots_is_not_more() {
+    fn a_guarantee_converted_to_other_slots_is_not_larger() {
         let ms = Duration::from_millis;
         assert_eq!(in_slot(10, ms(500), ms(500)), 10);
         assert_eq!(in_slot(10, ms(500), ms(1900)), 30);

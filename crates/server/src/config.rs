@@ -54,7 +54,7 @@ pub struct ServerConfig {
     /// A session ends when it makes no request for this long after its admission.
     pub reservation_hold: Duration,
     /// A session's reservation is released when it makes no request while this much media falls
-    /// due; its next request is admitted anew.
+    /// due; its next request needs a new admission.
     pub idle_after: Duration,
     /// A session ends when it makes no request for this long.
     pub session_timeout: Duration,

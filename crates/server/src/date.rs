@@ -64,7 +64,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn dates_as_the_rfc_writes_them() {
+    fn dates_are_formatted_as_in_the_rfc() {
         let shown = |seconds| http_date(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(shown(0), "Thu, 01 Jan 1970 00:00:00 GMT");
         assert_eq!(shown(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");

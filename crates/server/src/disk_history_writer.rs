@@ -1,5 +1,5 @@
 //! Stores with each store what the engine has observed of its disk, on a thread of its own. The
-//! core sends a record once a minute and at its end; a record that has changed is written as
+//! core sends a record once a minute and at its end; a changed record is written as
 //! background I/O.
 //!
 //! ```text
@@ -64,23 +64,23 @@ fn write(mounted: &MountedStore, core: &CoreHandle, bytes: &[u8], shared: &Share
     let permit = io.acquire(mounted.read_size);
     let result = mounted.store.set_disk_history(bytes);
     drop(permit);
-    let Err(error) = &result else { return true };
-    let store = mounted.path.display().to_string();
-    let error = error.to_string();
+    let Err(failure) = &result else { return true };
+    let (store, error) = (mounted.path.display().to_string(), failure.to_string());
     shared
         .log
         .line(|| json!({ "event": "disk-history-not-written", "store": store, "error": error }));
     false
 }
 
-/// The record kept with a store. A record that cannot be decoded is not used, and a note says so.
+/// Reads the record stored with a store. A record that cannot be decoded is not used, and a note
+/// gives the reason.
 pub(crate) fn read(store: &Store, path: &Path, notes: &mut Vec<String>) -> Option<DiskHistory> {
     let bytes = store.disk_history()?;
     match DiskHistory::decode(&bytes) {
         Ok(history) => Some(history),
         Err(why) => {
             let name = path.display();
-            notes.push(format!("{name}: the disk history kept with it is not used: {why}"));
+            notes.push(format!("{name}: its stored disk history is not used: {why}"));
             None
         }
     }

@@ -26,8 +26,8 @@ pub(crate) struct CopyLocation {
     pub(crate) runs: Vec<Vec<Range<u64>>>,
 }
 
-/// The layouts of a title taken in one format, one for each copy: the same pieces, as large as they
-/// may be of every copy.
+/// The layouts of a title in one format, one for each copy. All have the same pieces, which are as
+/// large as every copy allows.
 pub(crate) fn layouts(
     title: TitleKey,
     packaging: &Packaging,

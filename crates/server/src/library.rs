@@ -199,10 +199,11 @@ impl Library {
         for (number, record) in &found {
             let mounted = &self.stores[*number];
             let tracks = 0..u16::try_from(record.tracks.len()).unwrap_or(u16::MAX);
-            let runs: Option<Vec<_>> =
-                tracks.map(|track| mounted.store.runs(record.id, track)).collect();
-            // `None`: the title was removed after `find`.
-            let runs = runs.ok_or(OpenError::NoTitle)?;
+            // A track without runs: the title was removed after `find`.
+            let runs: Vec<_> = tracks
+                .map(|track| mounted.store.runs(record.id, track))
+                .collect::<Option<_>>()
+                .ok_or(OpenError::NoTitle)?;
             copies.push(CopyLocation { disk: mounted.disk, read_size: mounted.read_size, runs });
         }
         let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));

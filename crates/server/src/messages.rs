@@ -95,7 +95,7 @@ pub(crate) enum Event {
     /// A title's copy has been hidden. Its space is freed when no session plays it. The core sends
     /// on `in_use` whether a session plays it now.
     Withdraw { copy: StoredCopy, in_use: Sender<bool> },
-    /// A disk has been calibrated anew.
+    /// A disk has a new calibration.
     Guarantee { disk: DiskNumber, guarantee: DiskGuarantee, timings: Box<scheduler::DiskTimings> },
     /// A lost disk answers again and holds its data. The core sends on `restored` whether the disk
     /// is used again.

@@ -76,14 +76,14 @@ impl Scrape {
         out.counter(
             "sessions_failed_over",
             "Sessions that continued with another copy when their disk was lost",
-            engine.moved,
+            engine.failed_over,
         )?;
         out.counter(
             "sessions_ended_by_disk_loss",
             "Sessions that ended because their disk was lost",
-            engine.ended_by_loss,
+            engine.ended_by_disk_loss,
         )?;
-        out.counter("deadlines_met", "Pieces in memory by their deadline", engine.on_time)?;
+        out.counter("deadlines_met", "Pieces in memory by their deadline", engine.deadlines_met)?;
         out.counter(
             "deadline_misses",
             "Pieces of admitted streams not in memory by their deadline",
@@ -130,8 +130,10 @@ impl Scrape {
         let gauges: [(&str, &str, DiskFigure); 7] = [
             ("guaranteed_slot_reads", "Reads guaranteed in each slot", |d| d.min_read.into()),
             ("slot_reads", "Reads completed in the last slot", |d| d.last_slot_reads.into()),
-            ("slowest_slot_reads", "Fewest reads in a slot lately", |d| d.slowest_slot.into()),
-            ("slack_reads", "Least slack of the schedule ahead", |d| d.least_slack),
+            ("slowest_slot_reads", "Fewest reads in a slot lately", |d| {
+                d.slowest_slot_reads.into()
+            }),
+            ("slack_reads", "Least slack of the schedule ahead", |d| d.slack_reads),
             ("reads_in_flight", "Reads in the device", |d| d.in_flight.into()),
             ("sessions", "Sessions read from the disk", |d| d.sessions),
             ("lost", "1 while the disk is lost and nothing is read from it", |d| d.lost.into()),
@@ -144,8 +146,9 @@ impl Scrape {
         let help = "Part by which reads take longer than calibrated";
         out.ratios("disk_slowdown", help, "store", &slowdown)?;
         let pairs = names.iter().zip(disks);
-        let observed: Vec<(&str, u64)> =
-            pairs.filter_map(|(name, d)| Some((&**name, u64::from(d.observed?)))).collect();
+        let observed: Vec<(&str, u64)> = pairs
+            .filter_map(|(name, d)| Some((&**name, u64::from(d.observed_slot_reads?))))
+            .collect();
         let help = "Fewest reads in a slot in which the disk was never idle";
         out.gauges("disk_observed_slot_reads", help, "store", &observed)
     }

@@ -1,7 +1,7 @@
 //! Opens a store to be served: its device, slowed down where that is configured, and the guarantee
 //! by which its disk is scheduled.
 
-use crate::calibration::{Audience, both, choose, measure, of_model, of_pipe};
+use crate::calibration::{Audience, both, choose, measure, of_model, of_throttle};
 use crate::disk_history_writer;
 use crate::engine::DiskGuarantee;
 use crate::error::ServerError;
@@ -42,25 +42,25 @@ pub(crate) fn open(
     let options = OpenOptions { direct: true, write: true, exclusive: true };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
-        Err(DeviceError::InUse { .. }) => return Err(owned(path)),
+        Err(DeviceError::InUse { .. }) => return Err(in_use(path)),
         Err(error) => return Err(failed(error.to_string())),
     };
-    let (device, slowing) = slowed(device, config)?;
+    let (device, slowdown) = slow_down(device, config)?;
     let store = match Store::open_on(device) {
         Ok(store) => Arc::new(store),
-        Err(StoreError::Owned { .. }) => return Err(owned(path)),
+        Err(StoreError::Owned { .. }) => return Err(in_use(path)),
         Err(error) => return Err(failed(error.to_string())),
     };
-    if let Some(slow) = &slowing.as_disk {
+    if let Some(slow) = &slowdown.as_disk {
         slow.set_pass_through(false);
     }
     let name = path.display();
     let mut notes = Vec::new();
-    if let Some(note) = &slowing.note {
+    if let Some(note) = &slowdown.note {
         notes.push(format!("{name}: {note}"));
     }
     let audience = Audience { rate: typical_rate(&store), memory };
-    let calibration = match slowing.calibration {
+    let calibration = match slowdown.calibration {
         Some(calibration) => calibration,
         None => stored_or_measured(&store, config, &mut notes, path)?,
     };
@@ -85,8 +85,8 @@ pub(crate) fn open(
     Ok(PreparedStore { store, guarantee, timings, history, notes })
 }
 
-/// Measures a served store's disk anew, between the reads of sessions. A slowed disk is not
-/// measured: its calibration follows from the configuration.
+/// Measures the disk of a served store again, between the reads of sessions. A slowed disk is not
+/// measured: its calibration is computed from the configuration.
 pub(crate) fn recalibrate(
     store: &Store,
     config: &ServerConfig,
@@ -105,7 +105,7 @@ pub(crate) fn recalibrate(
     Ok(measure(store.device().as_ref(), options, largest, turns, progress)?)
 }
 
-/// Keeps a calibration with the store. Returns the new guarantee and the disk's times; `None` where
+/// Stores a calibration with the store. Returns the new guarantee and the disk's timings; `None` if
 /// the disk guarantees no read.
 pub(crate) fn adopt(
     store: &Store,
@@ -141,25 +141,25 @@ fn timings(
     }
 }
 
-/// How a device is slowed down.
-struct Slowing {
+/// The configured slowdown of a device.
+struct Slowdown {
     as_disk: Option<Arc<PacedDisk>>,
     calibration: Option<Calibration>,
     note: Option<String>,
 }
 
-fn slowed(
+fn slow_down(
     device: Arc<dyn BlockDevice>,
     config: &ServerConfig,
-) -> Result<(Arc<dyn BlockDevice>, Slowing), ServerError> {
+) -> Result<(Arc<dyn BlockDevice>, Slowdown), ServerError> {
     let calibration = arithmetic(config, device.geometry().size);
-    let (mut device, mut words) = (device, Vec::new());
+    let (mut device, mut notes) = (device, Vec::new());
     if let Some(rate) = config.throttle {
         if rate.0 == 0 {
             return Err(ServerError::Config("--throttle must be more than zero".into()));
         }
         device = Arc::new(Throttled::new(device, rate));
-        words.push(format!("slowed down to {rate}"));
+        notes.push(format!("slowed down to {rate}"));
     }
     let mut as_disk = None;
     if let Some(model) = &config.as_disk {
@@ -168,24 +168,24 @@ fn slowed(
         slow.set_pass_through(true);
         as_disk = Some(Arc::clone(&slow));
         device = slow;
-        words.push(format!("slowed down to a {}, seeks included", model.title()));
+        notes.push(format!("slowed down to a {}, seeks included", model.title()));
     }
-    let note = (!words.is_empty()).then(|| words.join(", and "));
-    Ok((device, Slowing { as_disk, calibration, note }))
+    let note = (!notes.is_empty()).then(|| notes.join(", and "));
+    Ok((device, Slowdown { as_disk, calibration, note }))
 }
 
 /// The calibration of a slowed device, by arithmetic; `None` for a device at its own speed.
 fn arithmetic(config: &ServerConfig, size: ByteCount) -> Option<Calibration> {
     let model = config.as_disk.as_ref();
     let as_disk = model.map(|model| of_model(&model.scaled_to(size), config.slot));
-    let throttle = config.throttle.map(|rate| of_pipe(rate, config.slot));
+    let throttle = config.throttle.map(|rate| of_throttle(rate, config.slot));
     match (as_disk, throttle) {
-        (Some(one), Some(other)) => Some(both(&one, &other)),
-        (one, other) => one.or(other),
+        (Some(modelled), Some(throttled)) => Some(both(&modelled, &throttled)),
+        (modelled, throttled) => modelled.or(throttled),
     }
 }
 
-/// The calibration kept with the store, or a short measurement, which is then kept.
+/// The calibration stored with the store, or that of a short measurement, which is then stored.
 fn stored_or_measured(
     store: &Store,
     config: &ServerConfig,
@@ -206,12 +206,12 @@ fn stored_or_measured(
         return Ok(hard_disk(config.slot));
     }
     let options =
-        CalibrateOptions { slot: config.slot, budget: SHORT, ..CalibrateOptions::default() };
+        CalibrateOptions { slot: config.slot, budget: START_BUDGET, ..CalibrateOptions::default() };
     match measure(store.device().as_ref(), options, largest, DiskAccess::Exclusive, &mut |_| {}) {
         Ok(calibration) => {
             notes.push(format!("{name}: its disk had no calibration and was measured now"));
             if let Err(error) = store.set_calibration(&calibration) {
-                notes.push(format!("{name}: the measurement could not be kept: {error}"));
+                notes.push(format!("{name}: the measurement could not be stored: {error}"));
             }
             Ok(calibration)
         }
@@ -226,7 +226,7 @@ fn stored_or_measured(
 
 /// The calibration of a current hard disk, for disks that could not be measured.
 fn hard_disk(slot: Duration) -> Calibration {
-    let model = DiskModel::preset("hdd-20tb").expect("comes with the program");
+    let model = DiskModel::preset("hdd-20tb").expect("a built-in model");
     let mut calibration = of_model(&model, slot);
     calibration.method = format!("assumed: {}", calibration.method);
     calibration
@@ -242,7 +242,7 @@ fn typical_rate(store: &Store) -> BitRate {
     if bytes == 0 { USUAL_RATE } else { BitRate::of(ByteCount(bytes), time) }
 }
 
-fn owned(path: &Path) -> ServerError {
+fn in_use(path: &Path) -> ServerError {
     ServerError::Store {
         path: path.to_owned(),
         reason:
@@ -252,12 +252,12 @@ fn owned(path: &Path) -> ServerError {
     }
 }
 
-/// The disk's number: the index of its store.
+/// Number of the disk of a store, by the store's index.
 pub(crate) fn disk_number(store: usize) -> DiskNumber {
     DiskNumber(u16::try_from(store).expect("checked at the start"))
 }
 
 /// Time for a measurement at the server's start; `tenuto calibrate` takes longer and is more exact.
-const SHORT: Duration = Duration::from_secs(3);
+const START_BUDGET: Duration = Duration::from_secs(3);
 /// The rate assumed before there are titles: an HD film.
 const USUAL_RATE: BitRate = BitRate(6_000_000);

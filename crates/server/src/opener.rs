@@ -91,7 +91,7 @@ fn perform(
             (caller, Ok(title))
         }
         Task::BuildPresentation { caller, title, params } => {
-            // A failure is cached with the title: the HTTP thread finds it when it answers anew.
+            // A failure is cached with the title: the HTTP thread finds it when it answers again.
             let _ = title.build_presentation(&params);
             (caller, Ok(title))
         }

@@ -79,8 +79,8 @@ fn value<'a>(query: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 fn time(query: &[(String, String)], name: &str) -> Result<Option<Duration>, BadParameter> {
     let Some(text) = value(query, name) else { return Ok(None) };
-    let seconds = text.parse::<f64>().ok().filter(|s| (0.0..=LATEST).contains(s));
-    let seconds = seconds.ok_or_else(|| {
+    let valid = text.parse::<f64>().ok().filter(|s| (0.0..=LATEST).contains(s));
+    let seconds = valid.ok_or_else(|| {
         let text = shown(text);
         BadParameter(format!("{name}={text} is not a number of seconds such as 90 or 12.5"))
     })?;
@@ -90,8 +90,8 @@ fn time(query: &[(String, String)], name: &str) -> Result<Option<Duration>, BadP
 
 fn speed(text: &str) -> Result<i32, BadParameter> {
     let milli = text.parse::<f64>().ok().filter(|speed| speed.is_finite()).and_then(|speed| {
-        let milli = rounded(speed.abs().min(LATEST) * 1000.0);
-        let milli = i32::try_from(milli).ok().filter(|milli| SPEEDS_MILLI.contains(milli))?;
+        let magnitude = rounded(speed.abs().min(LATEST) * 1000.0);
+        let milli = i32::try_from(magnitude).ok().filter(|milli| SPEEDS_MILLI.contains(milli))?;
         Some(if speed < 0.0 { -milli } else { milli })
     });
     milli.ok_or_else(|| {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_and_what_they_mean() {
+    fn parameters_are_parsed() {
         let ms = Duration::from_millis;
         let all = Excerpt::default();
         let table: &[(&str, Excerpt, u32)] = &[
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_value_is_named() {
+    fn an_invalid_value_is_named_in_the_error() {
         for text in [
             "start=",
             "start=x",

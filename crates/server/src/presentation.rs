@@ -133,6 +133,8 @@ impl Presentation {
 /// The engine's bytes of a range of stored bytes that lies within one group of a track.
 pub(crate) fn engine_range(spans: &Spans, track: u16, bytes: Range<u64>) -> Range<u64> {
     let Some(of_track) = spans.get(usize::from(track)) else { return bytes };
+    // Spans are sorted by stored bytes: only the last one that starts at or before the range can
+    // contain it.
     let after = of_track.partition_point(|span| span.stored.start <= bytes.start);
     let span = after.checked_sub(1).map(|i| &of_track[i]);
     let Some(span) = span.filter(|span| bytes.end <= span.stored.end) else { return bytes };

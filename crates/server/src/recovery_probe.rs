@@ -74,5 +74,5 @@ fn sleep_unless_stopping(time: Duration, shared: &Shared) -> bool {
 
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// How often a sleeping probe looks whether the server is stopping.
+/// Interval at which a sleeping probe checks whether the server is stopping.
 const STOP_POLL: Duration = Duration::from_millis(250);

@@ -9,8 +9,8 @@
 //!   log            writes lines               ┘
 //! ```
 //!
-//! The core ends first, and the others follow: it tells the HTTP threads to quit, and the rest end
-//! when the last sender of their queue is dropped.
+//! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the
+//! HTTP threads; the other threads end when the last sender of their queue is dropped.
 
 use crate::ServerConfig;
 use crate::clock::Clock;
@@ -50,7 +50,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the stores, listens and serves. Returns when viewers can come.
+    /// Opens the stores, listens and serves. Returns when it accepts connections.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
         check(&config)?;
         let listener = TcpListener::bind(config.listen)
@@ -92,7 +92,7 @@ impl Server {
             disk_history_writer::start(Arc::clone(&shared), core.clone())
                 .map_err(|e| failed("start a thread", e))?;
         threads.push(history_thread);
-        let the_core = Core::new(CoreParts {
+        let core_state = Core::new(CoreParts {
             engine,
             slot: config.slot,
             shared: Arc::clone(&shared),
@@ -103,6 +103,7 @@ impl Server {
             history_writer,
             pool,
         });
+        // Before the first session, so that index reads need no permits.
         shared.library.open_first();
         for worker in workers {
             let (shared, core, opener) = (Arc::clone(&shared), core.clone(), opener.clone());
@@ -110,8 +111,9 @@ impl Server {
         }
         let core_thread = thread::Builder::new()
             .name("core".to_owned())
-            .spawn(move || the_core.run())
+            .spawn(move || core_state.run())
             .map_err(|e| failed("start a thread", e))?;
+        // `join` waits for the core first: the other threads end after it.
         threads.insert(0, core_thread);
         threads.extend(log_thread);
         Ok(Self { address, notes, core, control, threads })
@@ -240,8 +242,11 @@ fn disks(
     let (mut disks, mut methods) = (Vec::new(), Vec::new());
     for (number, store) in opened.iter().enumerate() {
         let depth = store.guarantee.queue_depth.max(1);
-        let queue = store.store.device().queue(depth, pool);
-        let queue = queue.map_err(|e| failed("queue reads", io::Error::other(e.to_string())))?;
+        let queue = store
+            .store
+            .device()
+            .queue(depth, pool)
+            .map_err(|e| failed("queue reads", io::Error::other(e.to_string())))?;
         methods.push(queue.method());
         let name = format!("disk-{number}");
         let (disk, thread) = DiskThread::spawn(name, queue, depth, core.clone(), log.clone())

@@ -156,11 +156,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_as_text() {
+    fn tokens_are_parsed_from_32_hexadecimal_digits_only() {
         let sessions = SessionTable::new().unwrap();
-        let (one, two) = (sessions.new_token().unwrap(), sessions.new_token().unwrap());
-        assert_ne!(one, two);
-        assert_eq!(one.to_string().parse(), Ok(one));
+        let (first, second) = (sessions.new_token().unwrap(), sessions.new_token().unwrap());
+        assert_ne!(first, second);
+        assert_eq!(first.to_string().parse(), Ok(first));
         for wrong in ["", "1", "+0000000000000000000000000000000", &"g".repeat(32), &"0".repeat(33)]
         {
             assert_eq!(wrong.parse::<Token>(), Err(()), "{wrong}");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_ended_sessions_are_remembered() {
+    fn the_number_of_remembered_tokens_is_limited() {
         let sessions = SessionTable::new().unwrap();
         let first = sessions.new_token().unwrap();
         sessions.remove(first);

@@ -29,11 +29,11 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     pub(crate) info: ServerInfo,
     snapshot: Mutex<Arc<Snapshot>>,
-    // Nanoseconds.
+    // In nanoseconds.
     worst_lateness: AtomicU64,
 }
 
-/// DiskTimings that do not change while a server runs.
+/// Properties of a server that do not change while it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerInfo {
     pub(crate) policy: &'static str,
@@ -129,11 +129,11 @@ impl Shared {
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
-    /// Takes an ended session into the histogram of slack and the worst lateness.
+    /// Adds an ended session to the histogram of slack and to the worst lateness.
     pub(crate) fn session_ended(&self, summary: &SessionSummary) {
         let late = nanos(summary.worst_lateness);
         self.worst_lateness.fetch_max(late, Ordering::Relaxed);
-        if let Some(slack) = summary.least_slack {
+        if let Some(slack) = summary.observed_slack {
             self.slack.observe(slack.as_secs_f64());
         }
     }
@@ -161,9 +161,9 @@ impl Shared {
                 network: engine.refused_network,
             },
             refused_for_failover: engine.refused_for_loss,
-            sessions_failed_over: engine.moved,
-            sessions_ended_by_disk_loss: engine.ended_by_loss,
-            deadlines_met: engine.on_time,
+            sessions_failed_over: engine.failed_over,
+            sessions_ended_by_disk_loss: engine.ended_by_disk_loss,
+            deadlines_met: engine.deadlines_met,
             deadline_misses: engine.deadline_misses,
             guarantee_violations: wire::Violations {
                 disk: engine.violations_by_disk,
@@ -197,9 +197,9 @@ impl Shared {
                 sessions: disk.sessions,
                 lost: disk.lost,
                 slowdown: disk.slowdown_part(),
-                slowest_slot_reads: disk.slowest_slot,
-                observed_slot_reads: disk.observed,
-                slack_reads: disk.least_slack,
+                slowest_slot_reads: disk.slowest_slot_reads,
+                observed_slot_reads: disk.observed_slot_reads,
+                slack_reads: disk.slack_reads,
                 guaranteed_slack: disk.guaranteed_slack.map(|slack| slack.as_secs_f64()),
                 emulation: emulation.map(|late| wire::EmulationLateness {
                     requests: late.requests,

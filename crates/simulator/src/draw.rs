@@ -1,21 +1,21 @@
-//! Random scenarios: each seed gives another server, library, audience and set of faults.
+//! Random scenarios: each seed gives a different server, library, audience and set of faults.
 
 use crate::scenario::{BackgroundWork, DiskSpec, Scenario, Timing, Titles, Viewers};
 use scheduler::PolicyKind;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
-/// What kind of world is drawn.
+/// The kind of faults in a drawn world, and with it the rules that must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultClass {
     /// Every disk keeps its guarantee, and the policy guarantees deadlines: no deadline miss and no
     /// stall is allowed.
     FaultFree,
-    /// A fault-free world with two to four disks, each title on two of them, of which one disk dies
-    /// at any time. Admitted sessions survive it: no deadline miss and no stall is allowed.
+    /// A fault-free world with two to four disks and every title on two of them; one disk dies at
+    /// some time. Admitted sessions survive: no deadline miss and no stall is allowed.
     DiskLoss,
-    /// Disks fail, stall and do less than they guarantee; any policy. All rules except those of
-    /// deadlines must hold.
+    /// Disks fail, stall and complete less than they guarantee, under any policy. All rules except
+    /// those about deadlines must hold.
     AnyFault,
 }
 
@@ -26,60 +26,59 @@ pub enum FaultClass {
 pub fn draw(class: FaultClass, seed: u64) -> Scenario {
     let mut scenario = draw_first(class, seed);
     if seed % ADDED_EVERY == ADDED_AT {
-        add(class, &mut scenario, &mut fastrand::Rng::with_seed(seed ^ ADDED_SALT));
+        add_features(class, &mut scenario, &mut fastrand::Rng::with_seed(seed ^ ADDED_SALT));
     }
     scenario
 }
 
-/// Adds patient viewers, replaced sessions, and the guaranteeing policies that no other world has.
-fn add(class: FaultClass, scenario: &mut Scenario, chance: &mut fastrand::Rng) {
+/// Adds patient viewers, replaced sessions, and the policies that `policy` does not draw.
+fn add_features(class: FaultClass, scenario: &mut Scenario, rng: &mut fastrand::Rng) {
     use PolicyKind::{GroupedSweeps, Rates, Scan, ServiceCurve};
     let viewers = &mut scenario.viewers;
-    (viewers.patient, viewers.replace) = (share(chance), share(chance) / 2.0);
-    viewers.patience = Duration::from_millis(chance.u64(500..20_000));
-    if class == FaultClass::AnyFault || chance.u8(..4) > 0 {
-        scenario.policy = [Rates, Scan, GroupedSweeps, ServiceCurve][chance.usize(..4)];
+    (viewers.patient, viewers.replace) = (share(rng), share(rng) / 2.0);
+    viewers.patience = Duration::from_millis(rng.u64(500..20_000));
+    if class == FaultClass::AnyFault || rng.u8(..4) > 0 {
+        scenario.policy = [Rates, Scan, GroupedSweeps, ServiceCurve][rng.usize(..4)];
     }
 }
 
 fn draw_first(class: FaultClass, seed: u64) -> Scenario {
     if class == FaultClass::DiskLoss {
-        return lossy(draw_first(FaultClass::FaultFree, seed), seed);
+        return with_disk_loss(draw_first(FaultClass::FaultFree, seed), seed);
     }
-    let mut chance = fastrand::Rng::with_seed(seed ^ SALT);
-    let slot = pick(&mut chance, &[250, 500, 500, 1000]);
-    let disks: Vec<DiskSpec> =
-        (0..chance.usize(1..3)).map(|_| disk(class, slot, &mut chance)).collect();
+    let mut rng = fastrand::Rng::with_seed(seed ^ SALT);
+    let slot = pick(&mut rng, &[250, 500, 500, 1000]);
+    let disks: Vec<DiskSpec> = (0..rng.usize(1..3)).map(|_| disk(class, slot, &mut rng)).collect();
     let largest = disks.iter().map(|disk| disk.read_size.0).max().unwrap_or(0);
-    let longest = Duration::from_secs(chance.u64(4..90));
-    let segment = pick(&mut chance, &[500, 2000, 4000, 4000, 10_000]);
-    // A shorter time would end sessions of viewers who play without a fault.
-    let hold = segment * 2 + Duration::from_secs(chance.u64(1..20));
+    let longest = Duration::from_secs(rng.u64(4..90));
+    let segment = pick(&mut rng, &[500, 2000, 4000, 4000, 10_000]);
+    // A shorter time would end sessions of well-behaved viewers.
+    let hold = segment * 2 + Duration::from_secs(rng.u64(1..20));
     let mut scenario = Scenario {
         seed,
-        policy: policy(class, &mut chance),
+        policy: policy(class, &mut rng),
         slot,
-        startup: slot * chance.u32(2..8),
-        memory: memory(largest, &mut chance),
-        network: (chance.u8(..4) == 0).then(|| BitRate(chance.u64(5_000_000..200_000_000))),
+        startup: slot * rng.u32(2..8),
+        memory: memory(largest, &mut rng),
+        network: (rng.u8(..4) == 0).then(|| BitRate(rng.u64(5_000_000..200_000_000))),
         reservation_hold: hold,
         idle_after: hold,
-        ended_after: hold * chance.u32(2..5),
-        survive_loss: class == FaultClass::AnyFault && chance.bool(),
+        ended_after: hold * rng.u32(2..5),
+        survive_loss: class == FaultClass::AnyFault && rng.bool(),
         titles: Titles {
-            count: chance.u32(1..8),
+            count: rng.u32(1..8),
             shortest: longest / 4,
             longest,
             segment,
-            progressive: share(&mut chance),
-            ladders: share(&mut chance),
-            tiny: if chance.u8(..4) == 0 { 0.3 } else { 0.0 },
-            parts: if chance.bool() { 0.5 } else { 0.0 },
+            progressive: share(&mut rng),
+            ladders: share(&mut rng),
+            tiny: if rng.u8(..4) == 0 { 0.3 } else { 0.0 },
+            partial: if rng.bool() { 0.5 } else { 0.0 },
             copies: if class == FaultClass::AnyFault && disks.len() > 1 { 0.5 } else { 0.0 },
             ..Titles::default()
         },
-        viewers: viewers(class, &mut chance),
-        background: background(class, &disks, &mut chance),
+        viewers: viewers(class, &mut rng),
+        background: background(class, &disks, &mut rng),
         disks,
     };
     if scenario.survive_loss {
@@ -88,24 +87,25 @@ fn draw_first(class: FaultClass, seed: u64) -> Scenario {
     scenario
 }
 
-/// Makes a fault-free world one of several disks, of which one dies.
-fn lossy(world: Scenario, seed: u64) -> Scenario {
-    let mut chance = fastrand::Rng::with_seed(seed ^ LOSS_SALT);
-    let count = chance.usize(2..=4);
+/// Gives a fault-free world several disks, of which one dies.
+fn with_disk_loss(world: Scenario, seed: u64) -> Scenario {
+    let mut rng = fastrand::Rng::with_seed(seed ^ LOSS_SALT);
+    let count = rng.usize(2..=4);
     let mut disks: Vec<DiskSpec> =
-        (0..count).map(|_| disk(FaultClass::FaultFree, world.slot, &mut chance)).collect();
-    if chance.bool() {
+        (0..count).map(|_| disk(FaultClass::FaultFree, world.slot, &mut rng)).collect();
+    // Half of the worlds have equal disks, as a server usually has.
+    if rng.bool() {
         disks = vec![disks.swap_remove(0); count];
     }
     let viewers = &world.viewers;
     let span = viewers.every * viewers.count + world.titles.longest;
-    let dies_at = span.mul_f64(chance.f64()).max(Duration::from_millis(1));
-    disks[chance.usize(..count)].dies_at = dies_at;
+    let dies_at = span.mul_f64(rng.f64()).max(Duration::from_millis(1));
+    disks[rng.usize(..count)].dies_at = dies_at;
     let largest = disks.iter().map(|disk| disk.read_size.0).max().unwrap_or(0);
     Scenario {
         survive_loss: true,
-        memory: memory(largest, &mut chance),
-        startup: world.slot * chance.u32(3..9),
+        memory: memory(largest, &mut rng),
+        startup: world.slot * rng.u32(3..9),
         titles: Titles { copies: 1.0, ..world.titles },
         background: BackgroundWork { calibrated_at: Duration::ZERO, ..world.background },
         disks,
@@ -113,113 +113,117 @@ fn lossy(world: Scenario, seed: u64) -> Scenario {
     }
 }
 
-fn policy(class: FaultClass, chance: &mut fastrand::Rng) -> PolicyKind {
+fn policy(class: FaultClass, rng: &mut fastrand::Rng) -> PolicyKind {
     use PolicyKind::{Average, InstantaneousMaximum, None, SimpleMaximum, TimeDomain, VbrSim};
     match class {
         FaultClass::FaultFree | FaultClass::DiskLoss => {
             [TimeDomain, TimeDomain, VbrSim, VbrSim, SimpleMaximum, InstantaneousMaximum]
-                [chance.usize(..6)]
+                [rng.usize(..6)]
         }
         FaultClass::AnyFault => {
-            [TimeDomain, TimeDomain, VbrSim, VbrSim, Average, None][chance.usize(..6)]
+            [TimeDomain, TimeDomain, VbrSim, VbrSim, Average, None][rng.usize(..6)]
         }
     }
 }
 
 /// Draws the buffer memory: from hardly enough for one stream to more than all titles.
-fn memory(largest_read: u64, chance: &mut fastrand::Rng) -> ByteCount {
-    ByteCount(largest_read * (1 << chance.u64(1..10)) + (chance.u64(..16) << 12))
+fn memory(largest_read: u64, rng: &mut fastrand::Rng) -> ByteCount {
+    ByteCount(largest_read * (1 << rng.u64(1..10)) + (rng.u64(..16) << 12))
 }
 
-fn disk(class: FaultClass, slot: Duration, chance: &mut fastrand::Rng) -> DiskSpec {
-    let min_read = chance.u32(1..40);
-    let queue_depth = [1, 2, 4, 8][chance.usize(..4)];
-    // Never faster than the guarantee, never slower than one read in a slot.
-    let longest_read = (slot / min_read).mul_f64(1.0 + 2.0 * chance.f64()).min(slot);
+fn disk(class: FaultClass, slot: Duration, rng: &mut fastrand::Rng) -> DiskSpec {
+    let min_read = rng.u32(1..40);
+    let queue_depth = [1, 2, 4, 8][rng.usize(..4)];
+    // One to three times the mean time of a guaranteed read, and at most one slot.
+    let longest_read = (slot / min_read).mul_f64(1.0 + 2.0 * rng.f64()).min(slot);
     let mut disk = DiskSpec {
         min_read,
-        really: min_read,
-        read_size: ByteCount(1 << chance.u32(18..22)),
+        actual_reads: min_read,
+        read_size: ByteCount(1 << rng.u32(18..22)),
         longest_read,
         queue_depth,
-        timing: [Timing::Late, Timing::Even, Timing::Early, Timing::Mixed][chance.usize(..4)],
+        timing: [Timing::Late, Timing::Even, Timing::Early, Timing::Mixed][rng.usize(..4)],
         ..DiskSpec::default()
     };
-    if chance.u8(..2) == 0 {
+    if rng.u8(..2) == 0 {
         let models = ["st39183w", "st318406lw", "atlas-iv", "hdd-20tb", "ssd-sata"];
-        disk.kind = models[chance.usize(..models.len())].to_owned();
+        disk.kind = models[rng.usize(..models.len())].to_owned();
         disk.queue_depth = disk.queue_depth.min(4);
         disk.read_size = ByteCount(disk.read_size.0.min(1 << 20));
     }
     if class == FaultClass::AnyFault {
-        trouble(&mut disk, chance);
+        add_fault(&mut disk, rng);
     }
     disk
 }
 
-fn trouble(disk: &mut DiskSpec, chance: &mut fastrand::Rng) {
-    match chance.u8(..8) {
+fn add_fault(disk: &mut DiskSpec, rng: &mut fastrand::Rng) {
+    match rng.u8(..8) {
         0 => disk.failing = 0.05,
         1 => disk.damaged = 0.02,
         2 => {
-            disk.stalls_at = Duration::from_secs(chance.u64(1..30));
-            disk.stalls_for = Duration::from_millis(chance.u64(100..8000));
+            disk.stalls_at = Duration::from_secs(rng.u64(1..30));
+            disk.stalls_for = Duration::from_millis(rng.u64(100..8000));
         }
         3 => {
             disk.kind = crate::scenario::SLOW.to_owned();
-            disk.really = (disk.min_read / 2).max(1);
+            disk.actual_reads = (disk.min_read / 2).max(1);
         }
-        5 => disk.dies_at = Duration::from_secs(chance.u64(1..30)),
+        5 => disk.dies_at = Duration::from_secs(rng.u64(1..30)),
         4 => (disk.failing, disk.damaged) = (0.5, 0.3),
         6 => {}
         _ => {
-            disk.slows_at = Duration::from_secs(chance.u64(1..30));
-            disk.slows_for = Duration::from_secs(chance.u64(1..60));
-            disk.slows_times = 1.0 + 6.0 * chance.f64();
+            disk.slows_at = Duration::from_secs(rng.u64(1..30));
+            disk.slows_for = Duration::from_secs(rng.u64(1..60));
+            disk.slow_factor = 1.0 + 6.0 * rng.f64();
         }
     }
 }
 
-fn viewers(class: FaultClass, chance: &mut fastrand::Rng) -> Viewers {
-    let odd = |chance: &mut fastrand::Rng| if chance.bool() { 0.0 } else { 0.25 };
+fn viewers(class: FaultClass, rng: &mut fastrand::Rng) -> Viewers {
+    let rare = |rng: &mut fastrand::Rng| if rng.bool() { 0.0 } else { 0.25 };
     Viewers {
-        count: chance.u32(1..60),
-        every: Duration::from_millis(chance.u64(10..3000)),
-        buffer: Duration::from_secs(chance.u64(2..40)),
-        resume: share(chance) / 2.0,
-        seek: share(chance) / 2.0,
-        pause: share(chance) / 2.0,
-        quit: share(chance) / 2.0,
-        slow: odd(chance),
-        silent: odd(chance),
-        stuck: if class == FaultClass::AnyFault { odd(chance) } else { odd(chance) / 2.0 },
-        polite: share(chance),
+        count: rng.u32(1..60),
+        every: Duration::from_millis(rng.u64(10..3000)),
+        buffer: Duration::from_secs(rng.u64(2..40)),
+        resume: share(rng) / 2.0,
+        seek: share(rng) / 2.0,
+        pause: share(rng) / 2.0,
+        quit: share(rng) / 2.0,
+        slow: rare(rng),
+        silent: rare(rng),
+        stalled_socket: if class == FaultClass::AnyFault { rare(rng) } else { rare(rng) / 2.0 },
+        close: share(rng),
         ..Viewers::default()
     }
 }
 
-fn background(class: FaultClass, disks: &[DiskSpec], chance: &mut fastrand::Rng) -> BackgroundWork {
-    let some = chance.bool();
-    let recalibrated = chance.u8(..5) == 0 && disks[0].kind == crate::scenario::GUARANTEED;
+fn background(class: FaultClass, disks: &[DiskSpec], rng: &mut fastrand::Rng) -> BackgroundWork {
+    let has_best_effort = rng.bool();
+    let recalibrated = rng.u8(..5) == 0 && disks[0].kind == crate::scenario::GUARANTEED;
     let before = disks[0].min_read;
     let least = if class == FaultClass::FaultFree { before } else { 1 };
     BackgroundWork {
-        best_effort_every: Duration::from_millis(if some { chance.u64(10..2000) } else { 0 }),
-        removals: if chance.u8(..4) == 0 { 2 } else { 0 },
-        calibrated_at: Duration::from_secs(if recalibrated { chance.u64(1..30) } else { 0 }),
-        new_min_read: chance.u32(least..=before * 2),
+        best_effort_every: Duration::from_millis(if has_best_effort {
+            rng.u64(10..2000)
+        } else {
+            0
+        }),
+        removals: if rng.u8(..4) == 0 { 2 } else { 0 },
+        calibrated_at: Duration::from_secs(if recalibrated { rng.u64(1..30) } else { 0 }),
+        new_min_read: rng.u32(least..=before * 2),
     }
 }
 
-fn share(chance: &mut fastrand::Rng) -> f64 {
-    [0.0, 0.2, 0.5, 1.0][chance.usize(..4)]
+fn share(rng: &mut fastrand::Rng) -> f64 {
+    [0.0, 0.2, 0.5, 1.0][rng.usize(..4)]
 }
 
-fn pick(chance: &mut fastrand::Rng, millis: &[u64]) -> Duration {
-    Duration::from_millis(millis[chance.usize(..millis.len())])
+fn pick(rng: &mut fastrand::Rng, millis: &[u64]) -> Duration {
+    Duration::from_millis(millis[rng.usize(..millis.len())])
 }
 
-/// One seed of this many draws the added features.
+/// One seed in this many draws the added features.
 const ADDED_EVERY: u64 = 5;
 /// Remainder of the seeds that draw the added features; no seed of `ONCE_BROKEN` has it.
 const ADDED_AT: u64 = 3;
@@ -230,5 +234,5 @@ const ADDED_SALT: u64 = 0x0add_ed00;
 /// Separates the random stream of the disk-loss options.
 const LOSS_SALT: u64 = 0x0dea_dd15;
 
-/// Separates the drawing of a world from the events in it.
+/// Separates the random stream that draws a world from the one that runs it.
 const SALT: u64 = 0x7e57_5eed;

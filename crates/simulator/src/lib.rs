@@ -1,20 +1,22 @@
 //! The whole system in one thread from one seed: viewers, disks, faults and checkers around the
-//! very engine that ships.
+//! production engine.
 //!
 //! ```text
-//!   Scenario + seed ─▶ titles ─▶ ┌────────┐ admit, want, sent, ... ┌────────┐
-//!                      viewers ─▶│ world  │───────────────────────▶│ engine │   the one that ships
+//!   Scenario + seed ─▶ titles ─▶ ┌────────┐ admit, request, ...    ┌────────┐
+//!                      viewers ─▶│ world  │───────────────────────▶│ engine │   production code
 //!                      disks  ─▶ │ (time) │◀──────── actions ──────│        │
 //!                                └───┬────┘                        └────────┘
 //!                                    ▼
 //!                     checkers ─▶ WorldOutcome: numbers, violations, a hash of the trace
 //! ```
 //!
-//! Nothing here is real: time is a number, a disk is arithmetic, a viewer is a state machine and
-//! chance is one seed. What is real is [`server::engine`], so that what holds here holds there.
-//! The same scenario gives the same trace on every machine.
+//! Time is a number, a disk is arithmetic, a viewer is a state machine, and all random numbers come
+//! from one seed. Only [`server::engine`] is production code, so that a rule that holds here holds
+//! in a server. One scenario gives the same trace on every machine.
 //!
-//! It deliberately knows neither HTTP nor the store: those have tests of their own.
+//! The checkers are written from outside the engine: they judge its answers by the titles, the
+//! segments and the configuration, and share no code with it. The crate deliberately contains
+//! neither HTTP nor the store: those have tests of their own.
 
 #![warn(missing_docs)]
 

@@ -1,78 +1,81 @@
-//! What came of a run.
+//! The numbers and violations of a run.
 
 use crate::{TraceLine, Violation};
 use std::fmt;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
-/// What came of a run.
+/// The numbers and violations of a run.
 #[derive(Clone, Debug, Default)]
 pub struct WorldOutcome {
-    /// Its seed.
+    /// Seed of the scenario.
     pub seed: u64,
-    /// When the last session had ended.
+    /// Time at which the last session had ended.
     pub ended: Moment,
-    /// Sessions let in.
+    /// Admitted sessions.
     pub admitted: u64,
-    /// Sessions let in whose start was put off.
+    /// Admitted sessions whose start was postponed.
     pub waited: u64,
-    /// Sessions let in that took the place of another one.
+    /// Admitted sessions that replaced another one.
     pub replaced: u64,
-    /// Refusals at the door for want of disk, memory and network; who tries again counts again.
+    /// Refused admission requests by the resource that was short: disk, memory, network. Every
+    /// attempt counts.
     pub refused: [u64; 3],
-    /// Seeks refused, and the like.
+    /// Requests of admitted sessions that were refused, most of them seeks.
     pub refused_seeks: u64,
     /// Reads from all disks.
     pub reads: u64,
-    /// Their bytes.
+    /// Bytes of all reads.
     pub bytes: u64,
-    /// Pieces in memory by their deadline, as the engine counts.
+    /// Pieces in memory by their deadline, as counted by the engine.
     pub on_time: u64,
-    /// Pieces late, as the engine counts.
+    /// Late pieces, as counted by the engine.
     pub deadline_misses: u64,
-    /// Pieces on time, as the checker counts: fewer than the engine, it looks at plain play-out.
+    /// Pieces on time, as counted by the checker. It counts fewer than the engine, because it
+    /// checks deadlines in play-out order only.
     pub checked_on_time: u64,
-    /// Pieces late, as the checker counts.
+    /// Late pieces, as counted by the checker.
     pub checked_late: u64,
-    /// Deliveries made later than promised.
+    /// Deliveries after their guaranteed time.
     pub late_deliveries: u64,
-    /// Stalls of viewers who did all that a good player does.
+    /// Stalls of viewers whom the engine's guarantee covers.
     pub stalls: u64,
-    /// Stalls of the others, whose network is slow, who paused for long and so on.
+    /// Stalls of all other viewers, for example with a slow network or after a refused seek.
     pub other_stalls: u64,
     /// Viewers who saw a first picture.
     pub started: u64,
-    /// The longest wait for a first picture of viewers who did all that a good player does.
+    /// The longest start-up time of viewers whom the engine's guarantee covers.
     pub longest_startup: Duration,
-    /// Sessions with a certificate: their disk's time was counted.
+    /// Sessions whose policy guarantees a slack, because it counts disk time.
     pub with_guarantee: u64,
-    /// By how much a read of theirs was done before its slot's end, at the least.
+    /// The least time between the end of a read and the end of its slot, in sessions with a
+    /// guaranteed slack.
     pub least_slack: Option<Duration>,
-    /// Reads of theirs done after it by a disk that took no longer than it was charged ...
+    /// Reads that ended after their slot although the disk took no longer than it was charged.
     pub violations_by_scheduler: u64,
-    /// ... and by one that took longer.
+    /// Reads that ended after their slot because the disk took longer than it was charged.
     pub violations_by_disk: u64,
-    /// The most memory in use.
+    /// Largest amount of memory in use.
     pub peak_memory: ByteCount,
-    /// The least that the engine believed of a disk, as a share of what was promised of it.
+    /// The engine's lowest estimate of a disk's reads per slot, as a share of the disk's guarantee.
     pub lowest_min_read_share: f64,
-    /// The most that the engine believed a disk to be behind, as a part of what it is counted with.
+    /// The engine's highest estimate of a disk's slowdown, as a part of the time charged.
     pub highest_slowdown: f64,
-    /// Sessions that went on with another copy when their disk was lost ...
+    /// Sessions that continued with another copy after the loss of their disk.
     pub failed_over: u64,
-    /// ... and that ended when it was.
+    /// Sessions that ended with the loss of their disk.
     pub ended_by_loss: u64,
-    /// Lost disks that came back.
+    /// Lost disks that were restored.
     pub disks_restored: u64,
-    /// Refusals of whom there was room for as long as no disk is lost.
+    /// Refused admission requests that would fit if no disk could be lost.
     pub refused_for_loss: u64,
-    /// Requests that could not be had from the disk.
+    /// Requests that failed because the disk could not read their data.
     pub failed: u64,
-    /// Rules broken, first first.
+    /// Violations of rules, in order of time.
     pub violations: Vec<Violation>,
-    /// Equal for equal runs.
+    /// Hash of the trace; equal for equal runs.
     pub trace_hash: u64,
-    /// The last lines of the trace; where a rule was broken, those that led to it.
+    /// The last lines of the trace, or those before the first violation.
     pub last_lines: Vec<TraceLine>,
 }
 
@@ -83,20 +86,20 @@ impl fmt::Display for WorldOutcome {
         writeln!(f, "seed        {}, {seconds:.1} s of virtual time", self.seed)?;
         writeln!(f, "admitted    {}", self.admitted)?;
         writeln!(f, "refused     for disk {disk}, memory {memory}, network {network}")?;
-        writeln!(f, "            {} seeks and the like", self.refused_seeks)?;
+        writeln!(f, "            {} requests of sessions", self.refused_seeks)?;
         writeln!(f, "reads       {}, {}", self.reads, ByteCount(self.bytes))?;
         writeln!(f, "memory      at most {}", self.peak_memory)?;
         writeln!(f, "pieces      {} on time, {} late", self.on_time, self.deadline_misses)?;
         writeln!(
             f,
-            "            {} and {} seen from outside",
+            "            {} on time, {} late by the checker",
             self.checked_on_time, self.checked_late
         )?;
         let startup = self.longest_startup.as_secs_f64();
-        writeln!(f, "players     {} started, waited {startup:.3} s at most", self.started)?;
-        writeln!(f, "stalls      {}, {} of players at fault", self.stalls, self.other_stalls)?;
+        writeln!(f, "players     {} started, start-up {startup:.3} s at most", self.started)?;
+        writeln!(f, "stalls      {}, {} without a guarantee", self.stalls, self.other_stalls)?;
         for violation in &self.violations {
-            writeln!(f, "BROKEN      {violation}")?;
+            writeln!(f, "VIOLATION   {violation}")?;
         }
         write!(f, "trace       {:016x}", self.trace_hash)
     }

@@ -1,6 +1,6 @@
 //! Scenarios: the options of a simulated world, as plain data in TOML.
 //!
-//! A scenario and its seed give the same run on every machine. The scenario states probabilities;
+//! A scenario and its seed give one run, equal on every machine. The scenario states probabilities;
 //! the seed decides what each viewer and disk does.
 
 use scheduler::PolicyKind;
@@ -14,42 +14,42 @@ mod quantity;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Scenario {
-    /// All chance comes from here.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The name of any policy that `tenuto simulate admission` knows.
+    /// Name of any policy that `tenuto simulate admission` knows.
     #[serde(with = "quantity::policy")]
     pub policy: PolicyKind,
     /// The scheduling period.
     #[serde(with = "quantity::time")]
     pub slot: Duration,
-    /// From admission until the first piece must be in memory; at least two slots, three where
-    /// the loss of a disk is to be survived.
+    /// Time from admission until the first piece must be in memory: at least two slots, or three
+    /// with `survive_loss`.
     #[serde(with = "quantity::time")]
     pub startup: Duration,
-    /// Memory for pieces.
+    /// Buffer memory.
     #[serde(with = "quantity::text")]
     pub memory: ByteCount,
-    /// What the network may carry in all; left out: not admitted by network.
+    /// Network rate that admission may reserve; left out: no limit.
     #[serde(with = "quantity::optional_text", skip_serializing_if = "Option::is_none")]
     pub network: Option<BitRate>,
-    /// A session that asks for nothing this long after admission is ended.
+    /// Time after its admission at which a session without a request is ended.
     #[serde(with = "quantity::time")]
     pub reservation_hold: Duration,
-    /// A session that asks for nothing while this much media fell due gives back what it holds.
+    /// Media time that may fall due without a request before a session's reservation is released.
     #[serde(with = "quantity::time")]
     pub idle_after: Duration,
-    /// A session that asks for nothing at all for this long is ended.
+    /// Time without any request after which a session is ended.
     #[serde(with = "quantity::time")]
     pub ended_after: Duration,
-    /// Whoever comes in must survive the loss of any one disk.
+    /// Admission accepts only sessions that survive the loss of any one disk.
     pub survive_loss: bool,
-    /// What there is to see.
+    /// The library.
     pub titles: Titles,
-    /// Who comes to see it.
+    /// The audience.
     pub viewers: Viewers,
-    /// What else happens.
+    /// Best-effort work, removals and recalibration.
     pub background: BackgroundWork,
-    /// What it is read from; at least one.
+    /// The disks; at least one.
     pub disks: Vec<DiskSpec>,
 }
 
@@ -57,12 +57,12 @@ pub struct Scenario {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Titles {
-    /// How many.
+    /// Number of titles.
     pub count: u32,
-    /// The shortest.
+    /// Shortest play-out time.
     #[serde(with = "quantity::time")]
     pub shortest: Duration,
-    /// The longest.
+    /// Longest play-out time.
     #[serde(with = "quantity::time")]
     pub longest: Duration,
     /// Mean rate of the leanest video.
@@ -71,19 +71,19 @@ pub struct Titles {
     /// Mean rate of the richest video.
     #[serde(with = "quantity::text")]
     pub fastest: BitRate,
-    /// What one request of a segmenting player brings. A multiple of 500 ms.
+    /// Play-out time of a segment. A multiple of 500 ms.
     #[serde(with = "quantity::time")]
     pub segment: Duration,
     /// Share of titles fetched as one interleaved file (0 to 1); the rest in segments.
     pub progressive: f64,
     /// Share of titles with a second, leaner rendition (0 to 1).
     pub ladders: f64,
-    /// Share of titles that are next to nothing: a few bytes, half a second (0 to 1).
+    /// Share of titles with only a few bytes and half a second (0 to 1).
     pub tiny: f64,
-    /// Share of titles of which a part is played: of what is stored each second, third or fourth
-    /// piece, forwards or backwards, at half to four times its speed (0 to 1).
-    pub parts: f64,
-    /// Share of titles that lie on a second disk, too (0 to 1).
+    /// Share of titles of which only a part is played (0 to 1): every piece, or every second, third
+    /// or fourth one, forwards or backwards, with a quarter to twice of its play-out time.
+    pub partial: f64,
+    /// Share of titles with a replica on a second disk (0 to 1).
     pub copies: f64,
 }
 
@@ -91,15 +91,15 @@ pub struct Titles {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Viewers {
-    /// How many come.
+    /// Number of viewers.
     pub count: u32,
     /// Mean time between two arrivals (Poisson).
     #[serde(with = "quantity::time")]
     pub every: Duration,
-    /// How much a player holds ahead of play-out.
+    /// Media that a player buffers ahead of play-out.
     #[serde(with = "quantity::time")]
     pub buffer: Duration,
-    /// Share that starts somewhere in the middle.
+    /// Share that starts at a random position.
     pub resume: f64,
     /// Share that seeks, once to three times.
     pub seek: f64,
@@ -109,117 +109,118 @@ pub struct Viewers {
     pub quit: f64,
     /// Share whose network is slower than the media.
     pub slow: f64,
-    /// Share that is admitted and never asks for anything.
+    /// Share that makes no request after its admission.
     pub silent: f64,
-    /// Share whose socket takes nothing any more from some moment on.
-    pub stuck: f64,
-    /// Share that says goodbye; the others just vanish.
-    pub polite: f64,
-    /// Share that would rather wait for its start than be refused.
+    /// Share whose socket takes no more data after a random time.
+    pub stalled_socket: f64,
+    /// Share that closes its session when it leaves; the others leave it open.
+    pub close: f64,
+    /// Share that prefers a postponed start to a refusal.
     pub patient: f64,
-    /// How long a patient viewer waits at most.
+    /// The longest postponement that a patient viewer accepts.
     #[serde(with = "quantity::time")]
     pub patience: Duration,
-    /// Share that once asks for a new session in place of the one it has, at the segment it needs
-    /// next: another part or speed of the title, as a player does that loads its manifest again.
+    /// Share that once replaces its session by a new one that starts at the segment it needs next,
+    /// as a player does that loads the manifest again for another part or speed of the title.
     pub replace: f64,
 }
 
-/// Work beside the viewers.
+/// Work in the background of the viewers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackgroundWork {
-    /// Mean time between two pieces of best-effort work; zero: there is none.
+    /// Mean time between two requests for best-effort work; zero: none.
     #[serde(with = "quantity::time")]
     pub best_effort_every: Duration,
-    /// How many titles are removed while viewers come.
+    /// Number of titles removed while viewers arrive.
     pub removals: u32,
-    /// When the first disk is calibrated anew and found to keep `new_min_read`; zero: never.
+    /// Time at which the first disk gets the new guarantee `new_min_read`; zero: never.
     #[serde(with = "quantity::time")]
     pub calibrated_at: Duration,
-    /// See `calibrated_at`.
+    /// Reads per slot that the first disk guarantees from `calibrated_at` on.
     pub new_min_read: u32,
 }
 
-/// A disk: what is promised of it, and what it really does.
+/// A disk: its guarantee, its actual behaviour and its faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiskSpec {
-    /// `promise`: does what it promises and no more than it must. `slow`: serves one read after
-    /// the other, `really` of them in a slot. Else the name of a disk model, whose promise is
-    /// computed from the model (`min_read` and `longest_read` here are then not used).
+    /// `guaranteed`: completes exactly its guarantee. `slow`: serves one read after another,
+    /// `actual_reads` of them in a slot. Otherwise the name of a disk model, whose guarantee is
+    /// computed from the model; `min_read` and `longest_read` are not used then.
     pub kind: String,
-    /// Reads promised per slot.
+    /// Reads guaranteed per slot.
     pub min_read: u32,
-    /// Reads done per slot by a disk of kind `slow`.
-    pub really: u32,
-    /// The largest read.
+    /// Reads per slot that a disk of kind `slow` completes.
+    pub actual_reads: u32,
+    /// Size of the largest read.
     #[serde(with = "quantity::text")]
     pub read_size: ByteCount,
-    /// No read takes longer, once the one before it has ended.
+    /// Longest time of a read after the end of the read before it.
     #[serde(with = "quantity::time")]
     pub longest_read: Duration,
     /// Reads in the device at once.
     pub queue_depth: u32,
-    /// When a disk of kind `promise` completes its reads.
+    /// When a disk of kind `guaranteed` completes its reads.
     pub timing: Timing,
     /// Share of reads that fail once.
     pub failing: f64,
-    /// Share of places whose bytes are damaged for good.
+    /// Share of positions whose bytes are damaged for good.
     pub damaged: f64,
-    /// From here on nothing is completed (it hangs) ...
+    /// Time from which the disk hangs: it completes nothing for `stalls_for`.
     #[serde(with = "quantity::time")]
     pub stalls_at: Duration,
-    /// ... for so long. Zero: it never stalls.
+    /// Duration of the hang that begins at `stalls_at`; zero: none.
     #[serde(with = "quantity::time")]
     pub stalls_for: Duration,
-    /// From here on it takes `slows_times` as long for each read, one after another ...
+    /// Time from which the disk is slow: for `slows_for`, it serves one read after another, each in
+    /// `slow_factor` times its time.
     #[serde(with = "quantity::time")]
     pub slows_at: Duration,
-    /// ... for so long. Zero: it never slows.
+    /// Duration of the slowness that begins at `slows_at`; zero: none.
     #[serde(with = "quantity::time")]
     pub slows_for: Duration,
-    /// See `slows_at`; at least 1.
-    pub slows_times: f64,
-    /// From here on nothing is read from it any more: what is asked of it fails, soon. Zero: never.
+    /// Factor on the time of a read while the disk is slow; at least 1.
+    pub slow_factor: f64,
+    /// Time from which all reads fail; zero: never.
     #[serde(with = "quantity::time")]
     pub dies_at: Duration,
 }
 
-/// When, within its promise, a disk completes a read.
+/// When a disk completes a read, within its guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
-    /// As late as it may.
+    /// As late as the guarantee allows.
     Late,
     /// Evenly over the slot.
     Even,
-    /// At once.
+    /// As soon as possible.
     Early,
-    /// Each read as chance has it, anywhere between at once and as late as it may.
+    /// At a random time between as soon as possible and as late as the guarantee allows.
     Mixed,
 }
 
-/// A scenario that could not be used.
+/// The reason why a scenario cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// Not TOML, an unknown name, or a value that cannot be read.
+    /// The text is not TOML, or has an unknown name or a value that cannot be read.
     #[error("the scenario cannot be read: {0}")]
     Syntax(#[from] toml::de::Error),
-    /// Each value reads well, but not together.
-    #[error("the scenario makes no sense: {0}")]
-    Nonsense(&'static str),
+    /// A value is out of range or contradicts another one.
+    #[error("the scenario is not valid: {0}")]
+    Invalid(&'static str),
 }
 
 impl Scenario {
-    /// From the text of a TOML file.
+    /// Reads a scenario from the text of a TOML file.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text)?;
-        scenario.check().map_err(ScenarioError::Nonsense)?;
+        scenario.check().map_err(ScenarioError::Invalid)?;
         Ok(scenario)
     }
 
-    /// As the text of a TOML file, which [`Scenario::parse`] reads back the same.
+    /// Returns the text of a TOML file, from which [`Scenario::parse`] reads an equal scenario.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("plain data with string keys")
     }
@@ -239,46 +240,49 @@ impl Scenario {
             && self.disks.iter().all(DiskSpec::keeps_guarantee)
     }
 
-    /// Whether that disk keeps its guarantee to the end.
+    /// Whether disk number `disk` keeps its guarantee to the end.
     pub(crate) fn keeps_guarantee(&self, disk: usize) -> bool {
         let recalibrated = disk == 0 && !self.background.calibrated_at.is_zero();
-        let plan = &self.disks[disk];
-        !recalibrated && plan.dies_at.is_zero() && plan.keeps_guarantee()
+        let spec = &self.disks[disk];
+        !recalibrated && spec.dies_at.is_zero() && spec.keeps_guarantee()
     }
 
     fn check(&self) -> Result<(), &'static str> {
-        let tell = |wrong: bool, why| if wrong { Err(why) } else { Ok(()) };
-        tell(self.slot < Duration::from_millis(1), "a slot is at least a millisecond")?;
-        tell(self.startup < self.slot * 2, "startup is at least two slots")?;
-        let survives = self.startup >= self.slot * 3;
-        tell(self.survive_loss && !survives, "startup is three slots where a loss is survived")?;
-        tell(self.disks.is_empty() || self.disks.len() > MAX_DISKS, "there are 1 to 64 disks")?;
-        tell(self.titles.count == 0, "there is at least one title")?;
-        tell(self.titles.shortest > self.titles.longest, "the shortest title is not the longest")?;
-        tell(self.titles.longest > LONGEST_TITLE, "no title is longer than a day")?;
-        tell(self.titles.slowest > self.titles.fastest, "the slowest title is not the fastest")?;
-        tell(self.titles.segment < crate::titles::STEP, "a segment is at least 500 ms")?;
+        let refuse_if = |wrong: bool, rule| if wrong { Err(rule) } else { Ok(()) };
+        refuse_if(self.slot < Duration::from_millis(1), "a slot is at least a millisecond")?;
+        refuse_if(self.startup < self.slot * 2, "startup is at least two slots")?;
+        let too_short = self.survive_loss && self.startup < self.slot * 3;
+        refuse_if(too_short, "startup is at least three slots with survive_loss")?;
+        refuse_if(
+            self.disks.is_empty() || self.disks.len() > MAX_DISKS,
+            "there are 1 to 64 disks",
+        )?;
+        refuse_if(self.titles.count == 0, "there is at least one title")?;
+        refuse_if(self.titles.shortest > self.titles.longest, "shortest is at most longest")?;
+        refuse_if(self.titles.longest > LONGEST_TITLE, "no title is longer than a day")?;
+        refuse_if(self.titles.slowest > self.titles.fastest, "slowest is at most fastest")?;
+        refuse_if(self.titles.segment < crate::titles::STEP, "a segment is at least 500 ms")?;
         for disk in &self.disks {
-            tell(!disk.read_size.0.is_power_of_two(), "a read is a power of two")?;
-            tell(disk.read_size.0 < 1 << 16, "a read is at least 64 KiB")?;
-            tell(disk.read_size.0 > 1 << 26, "a read is at most 64 MiB")?;
-            tell(disk.queue_depth == 0, "at least one read is in the device at once")?;
-            tell(disk.min_read == 0 || disk.really == 0, "a disk does one read in a slot")?;
-            tell(disk.longest_read.is_zero(), "a read takes time")?;
-            tell(
-                !(1.0..=1000.0).contains(&disk.slows_times),
-                "a slow disk takes 1 to 1000 times as long",
+            refuse_if(!disk.read_size.0.is_power_of_two(), "the size of a read is a power of two")?;
+            refuse_if(disk.read_size.0 < 1 << 16, "a read is at least 64 KiB")?;
+            refuse_if(disk.read_size.0 > 1 << 26, "a read is at most 64 MiB")?;
+            refuse_if(disk.queue_depth == 0, "queue_depth is at least 1")?;
+            refuse_if(
+                disk.min_read == 0 || disk.actual_reads == 0,
+                "a disk completes at least one read per slot",
             )?;
-            let known = disk.is_made_up() || disk::DiskModel::preset(&disk.kind).is_some();
-            tell(!known, "a disk is 'promise', 'slow' or the name of a disk model")?;
+            refuse_if(disk.longest_read.is_zero(), "longest_read is more than zero")?;
+            refuse_if(!(1.0..=1000.0).contains(&disk.slow_factor), "slow_factor is 1 to 1000")?;
+            let is_known = disk.is_synthetic() || disk::DiskModel::preset(&disk.kind).is_some();
+            refuse_if(!is_known, "a disk is 'guaranteed', 'slow' or the name of a disk model")?;
         }
         Ok(())
     }
 }
 
 impl DiskSpec {
-    /// Whether it is no disk model.
-    fn is_made_up(&self) -> bool {
+    /// Whether the disk follows its guarantee and not a disk model.
+    fn is_synthetic(&self) -> bool {
         matches!(self.kind.as_str(), GUARANTEED | SLOW)
     }
 
@@ -322,7 +326,7 @@ impl Default for Titles {
             progressive: 0.25,
             ladders: 0.25,
             tiny: 0.0,
-            parts: 0.0,
+            partial: 0.0,
             copies: 0.0,
         }
     }
@@ -340,8 +344,8 @@ impl Default for Viewers {
             quit: 0.2,
             slow: 0.0,
             silent: 0.0,
-            stuck: 0.0,
-            polite: 0.5,
+            stalled_socket: 0.0,
+            close: 0.5,
             patient: 0.0,
             patience: Duration::ZERO,
             replace: 0.0,
@@ -365,7 +369,7 @@ impl Default for DiskSpec {
         Self {
             kind: GUARANTEED.to_owned(),
             min_read: 20,
-            really: 20,
+            actual_reads: 20,
             read_size: ByteCount(1 << 20),
             longest_read: Duration::from_millis(50),
             queue_depth: 4,
@@ -376,7 +380,7 @@ impl Default for DiskSpec {
             stalls_for: Duration::ZERO,
             slows_at: Duration::ZERO,
             slows_for: Duration::ZERO,
-            slows_times: 1.0,
+            slow_factor: 1.0,
             dies_at: Duration::ZERO,
         }
     }
@@ -388,7 +392,7 @@ pub(crate) const SLOW: &str = "slow";
 /// Bounds the world's memory; a node has a few dozen disks.
 const MAX_DISKS: usize = 64;
 
-/// Bounds the world's memory: half-second sums of a day are 1.4 MB a track.
+/// Bounds the world's memory: a track of a day has 1.4 MB of offsets, one per half second.
 const LONGEST_TITLE: Duration = Duration::from_secs(86_400);
 
 #[cfg(test)]
@@ -418,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn an_invalid_scenario_is_refused_with_the_reason() {
         for (text, why) in [
             ("speed = 3", "unknown field `speed`"),
             ("slot = '5'", "is not a time such as"),
@@ -426,8 +430,8 @@ mod tests {
             ("startup = '600ms'", "startup is at least two slots"),
             ("disks = []", "there are 1 to 64 disks"),
             ("[[disks]]\nkind = 'drum'", "the name of a disk model"),
-            ("[[disks]]\nslows_times = 0.5", "takes 1 to 1000 times as long"),
-            ("[[disks]]\nread_size = '100kB'", "a read is a power of two"),
+            ("[[disks]]\nslow_factor = 0.5", "slow_factor is 1 to 1000"),
+            ("[[disks]]\nread_size = '100kB'", "the size of a read is a power of two"),
         ] {
             let error = Scenario::parse(text).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -1,17 +1,18 @@
-//! What happened, line by line: hashed for comparing two runs, the last lines kept for people.
+//! The trace of a run, line by line: a hash for comparing two runs, and the last lines for people
+//! to read.
 
 use std::collections::VecDeque;
 use std::fmt;
 use units::Moment;
 
-/// One thing that happened.
+/// One event of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceLine {
-    /// When.
+    /// Time of the event.
     pub at: Moment,
-    /// What.
+    /// Kind of the event, and the meaning of `numbers`.
     pub what: &'static str,
-    /// To whom: ids and amounts, in the order that `what` suggests.
+    /// Ids and amounts, in the order that `what` names.
     pub numbers: [u64; 4],
 }
 
@@ -22,7 +23,7 @@ impl fmt::Display for TraceLine {
     }
 }
 
-/// The lines so far.
+/// Hash of all lines so far, and the last lines.
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: u64,
@@ -36,8 +37,8 @@ impl Trace {
         Self { hash: FNV_OFFSET, last: VecDeque::new(), keep }
     }
 
-    /// Hashes a line. If `kept`, it is also stored for people to read, until a rule is broken: the
-    /// stored lines show what led to the violation.
+    /// Hashes a line. If `kept`, also stores it. The world stores no lines after a rule was broken,
+    /// so that the stored lines show what led to the violation.
     pub(crate) fn note(&mut self, line: TraceLine, kept: bool) {
         for byte in line.what.bytes() {
             self.mix(u64::from(byte));
@@ -60,7 +61,8 @@ impl Trace {
         self.last.into()
     }
 
-    // FNV-1a with words for bytes: not for strangers' input, but the same on every machine.
+    // FNV-1a over words instead of bytes: equal on every machine, and no defence against chosen
+    // input.
     fn mix(&mut self, word: u64) {
         self.hash = (self.hash ^ word).wrapping_mul(FNV_PRIME).rotate_left(23);
     }

@@ -1,7 +1,8 @@
-//! Viewers: what each will do, drawn when it comes; and its requests, byte by byte on a link of
-//! its own speed.
+//! Viewers: what each will do, drawn when the world is made, and the state of its requests on a
+//! link of its own speed.
 //!
-//! Which piece is fetched when is [`player`]'s business; what is asked of the engine, the world's.
+//! The choice of the next piece is the part of [`player`]; what is requested of the engine is the
+//! part of the world.
 
 use crate::scenario::Scenario;
 use crate::titles::Title;
@@ -11,78 +12,83 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{BitRate, Moment};
 
-/// What a viewer will do, come what may.
+/// What a viewer will do, whatever the engine answers.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewerProfile {
     pub(crate) title: usize,
-    /// Where it starts in the title.
+    /// Media time at which it starts.
     pub(crate) from: Duration,
     pub(crate) behaviour: Behaviour,
-    /// When it seeks or leaves: requests under way are dropped.
-    pub(crate) drops: Vec<Duration>,
+    /// When it seeks or leaves; its open requests are cancelled then.
+    pub(crate) cancels_at: Vec<Duration>,
     pub(crate) link: BitRate,
-    /// Between being let in and asking for anything.
-    pub(crate) hesitates: Duration,
-    /// Never asks at all.
+    /// Time between its admission and its first request.
+    pub(crate) start_delay: Duration,
+    /// It makes no request after its admission.
     pub(crate) silent: bool,
-    /// When its socket dies, without a word.
-    pub(crate) stuck: Option<Duration>,
-    pub(crate) polite: bool,
-    /// Fetches that one request of an interleaved file brings.
+    /// When its socket stops taking data, without being closed.
+    pub(crate) socket_stalls_after: Option<Duration>,
+    /// It closes its session when it leaves.
+    pub(crate) closes_session: bool,
+    /// Number of fetches that one request of an interleaved file brings.
     pub(crate) fetches_per_request: usize,
-    /// It does all that a good player does: if it is let in, it must not see a stall.
-    pub(crate) steady: bool,
-    /// How long it would rather wait than be refused.
+    /// Its network is fast enough and it does not stop reading: once admitted, it must not stall.
+    pub(crate) well_behaved: bool,
+    /// The longest postponement of its start that it prefers to a refusal.
     pub(crate) patience: Duration,
-    /// When it asks for a new session in place of the one it has, after it began to play.
-    pub(crate) replaces: Option<Duration>,
+    /// Time after the start of play-out at which it replaces its session by a new one.
+    pub(crate) replaces_after: Option<Duration>,
 }
 
 impl ViewerProfile {
-    pub(crate) fn draw(scenario: &Scenario, titles: &[Title], chance: &mut fastrand::Rng) -> Self {
-        let wanted = &scenario.viewers;
-        let title = chance.usize(..titles.len()).min(chance.usize(..titles.len()));
+    pub(crate) fn draw(scenario: &Scenario, titles: &[Title], rng: &mut fastrand::Rng) -> Self {
+        let shares = &scenario.viewers;
+        // The lesser of two numbers: some titles are more popular than others.
+        let title = rng.usize(..titles.len()).min(rng.usize(..titles.len()));
         let length = titles[title].layout.duration;
-        let mut happens = |share: f64| chance.f64() < share;
+        let mut happens = |share: f64| rng.f64() < share;
         let (resumes, seeks, pauses, quits) = (
-            happens(wanted.resume),
-            happens(wanted.seek),
-            happens(wanted.pause),
-            happens(wanted.quit),
+            happens(shares.resume),
+            happens(shares.seek),
+            happens(shares.pause),
+            happens(shares.quit),
         );
-        let (slow, silent, stuck) =
-            (happens(wanted.slow), happens(wanted.silent), happens(wanted.stuck));
-        let (polite, hesitates) = (happens(wanted.polite), happens(0.1));
-        let from = if resumes { part_of(length, chance) } else { Duration::ZERO };
+        let (slow, silent, socket_stalls) =
+            (happens(shares.slow), happens(shares.silent), happens(shares.stalled_socket));
+        let (closes_session, starts_late) = (happens(shares.close), happens(0.1));
+        let from = if resumes { part_of(length, rng) } else { Duration::ZERO };
         let mut steps = Vec::new();
-        let mut drops = Vec::new();
+        let mut cancels_at = Vec::new();
         if resumes {
-            steps.push(TimedAction { at: Duration::ZERO, act: ViewerAction::Seek(from) });
+            steps.push(TimedAction { at: Duration::ZERO, action: ViewerAction::Seek(from) });
         }
-        for _ in 0..if seeks { chance.u32(1..4) } else { 0 } {
-            let at = part_of(length, chance);
-            steps.push(TimedAction { at, act: ViewerAction::Seek(part_of(length, chance)) });
-            drops.push(at);
+        for _ in 0..if seeks { rng.u32(1..4) } else { 0 } {
+            let at = part_of(length, rng);
+            steps.push(TimedAction { at, action: ViewerAction::Seek(part_of(length, rng)) });
+            cancels_at.push(at);
         }
         if pauses {
-            let at = part_of(length, chance);
-            let until = at + part_of(scenario.ended_after * 2, chance);
-            steps.push(TimedAction { at, act: ViewerAction::Pause });
-            steps.push(TimedAction { at: until, act: ViewerAction::Resume });
+            let at = part_of(length, rng);
+            let until = at + part_of(scenario.ended_after * 2, rng);
+            steps.push(TimedAction { at, action: ViewerAction::Pause });
+            steps.push(TimedAction { at: until, action: ViewerAction::Resume });
         }
         if quits {
-            let at = part_of(length, chance);
-            steps.push(TimedAction { at, act: ViewerAction::Stop });
-            drops.push(at);
+            let at = part_of(length, rng);
+            steps.push(TimedAction { at, action: ViewerAction::Stop });
+            cancels_at.push(at);
         }
-        let (least, _) = titles[title].rates();
+        let (lowest_rate, _) = titles[title].rates();
         let link = if slow {
-            BitRate(least.0.max(1) * chance.u64(40..95) / 100 + 1000)
+            BitRate(lowest_rate.0.max(1) * rng.u64(40..95) / 100 + 1000)
         } else {
+            // The largest fetch takes a quarter of a slot on this link, so that the disk alone
+            // decides whether the viewer stalls.
             titles[title].link_for(scenario.slot / 4)
         };
-        let hesitates = if hesitates {
-            part_of(scenario.reservation_hold * 3 / 2, chance)
+        // Up to half as long again as the reservation is held: some come too late.
+        let start_delay = if starts_late {
+            part_of(scenario.reservation_hold * 3 / 2, rng)
         } else {
             Duration::ZERO
         };
@@ -90,69 +96,78 @@ impl ViewerProfile {
             title,
             from,
             behaviour: Behaviour::new(steps),
-            drops,
+            cancels_at,
             link,
-            hesitates,
+            start_delay,
             silent,
-            stuck: stuck.then(|| part_of(length, chance)),
-            polite,
-            fetches_per_request: [1, 8, usize::MAX][chance.usize(..3)],
-            steady: !(slow || silent || stuck),
+            socket_stalls_after: socket_stalls.then(|| part_of(length, rng)),
+            closes_session,
+            fetches_per_request: [1, 8, usize::MAX][rng.usize(..3)],
+            well_behaved: !(slow || silent || socket_stalls),
             patience: Duration::ZERO,
-            replaces: None,
+            replaces_after: None,
         }
-        .with_added(scenario, length, chance)
+        .with_added(scenario, length, rng)
     }
 
-    /// What was added to the worlds later: drawn behind everything else, so that the rest is as it
-    /// was before.
+    /// Draws the features that were added later, after all others, so that a seed without them
+    /// keeps its world.
     fn with_added(
         mut self,
         scenario: &Scenario,
         length: Duration,
-        chance: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Self {
-        let wanted = &scenario.viewers;
-        if chance.f64() < wanted.patient {
-            self.patience = wanted.patience;
+        let shares = &scenario.viewers;
+        if rng.f64() < shares.patient {
+            self.patience = shares.patience;
         }
-        self.replaces = (chance.f64() < wanted.replace).then(|| part_of(length, chance));
+        self.replaces_after = (rng.f64() < shares.replace).then(|| part_of(length, rng));
         self
     }
 }
 
-fn part_of(time: Duration, chance: &mut fastrand::Rng) -> Duration {
-    Duration::from_millis(chance.u64(..=u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+/// Draws a time between zero and `time`.
+fn part_of(time: Duration, rng: &mut fastrand::Rng) -> Duration {
+    Duration::from_millis(rng.u64(..=u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }
 
-/// One viewer in the world.
+/// One viewer of the world. A row is one of the tracks of its player, or all of them where the
+/// title is fetched as one interleaved file.
 #[derive(Debug)]
 pub(crate) struct Viewer {
     pub(crate) profile: ViewerProfile,
-    pub(crate) came: Moment,
     pub(crate) session: Option<SessionId>,
     pub(crate) tracks: Vec<TrackNumber>,
     pub(crate) player: Option<Player>,
+    /// Open requests.
     pub(crate) requests: Vec<RequestId>,
-    /// Fetches to be tried again later.
-    pub(crate) waiting: Vec<Fetch>,
-    /// When it will be looked after next.
-    pub(crate) wakes: Moment,
-    /// From here on it asks for a new session with its next fetch.
+    /// Fetches to be repeated at the next retry.
+    pub(crate) to_retry: Vec<Fetch>,
+    /// The earliest wake-up that is scheduled for its player.
+    pub(crate) wake_at: Moment,
+    /// The first fetch after this time requests a new session.
     pub(crate) replaces_at: Moment,
-    /// In vain so far.
-    pub(crate) tries: u32,
-    /// Rows of which it needs more, or sooner, than it was promised: something was refused to it;
-    /// it skips within what it holds, which nobody else can see; it came back late while it plays.
-    pub(crate) ahead: BTreeSet<usize>,
-    /// Rows it has not asked for since it sought.
-    pub(crate) sought: BTreeSet<usize>,
-    /// Since when it stalls, and whether it was promised not to.
-    pub(crate) stalls: Option<(Moment, bool)>,
-    /// Rows of fetches that its player has.
+    /// Attempts without success since the last one that succeeded.
+    pub(crate) attempts: u32,
+    /// Rows that may need data earlier than the engine guarantees: a request was refused, the
+    /// viewer has sought within its buffer, or it was readmitted while it plays.
+    pub(crate) rows_without_guarantee: BTreeSet<usize>,
+    /// Rows without a request since the last seek.
+    pub(crate) rows_after_seek: BTreeSet<usize>,
+    pub(crate) stall: Option<Stall>,
+    /// Number of rows of its player.
     pub(crate) rows: usize,
-    pub(crate) stuck: bool,
-    pub(crate) gone: bool,
+    pub(crate) socket_stalled: bool,
+    pub(crate) has_left: bool,
+}
+
+/// A stall that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall {
+    pub(crate) since: Moment,
+    /// The engine's guarantee excludes the stall.
+    pub(crate) guaranteed: bool,
 }
 
 impl Viewer {
@@ -160,115 +175,132 @@ impl Viewer {
         (0..self.rows).collect()
     }
 
+    /// Whether the engine's guarantee excludes a stall of this viewer now.
+    pub(crate) fn is_guaranteed(&self) -> bool {
+        self.profile.well_behaved && self.rows_without_guarantee.is_empty()
+    }
+
     pub(crate) fn new(profile: ViewerProfile) -> Self {
         Self {
             profile,
-            came: Moment::ZERO,
             session: None,
             tracks: Vec::new(),
             player: None,
             requests: Vec::new(),
-            waiting: Vec::new(),
-            wakes: Moment::MAX,
+            to_retry: Vec::new(),
+            wake_at: Moment::MAX,
             replaces_at: Moment::MAX,
-            tries: 0,
-            ahead: BTreeSet::new(),
-            sought: BTreeSet::new(),
-            stalls: None,
+            attempts: 0,
+            rows_without_guarantee: BTreeSet::new(),
+            rows_after_seek: BTreeSet::new(),
+            stall: None,
             rows: 0,
-            stuck: false,
-            gone: false,
+            socket_stalled: false,
+            has_left: false,
         }
     }
 }
 
-/// A request, as the shell of a server has it: what was handed over, and what the socket took.
+/// The fetches of one row that a request brings.
+#[derive(Debug)]
+pub(crate) struct FetchRange {
+    pub(crate) row: usize,
+    /// Number of the first fetch.
+    pub(crate) first: usize,
+    /// Where each fetch ends, in bytes of the request.
+    pub(crate) ends: Vec<u64>,
+}
+
+/// A delivery that the socket has not taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnsentBuffer {
+    pub(crate) read: ReadId,
+    pub(crate) len: u32,
+}
+
+/// A request as a server's connection has it: what was delivered, and what the socket has taken.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) viewer: usize,
     pub(crate) session: SessionId,
     pub(crate) row: usize,
-    pub(crate) first: usize,
-    /// Where each of its fetches ends, in bytes of the request.
+    first: usize,
     ends: Vec<u64>,
-    /// How many of them the player has asked for, and how many it has.
-    allowed: usize,
+    /// Number of its fetches that the player has asked for.
+    wanted: usize,
+    /// Number of its fetches that the player has received.
     arrived: usize,
-    taken: u64,
-    /// Handed over, not yet taken: the socket works on the first.
-    pub(crate) queue: VecDeque<(ReadId, u32)>,
+    /// Bytes that the socket has taken.
+    sent: u64,
+    /// Deliveries in the order of sending; the socket sends the first.
+    pub(crate) unsent: VecDeque<UnsentBuffer>,
     pub(crate) sending: bool,
-    /// The engine is done with it.
-    pub(crate) over: bool,
-    /// The player does not count on it any more; what was handed over is still sent.
+    /// The engine has ended the request.
+    pub(crate) closed: bool,
+    /// The player no longer waits for it; what was delivered is still sent.
     pub(crate) abandoned: bool,
-    pub(crate) asked: Moment,
+    pub(crate) requested_at: Moment,
     pub(crate) last_sent: Moment,
-    /// By when all that was handed over so far was promised; `None` once there is no telling.
-    pub(crate) promised: Option<Moment>,
+    /// The latest deadline of all deliveries so far; `None` once one of them had no guarantee.
+    pub(crate) guaranteed_by: Option<Moment>,
 }
 
 impl Request {
-    pub(crate) fn new(
-        viewer: usize,
-        session: SessionId,
-        (row, first): (usize, usize),
-        ends: Vec<u64>,
-        now: Moment,
-    ) -> Self {
+    pub(crate) fn new(viewer: usize, session: SessionId, fetches: FetchRange, now: Moment) -> Self {
+        let FetchRange { row, first, ends } = fetches;
         Self {
             viewer,
             session,
             row,
             first,
             ends,
-            allowed: 1,
+            wanted: 1,
             arrived: 0,
-            taken: 0,
-            queue: VecDeque::new(),
+            sent: 0,
+            unsent: VecDeque::new(),
             sending: false,
-            over: false,
+            closed: false,
             abandoned: false,
-            asked: now,
+            requested_at: now,
             last_sent: now,
-            promised: Some(Moment::ZERO),
+            guaranteed_by: Some(Moment::ZERO),
         }
     }
 
-    /// The player now also wants `fetch`, if this request brings it as its next.
-    pub(crate) fn goes_on_with(&mut self, fetch: Fetch) -> bool {
-        // Also when all of it has been handed over: it is on its way then.
-        let next = !self.abandoned
+    /// Whether this request brings `fetch` as its next; if so, the player now waits for it.
+    pub(crate) fn extend_to(&mut self, fetch: Fetch) -> bool {
+        // A request that was delivered completely counts too: its bytes are being sent.
+        let is_next = !self.abandoned
             && fetch.track == self.row
-            && fetch.piece == self.first + self.allowed
-            && self.allowed < self.ends.len();
-        if next {
-            self.allowed += 1;
+            && fetch.piece == self.first + self.wanted
+            && self.wanted < self.ends.len();
+        if is_next {
+            self.wanted += 1;
         }
-        next
+        is_next
     }
 
-    /// The next delivery to send, if the socket is free and the player wants more.
+    /// Length of the next delivery to send, if the socket is free and the player wants more.
     pub(crate) fn next_to_send(&self) -> Option<u32> {
-        let wanted = self.abandoned || self.taken < self.ends[self.allowed - 1];
-        let (_, len) = self.queue.front().filter(|_| wanted && !self.sending)?;
-        Some(*len)
+        let wants_more = self.abandoned || self.sent < self.ends[self.wanted - 1];
+        let buffer = self.unsent.front().filter(|_| wants_more && !self.sending)?;
+        Some(buffer.len)
     }
 
     /// The socket has taken the first delivery.
-    pub(crate) fn sent(&mut self, now: Moment) -> (ReadId, u32) {
-        let (read, len) = self.queue.pop_front().expect("something was being sent");
+    pub(crate) fn finish_sending(&mut self, now: Moment) -> UnsentBuffer {
+        let buffer = self.unsent.pop_front().expect("a delivery was being sent");
         self.sending = false;
-        self.taken += u64::from(len);
+        self.sent += u64::from(buffer.len);
         self.last_sent = now;
-        (read, len)
+        buffer
     }
 
-    /// A fetch that is here now and was asked for; each once.
+    /// The next fetch that has arrived completely and was not reported to the player.
     pub(crate) fn next_arrival(&mut self) -> Option<Fetch> {
-        let awaited = !self.abandoned && self.arrived < self.allowed;
-        let here = awaited && self.ends[self.arrived] <= self.taken;
-        here.then(|| {
+        let is_awaited = !self.abandoned && self.arrived < self.wanted;
+        let has_arrived = is_awaited && self.ends[self.arrived] <= self.sent;
+        has_arrived.then(|| {
             self.arrived += 1;
             Fetch { track: self.row, piece: self.first + self.arrived - 1 }
         })
@@ -277,11 +309,11 @@ impl Request {
     /// The fetch that the player waits for.
     pub(crate) fn awaited(&self) -> Option<Fetch> {
         let piece = self.first + self.arrived;
-        (!self.abandoned && self.arrived < self.allowed).then_some(Fetch { track: self.row, piece })
+        (!self.abandoned && self.arrived < self.wanted).then_some(Fetch { track: self.row, piece })
     }
 
-    /// Whether nothing more can come of it.
-    pub(crate) fn is_spent(&self) -> bool {
-        self.over && self.queue.is_empty() && !self.sending
+    /// Whether nothing more can be delivered or sent.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.closed && self.unsent.is_empty() && !self.sending
     }
 }

@@ -1,14 +1,14 @@
 //! The world: one queue of events in virtual time around one engine.
 //!
 //! ```text
-//!   run loop:   1. the earliest of: next event, the engine's wake-up, next look at a deadline
-//!               2. tell the engine (or a viewer) what happened
-//!               3. carry out actions and look after viewers until nobody has anything to do
-//!               4. check the books now and then; end when all is at rest
+//!   run loop:   1. take the earliest of: next event, the engine's wake-up, next deadline check
+//!               2. pass it to the engine or to a viewer
+//!               3. execute actions and run players until neither has more to do
+//!               4. audit the engine now and then; end when the world is at rest
 //! ```
 //!
-//! At one moment events come before the engine's tick, and looks at deadlines after both: what
-//! happens at the deadline is in time.
+//! At one moment, events come first, then the engine's tick, then deadline checks: data that
+//! arrives exactly at its deadline is in time.
 
 use crate::checks::{
     Contract, DeadlineCheck, Deadlines, Deliveries, Liveness, Memory, ViolationLog,
@@ -22,7 +22,7 @@ use crate::viewers::{Request, Viewer, ViewerProfile};
 use server::engine::{
     Action, DiskNumber, Engine, EngineConfig, PermitId, ReadOutcome, RequestId, SessionId, Status,
 };
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::Duration;
 use units::{ByteCount, Moment};
@@ -30,6 +30,7 @@ use units::{ByteCount, Moment};
 mod actions;
 mod audience;
 mod background;
+mod requests;
 
 /// Runs a scenario to its end.
 pub fn run(scenario: &Scenario) -> WorldOutcome {
@@ -43,72 +44,111 @@ pub fn run_observed(scenario: &Scenario, observer: &mut dyn FnMut(&TraceLine)) -
     world.finish()
 }
 
-/// What can happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// An event of the world. A `usize` is the index of a viewer or of a disk.
+#[derive(Debug)]
 enum Event {
-    /// A viewer comes, or comes back.
+    /// A viewer requests admission, for the first time or again.
     Arrive(usize),
-    /// It begins to fetch.
+    /// The player of an admitted viewer starts to fetch.
     StartPlayer(usize),
-    /// It asked to be looked after now.
+    /// The time for which a player asked to be polled.
     WakePlayer(usize),
-    /// It drops what is under way.
+    /// A viewer cancels its open requests, because it seeks or leaves.
     CancelRequests(usize),
-    /// It tries again what it could not have.
+    /// A viewer repeats fetches that were refused or failed.
     Retry(usize),
-    /// Its socket is dead.
+    /// A viewer's socket takes no more data.
     SocketStalls(usize),
-    /// The server's patience with a dead socket is over.
+    /// The server closes a socket that takes no data.
     SendTimeout(usize),
     /// A socket has taken a delivery.
     Sent(RequestId),
-    /// A disk has done, or failed to do, what it was asked.
-    DiskDone(usize, Work, Done),
+    /// A disk has completed a work item.
+    DiskDone { disk: usize, work: Work, outcome: ReadOutcome },
+    /// Background work asks for a best-effort permit.
     RequestBestEffort,
-    /// Whoever asked for a permit does not want it any more.
+    /// Background work withdraws its request for a permit.
     AbandonPermit(PermitId),
+    /// A title is removed from the library.
     RemoveTitle,
+    /// The first disk gets a new calibration.
     Recalibrate,
-    /// A lost disk is looked at, so long after the last time.
-    Probe(usize, Duration),
-    /// A deadline to look at.
+    /// A lost disk is probed; `pause` is the time since the previous probe.
+    Probe { disk: usize, pause: Duration },
+    /// A deadline has come.
     CheckDeadline(DeadlineCheck),
 }
 
-/// [`ReadOutcome`], in an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Done {
-    Good,
-    Failed,
-    Damaged,
-    Gone,
+/// An event and its place in the queue.
+#[derive(Debug)]
+struct QueuedEvent {
+    at: Moment,
+    /// Deadline checks come after all other events of the same moment.
+    is_check: bool,
+    /// Number of the event in the order of scheduling; unique, so that the order is total.
+    sequence: u64,
+    event: Event,
+}
+
+impl QueuedEvent {
+    fn key(&self) -> (Moment, bool, u64) {
+        (self.at, self.is_check, self.sequence)
+    }
+}
+
+impl Ord for QueuedEvent {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for QueuedEvent {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for QueuedEvent {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for QueuedEvent {}
+
+/// A request for a best-effort permit that the engine has not granted.
+#[derive(Clone, Copy, Debug)]
+struct PermitRequest {
+    disk: usize,
+    len: u32,
 }
 
 struct World<'a> {
     scenario: &'a Scenario,
     observer: &'a mut dyn FnMut(&TraceLine),
     now: Moment,
-    /// When somebody last got something, came in or left.
-    progress: Moment,
+    /// When a viewer last received data, was admitted or left.
+    last_progress: Moment,
     engine: Engine,
-    /// (when, looks last, in order of making, what).
-    events: BinaryHeap<Reverse<(Moment, bool, u64, Event)>>,
-    made: u64,
+    events: BinaryHeap<Reverse<QueuedEvent>>,
+    /// Events scheduled so far.
+    scheduled: u64,
+    /// Actions of the engine that are not executed yet.
     actions: VecDeque<Action>,
-    /// Viewers to look after now.
+    /// Viewers whose player must be polled at this moment.
     runnable: VecDeque<usize>,
     titles: Vec<Title>,
     disks: Vec<Disk>,
     viewers: Vec<Viewer>,
+    /// Open sessions and their viewers.
     sessions: BTreeMap<SessionId, usize>,
     requests: BTreeMap<RequestId, Request>,
     last_request: u64,
-    /// Cancelled while something said about them may be on its way.
+    /// Requests cancelled at this moment; actions about them may still be in the queue.
     cancelled: BTreeSet<RequestId>,
-    /// Asked for and not granted: disk and bytes.
-    tickets: BTreeMap<PermitId, (usize, u32)>,
-    chance: fastrand::Rng,
-    /// Viewers still to come or here.
+    permit_requests: BTreeMap<PermitId, PermitRequest>,
+    rng: fastrand::Rng,
+    /// Viewers that have not left, those who have not arrived yet included.
     present: usize,
     trace: Trace,
     violations: ViolationLog,
@@ -121,12 +161,14 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, observer: &'a mut dyn FnMut(&TraceLine)) -> Self {
-        let mut chance = fastrand::Rng::with_seed(scenario.seed);
+        // Every disk, the library and every viewer has a random stream of its own, so that a
+        // change in one of them does not change the others.
+        let mut rng = fastrand::Rng::with_seed(scenario.seed);
         let disks: Vec<Disk> = (0..scenario.disks.len())
-            .map(|number| Disk::new(scenario, number, chance.fork()))
+            .map(|number| Disk::new(scenario, number, rng.fork()))
             .collect();
         let capacities: Vec<u64> = disks.iter().map(Disk::capacity).collect();
-        let titles = titles::make(scenario, &capacities, &mut chance.fork());
+        let titles = titles::draw_library(scenario, &capacities, &mut rng.fork());
         let mut engine = Engine::new(config(scenario, &disks));
         for (disk, number) in disks.iter().zip(0..) {
             engine.set_timings(Moment::ZERO, DiskNumber(number), disk.timings.clone());
@@ -136,9 +178,9 @@ impl<'a> World<'a> {
             scenario,
             observer,
             now: Moment::ZERO,
-            progress: Moment::ZERO,
+            last_progress: Moment::ZERO,
             events: BinaryHeap::new(),
-            made: 0,
+            scheduled: 0,
             actions: VecDeque::new(),
             runnable: VecDeque::new(),
             titles,
@@ -148,7 +190,7 @@ impl<'a> World<'a> {
             requests: BTreeMap::new(),
             last_request: 0,
             cancelled: BTreeSet::new(),
-            tickets: BTreeMap::new(),
+            permit_requests: BTreeMap::new(),
             present: 0,
             trace: Trace::new(KEPT_LINES),
             violations: ViolationLog::default(),
@@ -165,65 +207,70 @@ impl<'a> World<'a> {
                 lowest_min_read_share: 1.0,
                 ..WorldOutcome::default()
             },
-            chance,
+            rng,
         };
         world.schedule_arrivals();
-        world.plan_background_work();
+        world.schedule_background_work();
         world
     }
 
-    /// Everybody's arrival, and what each will do.
+    /// Draws the profile of every viewer and schedules its arrival.
     fn schedule_arrivals(&mut self) {
         let mut at = Moment::ZERO + self.scenario.slot;
         for number in 0..self.scenario.viewers.count as usize {
-            let profile = ViewerProfile::draw(self.scenario, &self.titles, &mut self.chance.fork());
+            let profile = ViewerProfile::draw(self.scenario, &self.titles, &mut self.rng.fork());
             self.viewers.push(Viewer::new(profile));
-            self.at(at, Event::Arrive(number));
+            self.schedule(at, Event::Arrive(number));
             at = at + self.exponential(self.scenario.viewers.every);
         }
         self.present = self.viewers.len();
     }
 
-    /// A time between two events of a Poisson process.
+    /// Draws the time between two events of a Poisson process.
     fn exponential(&mut self, mean: Duration) -> Duration {
-        mean.mul_f64(-(1.0 - self.chance.f64()).ln())
+        mean.mul_f64(-(1.0 - self.rng.f64()).ln())
     }
 
     fn run(&mut self) {
-        let patience = self.patience();
-        let (mut rounds, mut stood_still) = (0u64, 0);
-        while !self.at_rest() {
-            let event = self.events.peek().map(|Reverse((at, looks, ..))| (*at, *looks));
+        let timeout = self.progress_timeout();
+        let (mut iterations, mut at_this_moment) = (0u64, 0);
+        while !self.is_at_rest() {
+            let event = self.events.peek().map(|Reverse(queued)| (queued.at, queued.is_check));
             let wakeup = self.engine.next_wakeup().max(self.now);
-            let tick =
-                event.is_none_or(|event| (wakeup, false) < event && event != (wakeup, false));
+            // The tick is later than the events of its moment and earlier than the checks.
+            let is_tick = event.is_none_or(|event| (wakeup, false) < event);
             let next = event.map_or(wakeup, |(at, _)| at.min(wakeup));
-            stood_still = if next > self.now { 0 } else { stood_still + 1 };
-            if next > self.progress + patience || stood_still > MOST_EVENTS_AT_ONCE {
-                self.liveness.time_is_up(&mut self.violations);
-                let (present, requests) = (self.present, self.requests.len());
-                self.violations.require(present == 0 && requests == 0, "all viewers leave", || {
-                    let staying = self.viewers.iter().position(|viewer| !viewer.gone);
-                    format!("{present} stay, first {staying:?}; {requests} requests")
-                });
+            at_this_moment = if next > self.now { 0 } else { at_this_moment + 1 };
+            if next > self.last_progress + timeout || at_this_moment > MAX_EVENTS_AT_ONCE {
+                self.report_no_progress();
                 break;
             }
             self.now = next;
             self.violations.now = next;
-            if tick {
+            if is_tick {
                 self.engine.tick(next);
-            } else if let Some(Reverse((.., event))) = self.events.pop() {
-                self.handle_event(event);
+            } else if let Some(Reverse(queued)) = self.events.pop() {
+                self.handle_event(queued.event);
             }
             self.settle();
-            rounds += 1;
-            if rounds.is_multiple_of(ROUNDS_PER_AUDIT) {
+            iterations += 1;
+            if iterations.is_multiple_of(ITERATIONS_PER_AUDIT) {
                 self.audit();
             }
         }
     }
 
-    /// Carries out and looks after until nobody has anything to do at this moment.
+    /// Records what is still open when the world makes no progress.
+    fn report_no_progress(&mut self) {
+        self.liveness.report_open(&mut self.violations);
+        let (present, requests) = (self.present, self.requests.len());
+        self.violations.require(present == 0 && requests == 0, "all viewers leave", || {
+            let first = self.viewers.iter().position(|viewer| !viewer.has_left);
+            format!("{present} viewers present, first {first:?}; {requests} requests open")
+        });
+    }
+
+    /// Executes actions and runs players until nothing is left to do at this moment.
     fn settle(&mut self) {
         loop {
             self.actions.extend(self.engine.take_actions());
@@ -238,7 +285,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Carries out what the engine has said so far.
+    /// Executes all actions that the engine has emitted so far.
     fn execute_actions(&mut self) {
         loop {
             self.actions.extend(self.engine.take_actions());
@@ -250,101 +297,121 @@ impl<'a> World<'a> {
     fn handle_event(&mut self, event: Event) {
         match event {
             Event::Arrive(viewer) => self.arrive(viewer),
-            Event::StartPlayer(viewer) => self.begin(viewer),
-            Event::WakePlayer(viewer) => self.wake(viewer),
-            Event::CancelRequests(viewer) => self.drop_requests(viewer),
+            Event::StartPlayer(viewer) => self.start_player(viewer),
+            Event::WakePlayer(viewer) => self.wake_player(viewer),
+            Event::CancelRequests(viewer) => self.cancel_requests(viewer),
             Event::Retry(viewer) => self.retry(viewer),
-            Event::SocketStalls(viewer) => self.stuck(viewer),
+            Event::SocketStalls(viewer) => self.stall_socket(viewer),
             Event::SendTimeout(viewer) => self.leave(viewer),
-            Event::Sent(request) => self.sent(request),
-            Event::DiskDone(disk, work, done) => self.disk_done(disk, work, done),
+            Event::Sent(request) => self.delivery_sent(request),
+            Event::DiskDone { disk, work, outcome } => self.disk_done(disk, work, outcome),
             Event::RequestBestEffort => self.request_best_effort(),
-            Event::AbandonPermit(ticket) => self.give_up(ticket),
-            Event::RemoveTitle => self.remove_a_title(),
+            Event::AbandonPermit(permit) => self.abandon_permit(permit),
+            Event::RemoveTitle => self.remove_title(),
             Event::Recalibrate => self.recalibrate(),
-            Event::Probe(disk, pause) => self.probe(disk, pause),
-            Event::CheckDeadline(check) => self.look(check),
+            Event::Probe { disk, pause } => self.probe(disk, pause),
+            Event::CheckDeadline(check) => self.check_deadline(check),
         }
     }
 
-    /// A deadline has passed: was it kept?
-    fn look(&mut self, check: DeadlineCheck) {
+    /// Records the pieces that are not in memory at their deadline.
+    fn check_deadline(&mut self, check: DeadlineCheck) {
         let mut misses = Vec::new();
-        let next = self.deadlines.look(self.now, check, &self.memory, &mut misses);
+        let next = self.deadlines.check(self.now, check, &self.memory, &mut misses);
         self.schedule_checks(next);
         for miss in misses {
             let piece = miss.piece;
-            let numbers = [miss.session.0, piece.track.into(), piece.piece.into(), miss.deadline.0];
+            let numbers =
+                [miss.session.0, piece.track.into(), piece.number.into(), miss.deadline.0];
             self.note("missed: session, track, piece", numbers);
-            let promised = self.scenario.guarantees_deadlines();
-            self.violations
-                .require(!promised, "no admitted stream misses a deadline", || format!("{miss:?}"));
+            let guaranteed = self.scenario.guarantees_deadlines();
+            self.violations.require(!guaranteed, "no admitted stream misses a deadline", || {
+                format!("{miss:?}")
+            });
         }
     }
 
-    /// The engine's books beside the world's own.
+    /// Compares the engine's status with what the world has counted.
     fn audit(&mut self) -> Status {
         let status = self.engine.status(self.now);
         let violations = &mut self.violations;
         let (sessions, used) = (self.sessions.len() as u64, self.memory.used());
-        violations.require(status.sessions == sessions, "the books count the sessions", || {
-            format!("{} in the books, {sessions} there are", status.sessions)
+        violations.require(
+            status.sessions == sessions,
+            "the engine counts its sessions correctly",
+            || format!("{} counted, {sessions} open", status.sessions),
+        );
+        violations.require(
+            status.buffers_used == used,
+            "the engine counts its memory correctly",
+            || format!("{} counted, {used} in use", status.buffers_used),
+        );
+        violations.require(status.active <= sessions, "only sessions hold reservations", || {
+            format!("{status:?}")
         });
-        violations.require(status.buffers_used == used, "the books count the memory", || {
-            format!("{} in the books, {used} there are", status.buffers_used)
-        });
-        violations
-            .require(status.active <= sessions, "only sessions hold", || format!("{status:?}"));
-        let promised = self.scenario.guarantees_deadlines();
-        let glitches = status.deadline_misses;
-        violations.require(!promised || glitches == 0, "the engine counts no glitch", || {
-            format!("{glitches} glitches")
-        });
-        if let Err(wrong) = self.engine.audit() {
-            violations.add("the books add up", || wrong);
+        let guaranteed = self.scenario.guarantees_deadlines();
+        let misses = status.deadline_misses;
+        violations.require(
+            !guaranteed || misses == 0,
+            "the engine counts no deadline miss",
+            || format!("{misses} counted"),
+        );
+        if let Err(error) = self.engine.audit() {
+            violations.add("the engine's audit passes", || error);
         }
-        for (disk, books) in self.disks.iter().zip(&status.disks) {
-            let promise = disk.guarantee.min_read;
-            let belief = f64::from(books.min_read) / f64::from(promise.max(1));
-            self.outcome.lowest_min_read_share = self.outcome.lowest_min_read_share.min(belief);
-            self.outcome.highest_slowdown =
-                self.outcome.highest_slowdown.max(books.slowdown_part());
-            let believed = books.min_read == promise || books.lost;
-            let kept = books.min_read <= promise && (!promised || believed);
-            violations.require(kept, "a disk is believed what it keeps", || {
-                format!("{} believed of {promise}", books.min_read)
-            });
-        }
+        self.audit_disks(&status);
         (self.outcome.on_time, self.outcome.deadline_misses) =
-            (status.on_time, status.deadline_misses);
+            (status.deadlines_met, status.deadline_misses);
         (self.outcome.failed_over, self.outcome.ended_by_loss) =
-            (status.moved, status.ended_by_loss);
+            (status.failed_over, status.ended_by_disk_loss);
         self.outcome.refused_for_loss = status.refused_for_loss;
         status
     }
 
-    fn at_rest(&self) -> bool {
+    /// The engine may reduce its estimate of a slow disk, and must never exceed the guarantee.
+    fn audit_disks(&mut self, status: &Status) {
+        let guaranteed = self.scenario.guarantees_deadlines();
+        let outcome = &mut self.outcome;
+        for (disk, estimate) in self.disks.iter().zip(&status.disks) {
+            let guarantee = disk.guarantee.min_read;
+            let share = f64::from(estimate.min_read) / f64::from(guarantee.max(1));
+            outcome.lowest_min_read_share = outcome.lowest_min_read_share.min(share);
+            outcome.highest_slowdown = outcome.highest_slowdown.max(estimate.slowdown_part());
+            let unchanged = estimate.min_read == guarantee || estimate.lost;
+            let plausible = estimate.min_read <= guarantee && (!guaranteed || unchanged);
+            self.violations.require(
+                plausible,
+                "the estimate of a disk is at most its guarantee, and equal while it is kept",
+                || format!("estimate {} reads, guarantee {guarantee}", estimate.min_read),
+            );
+        }
+    }
+
+    fn is_at_rest(&self) -> bool {
         self.present == 0
             && self.memory.in_flight == 0
             && self.requests.is_empty()
-            && self.liveness.at_rest()
+            && self.liveness.is_at_rest()
     }
 
-    /// Somebody must get, get in or leave at least this often, or nothing ever comes to an end.
-    fn patience(&self) -> Duration {
-        let wanted = self.scenario.viewers.every * self.scenario.viewers.count;
-        let each = self.scenario.titles.longest + self.scenario.ended_after * 2;
-        wanted + each + self.scenario.reservation_hold + PATIENCE
+    /// The longest time without progress that a correct engine can cause: all arrivals, the
+    /// longest viewer and the longest time-outs of a session, one after another.
+    fn progress_timeout(&self) -> Duration {
+        let arrivals = self.scenario.viewers.every * self.scenario.viewers.count;
+        let longest_viewer = self.scenario.titles.longest + self.scenario.ended_after * 2;
+        arrivals + longest_viewer + self.scenario.reservation_hold + PROGRESS_MARGIN
     }
 
     fn finish(mut self) -> WorldOutcome {
         let status = self.audit();
-        self.violations.require(status.active == 0, "nobody holds when all have left", || {
-            format!("{status:?}")
-        });
+        self.violations.require(
+            status.active == 0,
+            "no session is active after all viewers have left",
+            || format!("{status:?}"),
+        );
         self.violations.require(
             self.engine.is_empty(),
-            "nothing is booked when all have left",
+            "nothing is booked after all viewers have left",
             || format!("{status:?}"),
         );
         WorldOutcome {
@@ -361,21 +428,21 @@ impl<'a> World<'a> {
         }
     }
 
-    fn at(&mut self, at: Moment, event: Event) {
-        self.made += 1;
-        let looks = matches!(event, Event::CheckDeadline(_));
-        self.events.push(Reverse((at, looks, self.made, event)));
+    fn schedule(&mut self, at: Moment, event: Event) {
+        self.scheduled += 1;
+        let is_check = matches!(event, Event::CheckDeadline(_));
+        self.events.push(Reverse(QueuedEvent { at, is_check, sequence: self.scheduled, event }));
     }
 
-    fn schedule_checks(&mut self, all: impl IntoIterator<Item = (Moment, DeadlineCheck)>) {
-        for (at, check) in all {
-            self.at(at, Event::CheckDeadline(check));
+    fn schedule_checks(&mut self, checks: impl IntoIterator<Item = (Moment, DeadlineCheck)>) {
+        for (at, check) in checks {
+            self.schedule(at, Event::CheckDeadline(check));
         }
     }
 
-    /// Something that a viewer lives for.
+    /// Notes an event that counts as progress of a viewer.
     fn note_progress(&mut self, what: &'static str, numbers: [u64; 4]) {
-        self.progress = self.now;
+        self.last_progress = self.now;
         self.note(what, numbers);
     }
 
@@ -401,36 +468,15 @@ fn config(scenario: &Scenario, disks: &[Disk]) -> EngineConfig {
     }
 }
 
-impl From<Done> for ReadOutcome {
-    fn from(done: Done) -> Self {
-        match done {
-            Done::Good => Self::Good,
-            Done::Failed => Self::Failed,
-            Done::Damaged => Self::Damaged,
-            Done::Gone => Self::Gone,
-        }
-    }
-}
-
-impl From<ReadOutcome> for Done {
-    fn from(outcome: ReadOutcome) -> Self {
-        match outcome {
-            ReadOutcome::Good => Self::Good,
-            ReadOutcome::Failed => Self::Failed,
-            ReadOutcome::Damaged => Self::Damaged,
-            ReadOutcome::Gone => Self::Gone,
-        }
-    }
-}
-
 /// Lines of the trace that a failing run shows.
 const KEPT_LINES: usize = 400;
 
-/// Often enough to find when the books went wrong, seldom enough to cost little.
-const ROUNDS_PER_AUDIT: u64 = 32;
+/// Iterations of the run loop between two audits: few enough to find where the engine's state
+/// became wrong, and enough to keep the cost low.
+const ITERATIONS_PER_AUDIT: u64 = 32;
 
-/// More at one moment is an engine (or a world) that goes in circles.
-const MOST_EVENTS_AT_ONCE: u32 = 100_000;
+/// Iterations at one moment after which the engine or the world is considered to loop for ever.
+const MAX_EVENTS_AT_ONCE: u32 = 100_000;
 
-/// On top of what the longest viewer takes.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Allowance for retries and for a hanging disk, on top of the longest viewer.
+const PROGRESS_MARGIN: Duration = Duration::from_secs(300);

@@ -1,11 +1,12 @@
-//! Worlds made by hand: what must go wrong does, and is seen; what the guard is for, it does.
+//! Scenarios written by hand: admission protects the admitted viewers, and the checkers detect
+//! overload without admission and a disk that is slower than its guarantee.
 
 use scheduler::PolicyKind;
 use simulator::{DiskSpec, Scenario, Timing, Titles, Viewers, run};
 use std::time::Duration;
 use units::ByteCount;
 
-/// Sixty viewers within half a minute on a disk that carries a handful of them.
+/// Sixty viewers within half a minute on a disk that can serve only a few of them.
 fn overload() -> Scenario {
     Scenario {
         memory: ByteCount(96 << 20),
@@ -21,7 +22,7 @@ fn overload() -> Scenario {
         },
         disks: vec![DiskSpec {
             min_read: 8,
-            really: 8,
+            actual_reads: 8,
             timing: Timing::Late,
             ..DiskSpec::default()
         }],
@@ -30,7 +31,7 @@ fn overload() -> Scenario {
 }
 
 #[test]
-fn with_admission_some_are_refused_and_nobody_suffers() {
+fn with_admission_some_viewers_are_refused_and_no_deadline_is_missed() {
     let outcome = run(&overload());
     assert_eq!(outcome.violations, [], "{outcome}");
     assert!(outcome.admitted >= 5 && outcome.refused[0] >= 20, "{outcome}");
@@ -43,7 +44,7 @@ fn with_admission_some_are_refused_and_nobody_suffers() {
 }
 
 #[test]
-fn without_admission_everybody_comes_in_and_suffers_and_the_checker_sees_it() {
+fn without_admission_all_viewers_are_admitted_and_the_checker_detects_the_misses() {
     let outcome = run(&Scenario { policy: PolicyKind::None, ..overload() });
     assert_eq!(outcome.refused, [0, 0, 0], "{outcome}");
     assert!(outcome.checked_late > 100 && outcome.deadline_misses > 100, "{outcome}");
@@ -51,13 +52,14 @@ fn without_admission_everybody_comes_in_and_suffers_and_the_checker_sees_it() {
 }
 
 #[test]
-fn a_disk_that_lies_is_found_out() {
-    let slow = DiskSpec { kind: "slow".to_owned(), min_read: 16, really: 6, ..DiskSpec::default() };
+fn a_disk_slower_than_its_guarantee_is_detected() {
+    let slow =
+        DiskSpec { kind: "slow".to_owned(), min_read: 16, actual_reads: 6, ..DiskSpec::default() };
     let outcome = run(&Scenario { disks: vec![slow], ..overload() });
-    assert!(outcome.checked_late > 0, "its promise was broken: {outcome}");
+    assert!(outcome.checked_late > 0, "the checker detects no miss: {outcome}");
     assert!(
         outcome.lowest_min_read_share < 0.7,
-        "and it is believed less: {}",
+        "the engine's estimate is still {} of the guarantee",
         outcome.lowest_min_read_share
     );
 }

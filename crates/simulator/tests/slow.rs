@@ -1,12 +1,12 @@
-//! A disk that keeps working, slower (fail-stutter): within some seconds admission counts with its
-//! reduced rate, until it has recovered; guarantee violations are counted.
+//! A disk that keeps working at a lower rate (fail-stutter): within some seconds admission uses the
+//! reduced rate, until the disk has recovered; guarantee violations are counted.
 
 use simulator::{Scenario, WorldOutcome, run_observed};
 use units::Moment;
 
-/// A viewer arrives every few seconds and stays. At 60 s there is still room if the disk keeps its
-/// rate.
-const HOUSE: &str = "
+/// A viewer arrives every few seconds and stays. At 60 s admission can still accept more viewers if
+/// the disk keeps its rate.
+const LONG_TITLES: &str = "
     [titles]
     count = 12
     shortest = '300s'
@@ -24,9 +24,9 @@ const HOUSE: &str = "
     quit = 0.0
 ";
 
-/// When viewers were let in, and what came of it all.
-fn visit(policy: &str, memory: &str, disk: &str) -> (Vec<f64>, WorldOutcome) {
-    let text = format!("policy = '{policy}'\nmemory = '{memory}'\n{HOUSE}[[disks]]\n{disk}");
+/// Runs the scenario; returns the times of all admissions, and the outcome.
+fn admissions(policy: &str, memory: &str, disk: &str) -> (Vec<f64>, WorldOutcome) {
+    let text = format!("policy = '{policy}'\nmemory = '{memory}'\n{LONG_TITLES}[[disks]]\n{disk}");
     let scenario = Scenario::parse(&text).unwrap();
     let mut admitted = Vec::new();
     let outcome = run_observed(&scenario, &mut |line| {
@@ -43,46 +43,47 @@ fn between(admitted: &[f64], from: f64, until: f64) -> usize {
 }
 
 #[test]
-fn nobody_comes_in_while_a_disk_is_too_slow_where_its_time_is_counted() {
-    let stuttered = closes_while_slow("time-domain", "96MiB", "kind = 'st39183w'");
-    assert!(stuttered.violations_by_disk > 0, "this disk cannot keep what it promised");
+fn no_viewer_is_admitted_while_a_disk_is_too_slow_if_admission_counts_time() {
+    let outcome = check_slow_minute("time-domain", "96MiB", "kind = 'st39183w'");
+    assert!(outcome.violations_by_disk > 0, "the slow disk violates no guarantee");
 }
 
 #[test]
-fn nobody_comes_in_while_a_disk_is_too_slow_where_reads_are_counted() {
+fn no_viewer_is_admitted_while_a_disk_is_too_slow_if_admission_counts_reads() {
     let disk = "min_read = 12\nlongest_read = '100ms'\ntiming = 'even'";
-    closes_while_slow("service-curve", "768MiB", disk);
+    check_slow_minute("service-curve", "768MiB", disk);
 }
 
 #[test]
-fn what_a_disk_is_observed_to_do_lets_more_in_than_it_guarantees() {
-    // A disk that does half as much again as it promises, one read after another.
-    let disk = "kind = 'slow'\nmin_read = 8\nreally = 12\nlongest_read = '100ms'";
-    let came = ["vbrsim", "observed"].map(|policy| visit(policy, "768MiB", disk).0.len());
-    assert!(came[1] > came[0] + 2, "{came:?}");
+fn admission_by_observed_reads_accepts_more_than_by_guaranteed_reads() {
+    // A disk that completes half as many reads again as it guarantees, one after another.
+    let disk = "kind = 'slow'\nmin_read = 8\nactual_reads = 12\nlongest_read = '100ms'";
+    let admitted = |policy| admissions(policy, "768MiB", disk).0.len();
+    let (guaranteed, observed) = (admitted("vbrsim"), admitted("observed"));
+    assert!(observed > guaranteed + 2, "{guaranteed} guaranteed, {observed} observed");
 }
 
-/// Runs the scenario with and without a minute in which the disk is slow; returns the outcome with
-/// it.
-fn closes_while_slow(policy: &str, memory: &str, disk: &str) -> WorldOutcome {
-    let slows = "slows_at = '60s'\nslows_for = '60s'\nslows_times = 5.0";
-    let (calm, as_promised) = visit(policy, memory, disk);
-    let (slow, stuttered) = visit(policy, memory, &format!("{disk}\n{slows}"));
-    let of = |admitted: &[f64]| {
+/// Runs the scenario with and without a minute in which the disk is slow, and checks that admission
+/// stops and resumes; returns the outcome with the slow minute.
+fn check_slow_minute(policy: &str, memory: &str, disk: &str) -> WorldOutcome {
+    let slows = "slows_at = '60s'\nslows_for = '60s'\nslow_factor = 5.0";
+    let (normal_times, normal) = admissions(policy, memory, disk);
+    let (slow_times, slow) = admissions(policy, memory, &format!("{disk}\n{slows}"));
+    let counts = |admitted: &[f64]| {
         [(0.0, 60.0), (70.0, 110.0), (130.0, 500.0)].map(|(from, to)| between(admitted, from, to))
     };
-    let ([before, meanwhile, _], [same, none, later]) = (of(&calm), of(&slow));
-    assert!(before == same && before > 5 && meanwhile > 3, "there was room: {calm:?}");
-    assert_eq!(none, 0, "there is none now: {slow:?}");
-    assert!(later > 3, "and not for ever: {slow:?}");
+    let ([before, meanwhile, _], [same, none, later]) =
+        (counts(&normal_times), counts(&slow_times));
+    assert!(
+        before == same && before > 5 && meanwhile > 3,
+        "admissions at normal speed: {normal_times:?}"
+    );
+    assert_eq!(none, 0, "admissions while the disk is slow: {slow_times:?}");
+    assert!(later > 3, "admissions after the recovery: {slow_times:?}");
     assert_eq!(
-        (
-            as_promised.highest_slowdown,
-            as_promised.violations_by_scheduler,
-            as_promised.violations_by_disk
-        ),
+        (normal.highest_slowdown, normal.violations_by_scheduler, normal.violations_by_disk),
         (0.0, 0, 0)
     );
-    assert!(stuttered.highest_slowdown > 0.5, "{}", stuttered.highest_slowdown);
-    stuttered
+    assert!(slow.highest_slowdown > 0.5, "{}", slow.highest_slowdown);
+    slow
 }

@@ -1,14 +1,15 @@
-//! What a test needs of the machine it runs on.
+//! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
+//! and the skip is counted.
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
-//!      all there      ──▶ the test runs
-//!      one missing    ──▶ a note past the harness, a line in target/skipped-tests; the end
-//!      and in TENUTO_REQUIRE=root,fuse,... ──▶ the test fails
+//!      all available    ──▶ the test runs
+//!      one missing      ──▶ a note on stderr, a line in target/skipped-tests; the test returns
+//!      one missing that TENUTO_REQUIRE=root,fuse,... names ──▶ the test fails
 //! ```
 //!
-//! `make test` prints how many tests were skipped, for want of what, and their names
-//! (`scripts/skipped.sh`). For tests only: no crate links it in.
+//! `make test` prints the number of skipped tests, the missing requirements and the names of the
+//! tests (`scripts/skipped.sh`). For tests only: no crate links it in.
 
 #![warn(missing_docs)]
 
@@ -18,7 +19,7 @@ use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Something that a test needs and not every machine has.
+/// A requirement of a test that not every machine meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// `CAP_SYS_ADMIN`, as root has it outside of most containers.
@@ -40,7 +41,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Its name in `TENUTO_REQUIRE` and in the summary; a program's is its own.
+    /// Name in `TENUTO_REQUIRE` and in the summary; of a program the program's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Root => "root",
@@ -54,9 +55,9 @@ impl Need {
         }
     }
 
-    /// Whether it is there, as far as looking tells. Mounting, rings and filters are found out by
-    /// trying: tests that need them call [`skip`] when they are refused.
-    fn is_there(self) -> bool {
+    /// Whether the machine meets the requirement, as far as that can be seen without trying. Tests
+    /// that mount, use io_uring or install filters call [`skip`] when the kernel refuses.
+    fn is_available(self) -> bool {
         match self {
             Self::Root => has_sys_admin(),
             Self::Fuse => is_char_device("/dev/fuse"),
@@ -74,7 +75,7 @@ impl fmt::Display for Need {
     }
 }
 
-/// Ends the test that it stands in unless everything named is there.
+/// Returns from the calling test unless all named requirements are met.
 ///
 /// ```text
 /// testkit::needs!(Root, Fuse, Program("mkfs.ext2"));
@@ -88,15 +89,15 @@ macro_rules! needs {
     };
 }
 
-/// Whether all of these are there; the first that is not is recorded as the reason of a skip.
+/// Whether all requirements are met; the first that is not is recorded as the reason of a skip.
 ///
 /// # Panics
-/// When it is one that `TENUTO_REQUIRE` names.
+/// If `TENUTO_REQUIRE` names the missing requirement.
 #[must_use]
 pub fn has(needs: &[Need]) -> bool {
-    match needs.iter().find(|need| !need.is_there()) {
+    match needs.iter().find(|need| !need.is_available()) {
         Some(missing) => {
-            skip(*missing, "it is not there");
+            skip(*missing, "not available");
             false
         }
         None => true,
@@ -106,24 +107,24 @@ pub fn has(needs: &[Need]) -> bool {
 /// Records that the calling test, or a part of it, is skipped because the machine refuses `need`.
 ///
 /// # Panics
-/// When `TENUTO_REQUIRE` names it: then the machine was to have it.
+/// If `TENUTO_REQUIRE` names `need`.
 pub fn skip(need: Need, why: &str) {
     let required = std::env::var("TENUTO_REQUIRE").unwrap_or_default();
     let is_required = required.split(',').any(|name| name.trim() == need.name());
     assert!(
         !is_required,
-        "TENUTO_REQUIRE names '{need}', and this test cannot have it ({why}); set the machine up, \
-         or take the name out"
+        "TENUTO_REQUIRE names '{need}', which this machine does not provide ({why}); set the \
+         machine up, or remove the name"
     );
     let test = test_name();
-    // Past the macros: the harness hides what they print of a test that passes.
+    // The test harness hides the output of `eprintln!` for tests that pass, not direct writes.
     let _ = writeln!(std::io::stderr(), "note: {test} skipped: it needs {need} ({why})");
-    // A summary that cannot be written does not fail a test.
+    // A failed write to the summary must not fail the test.
     let _ = record(&format!("{need}\t{test}\t{}\n", why.replace(['\t', '\n'], " ")));
 }
 
-/// `cli emulated::its_name`: the test binary, and the harness's thread, which has the test's name.
-/// With `--test-threads=1` the harness names no thread.
+/// Name of the running test, such as `cli emulated::its_name`: the test binary, and the name of the
+/// thread, which the harness sets to that of the test. With `--test-threads=1` it sets none.
 fn test_name() -> String {
     let program = std::env::current_exe().ok();
     let stem = program.as_deref().and_then(Path::file_stem).unwrap_or_default().to_string_lossy();
@@ -140,7 +141,7 @@ fn record(line: &str) -> std::io::Result<()> {
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target")),
         PathBuf::from,
     );
-    // One write of one line: tests in other processes append, too.
+    // One write per line, because tests in other processes append, too.
     File::options()
         .append(true)
         .create(true)
@@ -148,20 +149,20 @@ fn record(line: &str) -> std::io::Result<()> {
         .write_all(line.as_bytes())
 }
 
-/// Bit 21 of the effective capabilities.
+/// Whether the process has `CAP_SYS_ADMIN`, bit 21 of the effective capabilities.
 fn has_sys_admin() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let rights = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
-    rights.is_some_and(|rights| rights & (1 << 21) != 0)
+    let capabilities = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
+    capabilities.is_some_and(|bits| bits & (1 << 21) != 0)
 }
 
 fn is_char_device(path: &str) -> bool {
-    fs::metadata(path).is_ok_and(|about| about.file_type().is_char_device())
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_char_device())
 }
 
 fn on_path(program: &str) -> bool {
-    // Where administrators' programs lie is not on everybody's path.
+    // Programs for administrators are not on the path of every user.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/local/sbin:/usr/sbin:/sbin";
     path.split(':').any(|directory| Path::new(directory).join(program).is_file())
 }
@@ -171,13 +172,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_no_reason_to_skip() {
+    fn an_available_program_causes_no_skip() {
         assert!(has(&[Need::Program("sh")]));
         assert!(!on_path("no-such-program"));
     }
 
     #[test]
-    fn the_binary_and_the_test_are_named() {
-        assert_eq!(test_name(), "testkit tests::the_binary_and_the_test_are_named");
+    fn the_test_name_contains_binary_and_test() {
+        assert_eq!(test_name(), "testkit tests::the_test_name_contains_binary_and_test");
     }
 }

@@ -1,4 +1,4 @@
-//! From what each viewer saw to the report.
+//! The report of a run, summarised from its sessions.
 
 use super::PlayOptions;
 use super::outcome::{
@@ -59,7 +59,7 @@ fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
         start_s: options.player.start.as_secs_f64(),
         buffer_s: options.player.buffer.as_secs_f64(),
         dead_band_ms: ms(options.player.dead_band),
-        switching: options.switching.word().to_owned(),
+        switching: options.switching.name().to_owned(),
         retry: options.retry,
         view: options.view.query(),
     }
@@ -86,12 +86,13 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
             *totals.refused_by.entry(refusal.resource.clone()).or_default() += 1;
         }
         totals.finished += u32::from(viewer.stage == "finished");
-        totals.glitches += viewer.glitches;
-        totals.viewers_with_glitches += u32::from(viewer.glitches > 0);
+        totals.stalls += viewer.stalls;
+        totals.viewers_with_stalls += u32::from(viewer.stalls > 0);
         totals.stalled_s += viewer.stalled_ms / 1e3;
         totals.played_s += viewer.played_s;
         totals.bytes += viewer.bytes;
     }
+    // Nobody who neither played nor stalled has a ratio.
     if totals.played_s + totals.stalled_s > 0.0 {
         totals.stall_ratio = totals.stalled_s / (totals.played_s + totals.stalled_s);
     }
@@ -101,6 +102,7 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
     totals
 }
 
+/// The report of one viewer.
 fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
     let SessionState::Done(outcome) = session.state else { panic!("everybody has been sent home") };
     let last = session.last.as_ref();
@@ -115,11 +117,11 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
         error: session.error.as_ref().map(ToString::to_string),
         answer_ms: session.answered.map(|at| ms(at.since(session.arrived))),
         startup_ms: startup.map(ms),
-        stage: last.map_or("none", |last| stage(last.stage)).to_owned(),
+        stage: last.map_or("none", |last| stage(last.state)).to_owned(),
         played_s: last.map_or(0.0, |last| last.played.as_secs_f64()),
-        glitches: last.map_or(0, |last| last.glitches.count),
-        stalled_ms: last.map_or(0.0, |last| ms(last.glitches.total)),
-        longest_stall_ms: last.map_or(0.0, |last| ms(last.glitches.longest)),
+        stalls: last.map_or(0, |last| last.stalls.count),
+        stalled_ms: last.map_or(0.0, |last| ms(last.stalls.total)),
+        longest_stall_ms: last.map_or(0.0, |last| ms(last.stalls.longest)),
         seeks_ms: last.map_or(Vec::new(), |last| last.seeks.iter().copied().map(ms).collect()),
         least_margin_ms: last.and_then(|last| last.least_margin).map(to_ms),
         drift: last.map_or_else(DriftReport::default, |last: &PlayerReport| drift(&last.drift)),
@@ -157,7 +159,7 @@ fn stage(stage: PlaybackState) -> &'static str {
     }
 }
 
-/// Milliseconds rounded to microseconds: finer digits are the clock's noise.
+/// Milliseconds rounded to microseconds: finer digits are noise of the clock.
 fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }

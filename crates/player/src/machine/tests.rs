@@ -1,20 +1,21 @@
-//! A player's day as text: what happens on the left, what the player does on the right.
+//! Scripts of arrivals and the resulting actions and report, as text.
 
 use super::*;
 use expect_test::{Expect, expect};
 use std::fmt::Write as _;
 use units::show_duration;
 
-/// Plays a script of `TIME_MS arrived TRACK PIECE` and `TIME_MS until`, one per line. All tracks
-/// have pieces of `piece_ms`; between lines the player is polled whenever it asks to be.
+/// Plays a script of `TIME_MS arrived TRACK PIECE` and `TIME_MS until`, one per line. `tracks` has
+/// the number of pieces and their length in milliseconds; between lines the player is polled at its
+/// wake-up times.
 fn check(tracks: &[(usize, u64)], set: &str, behaviour: &str, script: &str, expect: Expect) {
-    let tracks = tracks.iter().map(|(pieces, piece_ms)| {
+    let timelines = tracks.iter().map(|(pieces, piece_ms)| {
         let piece = Duration::from_millis(*piece_ms);
         crate::TrackTimeline::from_durations(std::iter::repeat_n(piece, *pieces))
     });
-    let timeline = Arc::new(Timeline { tracks: tracks.collect() });
-    let behaviour = behaviour.parse().unwrap();
-    let mut player = Player::new(Moment::ZERO, timeline, options(set), &behaviour);
+    let timeline = Arc::new(Timeline { tracks: timelines.collect() });
+    let actions = behaviour.parse().unwrap();
+    let mut player = Player::new(Moment::ZERO, timeline, options(set), &actions);
     let mut out = String::new();
     drain(&mut player, Moment::ZERO, &mut out);
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -58,7 +59,7 @@ fn drain(player: &mut Player, now: Moment, out: &mut String) {
         }
         .unwrap();
     }
-    assert!(player.wake_at().is_none_or(|wake| wake > now), "asks to be polled at once, for ever");
+    assert!(player.wake_at().is_none_or(|wake| wake > now), "the wake-up time does not advance");
 }
 
 fn write_report(report: &PlayerReport, out: &mut String) {
@@ -66,14 +67,14 @@ fn write_report(report: &PlayerReport, out: &mut String) {
     let drifts: Vec<i64> = report.drift.units().iter().map(|nanos| nanos / 1_000_000).collect();
     writeln!(
         out,
-        "{:?}: startup {}, played {}, {} glitches {} longest {}, seeks {:?}, margin {:?} ms\n\
+        "{:?}: startup {}, played {}, {} stalls {} longest {}, seeks {:?}, margin {:?} ms\n\
          drift {drifts:?} ms, ADF {}, CDF {}",
-        report.stage,
+        report.state,
         report.startup.map_or("none".to_owned(), show),
         show(report.played),
-        report.glitches.count,
-        show(report.glitches.total),
-        show(report.glitches.longest),
+        report.stalls.count,
+        show(report.stalls.total),
+        show(report.stalls.longest),
         report.seeks,
         report.least_margin.map(|nanos| nanos / 1_000_000),
         show(report.drift.aggregate()),
@@ -83,7 +84,7 @@ fn write_report(report: &PlayerReport, out: &mut String) {
 }
 
 #[test]
-fn all_on_time_is_played_through() {
+fn pieces_on_time_are_played_without_a_stall() {
     check(
         &[(3, 1000), (2, 1500)],
         "",
@@ -101,15 +102,15 @@ fn all_on_time_is_played_through() {
               250 Started
               250 fetch 1 1
               300 fetch 0 2
-             3250 Over
-            Finished: startup 250ms, played 3s, 0 glitches 0us longest 0us, seeks [], margin Some(950) ms
+             3250 Ended
+            Finished: startup 250ms, played 3s, 0 stalls 0us longest 0us, seeks [], margin Some(950) ms
             drift [0, 0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn a_late_piece_stalls_and_what_follows_drifts() {
+fn a_late_piece_stalls_play_out_and_delays_all_later_pieces() {
     check(
         &[(4, 1000)],
         "",
@@ -129,15 +130,15 @@ fn a_late_piece_stalls_and_what_follows_drifts() {
              1500 fetch 0 3
              3400 Stalled
              3450 Resumed
-             4450 Over
-            Finished: startup 100ms, played 4s, 2 glitches 350ms longest 300ms, seeks [], margin Some(-300) ms
+             4450 Ended
+            Finished: startup 100ms, played 4s, 2 stalls 350ms longest 300ms, seeks [], margin Some(-300) ms
             drift [0, 300, 300, 350] ms, ADF 950ms, CDF 950ms
         "#]],
     );
 }
 
 #[test]
-fn a_piece_at_the_very_moment_is_on_time() {
+fn a_piece_that_arrives_exactly_when_due_is_on_time() {
     check(
         &[(2, 1000)],
         "",
@@ -149,14 +150,14 @@ fn a_piece_at_the_very_moment_is_on_time() {
                 0 fetch 0 0
                 0 Started
                 0 fetch 0 1
-            Playing: startup 0us, played 1.50s, 0 glitches 0us longest 0us, seeks [], margin Some(0) ms
+            Playing: startup 0us, played 1.50s, 0 stalls 0us longest 0us, seeks [], margin Some(0) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn a_stall_within_the_dead_band_is_no_glitch() {
+fn a_stall_within_the_dead_band_is_not_counted() {
     check(
         &[(2, 1000)],
         "dead-band=40ms",
@@ -170,14 +171,14 @@ fn a_stall_within_the_dead_band_is_no_glitch() {
                 0 fetch 0 1
              1000 Stalled
              1030 Resumed
-            Playing: startup 0us, played 1.47s, 0 glitches 0us longest 0us, seeks [], margin Some(-30) ms
+            Playing: startup 0us, played 1.47s, 0 stalls 0us longest 0us, seeks [], margin Some(-30) ms
             drift [0, 30] ms, ADF 30ms, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn the_buffer_is_filled_and_no_more() {
+fn fetching_stops_when_the_buffer_is_full() {
     check(
         &[(9, 1000)],
         "start=2s buffer=2s",
@@ -193,14 +194,14 @@ fn the_buffer_is_filled_and_no_more() {
                20 Started
                20 fetch 0 2
              1020 fetch 0 3
-            Playing: startup 20ms, played 1.88s, 0 glitches 0us longest 0us, seeks [], margin Some(1520) ms
+            Playing: startup 20ms, played 1.88s, 0 stalls 0us longest 0us, seeks [], margin Some(1520) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn after_a_stall_it_waits_for_what_it_was_told() {
+fn after_a_stall_play_out_waits_for_the_resume_threshold() {
     check(
         &[(5, 1000)],
         "resume=2s",
@@ -217,14 +218,14 @@ fn after_a_stall_it_waits_for_what_it_was_told() {
              1500 fetch 0 2
              1700 Resumed
              1700 fetch 0 3
-            Playing: startup 0us, played 1.30s, 1 glitches 700ms longest 700ms, seeks [], margin Some(-500) ms
+            Playing: startup 0us, played 1.30s, 1 stalls 700ms longest 700ms, seeks [], margin Some(-500) ms
             drift [0, 700] ms, ADF 700ms, CDF 700ms
         "#]],
     );
 }
 
 #[test]
-fn a_pause_is_no_glitch_and_no_drift() {
+fn a_pause_is_neither_a_stall_nor_drift() {
     check(
         &[(3, 1000)],
         "",
@@ -238,15 +239,15 @@ fn a_pause_is_no_glitch_and_no_drift() {
                 0 Started
                 0 fetch 0 1
              2000 fetch 0 2
-             5500 Over
-            Finished: startup 0us, played 3s, 0 glitches 0us longest 0us, seeks [], margin Some(500) ms
+             5500 Ended
+            Finished: startup 0us, played 3s, 0 stalls 0us longest 0us, seeks [], margin Some(500) ms
             drift [0, 0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn going_on_after_a_pause_at_the_very_end_ends() {
+fn resuming_at_the_end_of_the_title_ends_play_out() {
     check(
         &[(1, 1000)],
         "",
@@ -256,15 +257,15 @@ fn going_on_after_a_pause_at_the_very_end_ends() {
         expect![[r#"
                 0 fetch 0 0
                 0 Started
-             5000 Over
-            Finished: startup 0us, played 1s, 0 glitches 0us longest 0us, seeks [], margin None ms
+             5000 Ended
+            Finished: startup 0us, played 1s, 0 stalls 0us longest 0us, seeks [], margin None ms
             drift [0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn a_pause_ends_a_stall_and_going_on_too_early_begins_another() {
+fn a_pause_ends_a_stall_and_resuming_without_media_begins_another() {
     check(
         &[(3, 1000)],
         "",
@@ -280,14 +281,14 @@ fn a_pause_ends_a_stall_and_going_on_too_early_begins_another() {
              3000 Stalled
              3250 Resumed
              3250 fetch 0 2
-            Playing: startup 0us, played 1.75s, 2 glitches 750ms longest 500ms, seeks [], margin Some(-250) ms
+            Playing: startup 0us, played 1.75s, 2 stalls 750ms longest 500ms, seeks [], margin Some(-250) ms
             drift [0, 750] ms, ADF 750ms, CDF 750ms
         "#]],
     );
 }
 
 #[test]
-fn a_seek_drops_what_it_left_and_waits_anew() {
+fn a_seek_outside_the_buffer_drops_it_and_waits_for_media() {
     check(
         &[(60, 1000)],
         "",
@@ -306,7 +307,7 @@ fn a_seek_drops_what_it_left_and_waits_anew() {
               700 fetch 0 50
               900 fetch 0 51
              1000 fetch 0 52
-            Playing: startup 0us, played 1.10s, 0 glitches 0us longest 0us, seeks [400ms], margin Some(900) ms
+            Playing: startup 0us, played 1.10s, 0 stalls 0us longest 0us, seeks [400ms], margin Some(900) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
@@ -328,14 +329,14 @@ fn a_seek_into_the_buffer_is_instant() {
                 0 fetch 0 1
               100 fetch 0 2
               200 fetch 0 3
-            Playing: startup 0us, played 700ms, 0 glitches 0us longest 0us, seeks [0ns], margin Some(900) ms
+            Playing: startup 0us, played 700ms, 0 stalls 0us longest 0us, seeks [0ns], margin Some(900) ms
             drift [0, 0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn leaving_ends_a_stall_that_would_not() {
+fn stopping_ends_a_stall() {
     check(
         &[(3, 1000)],
         "",
@@ -347,15 +348,15 @@ fn leaving_ends_a_stall_that_would_not() {
                 0 Started
                 0 fetch 0 1
              1000 Stalled
-             4000 Over
-            Stopped: startup 0us, played 1s, 1 glitches 3s longest 3s, seeks [], margin None ms
+             4000 Ended
+            Stopped: startup 0us, played 1s, 1 stalls 3s longest 3s, seeks [], margin None ms
             drift [0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }
 
 #[test]
-fn a_piece_that_failed_is_asked_for_again() {
+fn a_failed_piece_is_fetched_again() {
     let track = crate::TrackTimeline::from_durations([Duration::from_secs(1)]);
     let timeline = Arc::new(Timeline { tracks: vec![track] });
     let mut player =
@@ -367,9 +368,9 @@ fn a_piece_that_failed_is_asked_for_again() {
     assert_eq!(player.poll(Moment::from_millis(5)), Some(Action::Fetch(fetch)));
 }
 
-/// Drives a player through arrivals drawn from `random`, asking it for news after every `nap` at
-/// the latest, and gives what it says at the end.
-fn random_day(mut random: fastrand::Rng, nap: Duration) -> (Duration, PlayerReport) {
+/// Plays a random title, polling the player at least every `interval`; returns the time of the end
+/// and the report.
+fn play_random(mut random: fastrand::Rng, interval: Duration) -> (Duration, PlayerReport) {
     let tracks = (0..random.usize(1..3)).map(|_| {
         let pieces = random.usize(1..12);
         let lengths: Vec<u64> = (0..pieces).map(|_| random.u64(1..4000)).collect();
@@ -384,45 +385,46 @@ fn random_day(mut random: fastrand::Rng, nap: Duration) -> (Duration, PlayerRepo
     };
     let duration = timeline.duration();
     let mut player = Player::new(Moment::ZERO, timeline, options, &Behaviour::default());
-    let mut on_the_way: Vec<(Moment, Fetch)> = Vec::new();
+    let mut in_flight: Vec<(Moment, Fetch)> = Vec::new();
     let mut now = Moment::ZERO;
     loop {
-        let mut over = false;
+        let mut ended = false;
         while let Some(action) = player.poll(now) {
             match action {
                 Action::Fetch(fetch) => {
-                    // By the piece, not by the draw, so that the order of polls changes nothing.
+                    // Computed from the piece and not drawn, so that it does not depend on the
+                    // order of polls.
                     let took = (fetch.piece as u64 * 7919 + fetch.track as u64 * 104_729) % 5000;
-                    on_the_way.push((now + Duration::from_millis(took), fetch));
+                    in_flight.push((now + Duration::from_millis(took), fetch));
                 }
-                Action::Over => over = true,
+                Action::Ended => ended = true,
                 _ => {}
             }
         }
-        if over {
-            assert_eq!(player.report(now).played, duration, "a title is played whole");
+        if ended {
+            assert_eq!(player.report(now).played, duration, "the whole title is played");
             return (now.since(Moment::ZERO), player.report(now));
         }
-        let arrival = on_the_way.iter().map(|(at, _)| *at).min();
+        let arrival = in_flight.iter().map(|(at, _)| *at).min();
         let wake = player.wake_at().into_iter().chain(arrival).min();
-        now = wake.expect("waits for nothing, for ever").min(now + nap);
-        if let Some(i) = on_the_way.iter().position(|(at, _)| *at <= now) {
-            let (_, fetch) = on_the_way.swap_remove(i);
+        now = wake.expect("a wake-up or an arrival").min(now + interval);
+        if let Some(i) = in_flight.iter().position(|(at, _)| *at <= now) {
+            let (_, fetch) = in_flight.swap_remove(i);
             player.arrived(now, fetch);
         }
     }
 }
 
 #[test]
-fn every_moment_is_accounted_for_and_looking_often_changes_nothing() {
+fn the_report_covers_the_whole_time_and_does_not_depend_on_the_polling_interval() {
     for seed in 0..500 {
         let random = fastrand::Rng::with_seed(seed);
-        let (took, report) = random_day(random.clone(), Duration::from_secs(1000));
-        let startup = report.startup.expect("it played");
+        let (took, report) = play_random(random.clone(), Duration::from_secs(1000));
+        let startup = report.startup.expect("play-out started");
         // The last poll may come one nanosecond after the end.
-        let gap = took.saturating_sub(startup + report.played + report.glitches.total);
-        assert!(gap <= Duration::from_nanos(1), "seed {seed}: {gap:?} unaccounted for");
-        let (_, often) = random_day(random, Duration::from_millis(3));
+        let gap = took.saturating_sub(startup + report.played + report.stalls.total);
+        assert!(gap <= Duration::from_nanos(1), "seed {seed}: {gap:?} missing");
+        let (_, often) = play_random(random, Duration::from_millis(3));
         assert_eq!(report, often, "seed {seed}");
     }
 }

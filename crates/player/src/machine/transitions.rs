@@ -1,19 +1,19 @@
-//! The arrows of the machine's picture: what a viewer does, an empty buffer and a full one, each
-//! booked with what the state before had lasted.
+//! The transitions of the state machine: actions of the viewer, an empty buffer and a full one.
+//! Each adds the duration of the previous state to the measurements.
 //!
-//! Knows no order of events: who calls has let time pass up to each.
+//! The order of events is decided by the caller, which has advanced the time to each event.
 
 use super::{Action, Player, State, ViewerAction};
 use std::time::Duration;
 
 impl Player {
-    pub(super) fn act(&mut self, act: ViewerAction) {
-        match (act, self.state) {
+    pub(super) fn perform(&mut self, action: ViewerAction) {
+        match (action, self.state) {
             (_, State::Finished | State::Stopped) | (ViewerAction::Pause, State::Paused { .. }) => {
             }
             (ViewerAction::Stop, _) => {
                 self.set_state(State::Stopped);
-                self.news.push_back(Action::Over);
+                self.events.push_back(Action::Ended);
             }
             (ViewerAction::Pause, state) => {
                 let waiting = matches!(state, State::Waiting { .. });
@@ -22,9 +22,9 @@ impl Player {
             (ViewerAction::Seek(to), _) => self.seek(to),
             (ViewerAction::Resume, State::Paused { waiting: true }) => {
                 self.set_state(State::Waiting { since: self.now });
-                self.go_on_if_buffered();
+                self.resume_if_buffered();
             }
-            // Paused at the very end, there is nothing to wait for either.
+            // A pause at the end of the title has nothing to wait for either.
             (ViewerAction::Resume, State::Paused { waiting: false })
                 if self.limit() > self.position || self.limit() == self.timeline.duration() =>
             {
@@ -32,7 +32,7 @@ impl Player {
             }
             (ViewerAction::Resume, State::Paused { waiting: false }) => {
                 self.set_state(State::Stalled { since: self.now });
-                self.news.push_back(Action::Stalled);
+                self.events.push_back(Action::Stalled);
             }
             (ViewerAction::Resume, _) => {}
         }
@@ -42,25 +42,30 @@ impl Player {
         let paused = matches!(self.state, State::Paused { .. });
         let since = self.now;
         let waiting = State::Waiting { since };
+        // Before the position changes: the time so far belongs to the old one.
         self.set_state(if paused { State::Paused { waiting: true } } else { waiting });
         self.position = to.min(self.timeline.duration());
-        self.behind = Duration::ZERO;
+        // The ideal clock restarts at a seek, and so does the drift.
+        self.stalled = Duration::ZERO;
         for (buffer, track) in self.buffers.iter_mut().zip(&self.timeline.tracks) {
             let piece = track.piece_at(self.position);
+            // The piece being rendered is still in memory, so a short seek back keeps the buffer.
             let kept = (buffer.rendered.saturating_sub(1)..buffer.arrived).contains(&piece);
             buffer.rendered = piece;
             if !kept {
                 buffer.arrived = piece;
-                if let Some(flight) = &mut buffer.in_flight {
-                    flight.stale = flight.stale || flight.piece != piece;
+                if let Some(open) = &mut buffer.in_flight {
+                    // The open request is still useful if the seek leads to its piece.
+                    open.stale = open.stale || open.piece != piece;
                 }
             }
         }
-        self.go_on_if_buffered();
+        self.resume_if_buffered();
     }
 
-    /// Goes over to `next` and books what the present state has lasted.
+    /// Changes to state `next` and records the duration of the present one.
     fn set_state(&mut self, next: State) {
+        // Computed in the old state, whose clock may run.
         self.position = self.position_now();
         match self.state {
             State::Playing { anchor, .. } => {
@@ -69,8 +74,8 @@ impl Player {
             }
             State::Stalled { since } => {
                 let stall = self.now.since(since);
-                self.behind += stall;
-                self.glitches.add(stall, self.options.dead_band);
+                self.stalled += stall;
+                self.stalls.add(stall, self.options.dead_band);
             }
             _ => {}
         }
@@ -81,22 +86,24 @@ impl Player {
     pub(super) fn run_out(&mut self) {
         if self.position_now() >= self.timeline.duration() {
             self.set_state(State::Finished);
-            self.news.push_back(Action::Over);
+            self.events.push_back(Action::Ended);
         } else {
             self.set_state(State::Stalled { since: self.now });
-            self.news.push_back(Action::Stalled);
+            self.events.push_back(Action::Stalled);
         }
     }
 
-    /// Starts the clock if it waits and enough is there.
-    pub(super) fn go_on_if_buffered(&mut self) {
+    /// Starts the clock if it waits and enough media is buffered.
+    pub(super) fn resume_if_buffered(&mut self) {
         let wanted = match self.state {
             State::Waiting { .. } => self.options.start,
             State::Stalled { .. } => self.options.resume,
             _ => return,
         };
         let limit = self.limit();
+        // Near the end less media than the threshold is left.
         let complete = limit == self.timeline.duration();
+        // With a threshold of zero there must still be media to render.
         if complete || (limit > self.position && limit - self.position >= wanted) {
             self.play();
         }
@@ -106,10 +113,11 @@ impl Player {
         match self.state {
             State::Waiting { since } if self.startup.is_none() => {
                 self.startup = Some(self.now.since(since));
-                self.news.push_back(Action::Started);
+                self.events.push_back(Action::Started);
             }
+            // The first picture is shown already, so that this wait is that of a seek.
             State::Waiting { since } => self.seeks.push(self.now.since(since)),
-            State::Stalled { .. } => self.news.push_back(Action::Resumed),
+            State::Stalled { .. } => self.events.push_back(Action::Resumed),
             _ => {}
         }
         self.set_state(State::Playing { anchor: self.now, media: self.position });

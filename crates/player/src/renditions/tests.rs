@@ -1,5 +1,5 @@
-//! The rule against what was worked out by hand, against a slow and obvious one, and with a player
-//! on a way whose width changes, in virtual time.
+//! Tests of the adaptation rule: against values computed by hand, against a slow and obvious
+//! implementation, and with a player on a network of changing rate, in virtual time.
 
 use super::*;
 use crate::{Action, Behaviour, Player, PlayerOptions, PlayerReport, Timeline, TrackTimeline};
@@ -20,89 +20,93 @@ fn offers() -> Vec<Rendition> {
 }
 
 #[test]
-fn the_rule_is_that_of_its_source() {
-    // The way's rate in Mb/s, the rendition before, milliseconds ahead: with pieces of 4 s and 100
-    // ms of waiting for each.
+fn the_rule_gives_the_results_computed_by_hand() {
+    // Throughput in Mb/s, previous rendition, milliseconds ahead, expected rendition; pieces of
+    // 4 s, and 100 ms to the first byte of each.
     let cases = [
-        // 70 % of 10 is above 5 on average, with two pieces ahead.
+        // With two pieces ahead the mean counts, and 70 % of 10 is above 5.
         (10.0, 0, 8000, 2),
-        // Not two pieces: the peak counts, and 5.6 is below 6; 3 is here in 0.1 + 12 / 5.6 s.
+        // With one piece ahead the peak counts: 5.6 is below 6, and 3 takes 0.1 + 12 / 5.6 s.
         (8.0, 0, 4000, 1),
-        // Where it is already, 95 %: 0.1 + 24 / 7.6 = 3.26 s.
+        // For the previous rendition 95 % count: 0.1 + 24 / 7.6 = 3.26 s.
         (8.0, 2, 4000, 2),
         (8.0, 2, 3300, 2),
         (8.0, 2, 3200, 1),
-        // Nothing is here in half a second; in 4.5 s all are.
+        // No rendition arrives within 0.5 s, all of them within 4.5 s.
         (8.0, 2, 500, 2),
-        // Empty: 3 needs 0.1 + 12 / 3.04 = 4.05 s, and 4 s may be waited.
+        // Empty buffer: 3 takes 0.1 + 12 / 3.04 = 4.05 s, and a stall of 4 s is allowed.
         (3.2, 1, 0, 0),
         (3.3, 1, 0, 1),
-        // Too narrow for any.
+        // The throughput is below all renditions.
         (0.5, 2, 30_000, 0),
-        // Enough ahead to wait for it, not enough to keep it up.
+        // The buffer would cover the fetch, but the throughput is below the rate.
         (2.0, 2, 30_000, 0),
-        // 0.95 x 2.7 is above the mean, if not above the peak.
+        // 0.95 x 2.7 is above the mean and below the peak.
         (2.7, 1, 30_000, 1),
         (2.7, 1, 7900, 0),
     ];
     let offers = offers();
-    for (rate, before, ahead, wanted) in cases {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "of a table")]
+    for (rate, previous, ahead, expected) in cases {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "values of the table"
+        )]
         let situation = Situation {
             offers: &offers,
-            before,
+            previous,
             rate: BitRate((rate * 1e6) as u64),
             wait: ms(100),
             list: Duration::ZERO,
             ahead: ms(ahead),
             piece: ms(4000),
         };
-        assert_eq!(next(&situation), wanted, "{rate} Mb/s, {before} before, {ahead} ms ahead");
+        assert_eq!(next(&situation), expected, "{rate} Mb/s after {previous}, {ahead} ms ahead");
     }
 }
 
 #[test]
-fn a_list_that_is_not_here_is_part_of_the_way() {
+fn the_time_for_a_missing_playlist_counts() {
     let mut offers = offers();
     offers[2].listed = false;
     let chosen = |list: u64| {
         let (rate, wait, ahead, piece) = (BitRate(10 * MBIT), ms(100), ms(8000), ms(4000));
-        next(&Situation { offers: &offers, before: 0, rate, wait, list: ms(list), ahead, piece })
+        next(&Situation { offers: &offers, previous: 0, rate, wait, list: ms(list), ahead, piece })
     };
-    // 0.1 + 20 / 7 s for the piece, 0.1 s and what the last one took for the list.
+    // 0.1 + 20 / 7 s for the piece; 0.1 s and the time of the last playlist for the playlist.
     assert_eq!([chosen(0), chosen(4900), chosen(5000)], [2, 2, 1]);
 }
 
 #[test]
-fn the_first_is_no_larger_than_what_is_named_first_or_five_megabits() {
-    let of = |peaks: &[u64], named: usize| {
+fn the_first_rendition_is_limited_by_the_one_listed_first_and_by_five_megabits() {
+    let first_of = |peaks: &[u64], listed_first: usize| {
         let offer =
             |peak: &u64| Rendition { peak: BitRate(*peak), mean: BitRate(*peak), listed: false };
-        first(&peaks.iter().map(offer).collect::<Vec<_>>(), named)
+        first(&peaks.iter().map(offer).collect::<Vec<_>>(), listed_first)
     };
     let ladder = [MBIT, 3 * MBIT, 6 * MBIT];
-    assert_eq!([0, 1, 2].map(|named| of(&ladder, named)), [0, 1, 1]);
-    assert_eq!(of(&[100_000, 400_000, 600_000], 0), 1, "500 kb/s are taken for granted");
-    assert_eq!(of(&[8 * MBIT, 20 * MBIT], 1), 0, "the lowest, if none is as small");
+    assert_eq!([0, 1, 2].map(|listed_first| first_of(&ladder, listed_first)), [0, 1, 1]);
+    assert_eq!(first_of(&[100_000, 400_000, 600_000], 0), 1, "at least 500 kb/s are assumed");
+    assert_eq!(first_of(&[8 * MBIT, 20 * MBIT], 1), 0, "the lowest, if all are above");
 }
 
-/// All that are here in time, one by one, in seconds and bits; the highest of them.
+/// The highest rendition that arrives in time, computed one by one in seconds and bits.
 fn obvious(situation: &Situation<'_>) -> usize {
-    #[expect(clippy::cast_precision_loss, reason = "of a test")]
-    let number = |rate: BitRate| rate.0 as f64;
+    #[expect(clippy::cast_precision_loss, reason = "rates of a test")]
+    let bits = |rate: BitRate| rate.0 as f64;
     let (wait, ahead) = (situation.wait.as_secs_f64(), situation.ahead.as_secs_f64());
     let piece = situation.piece.as_secs_f64();
     let highest = |stall: f64| {
         let mut found = None;
         for (rendition, offer) in situation.offers.iter().enumerate() {
-            let factor = if rendition > situation.before { 0.7 } else { 0.95 };
-            let usable = number(situation.rate) * factor;
-            let takes = if stall == 0.0 && ahead >= 2.0 * piece { offer.mean } else { offer.peak };
-            let mut time = wait + number(takes) * piece / usable;
+            let factor = if rendition > situation.previous { 0.7 } else { 0.95 };
+            let usable = bits(situation.rate) * factor;
+            let needed = if stall == 0.0 && ahead >= 2.0 * piece { offer.mean } else { offer.peak };
+            let mut time = wait + bits(needed) * piece / usable;
             if !offer.listed {
                 time += wait + situation.list.as_secs_f64();
             }
-            if usable >= number(takes) && (time <= wait || time < ahead + stall) {
+            if usable >= bits(needed) && (time <= wait || time < ahead + stall) {
                 found = Some(rendition);
             }
         }
@@ -113,10 +117,10 @@ fn obvious(situation: &Situation<'_>) -> usize {
 }
 
 #[test]
-fn the_rule_agrees_with_the_obvious_one() {
+fn the_rule_agrees_with_the_obvious_implementation() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut chosen = [0u32; 6];
-    for round in 0..20_000 {
+    for case in 0..20_000 {
         let mut peak = 0;
         let offers: Vec<Rendition> = (0..random.usize(1..=6))
             .map(|_| {
@@ -126,7 +130,7 @@ fn the_rule_agrees_with_the_obvious_one() {
             })
             .collect();
         let situation = Situation {
-            before: random.usize(..offers.len()),
+            previous: random.usize(..offers.len()),
             offers: &offers,
             rate: BitRate(random.u64(0..15_000_000)),
             wait: ms(random.u64(5..400)),
@@ -135,22 +139,22 @@ fn the_rule_agrees_with_the_obvious_one() {
             piece: ms(random.u64(500..10_000)),
         };
         let found = next(&situation);
-        assert_eq!(found, obvious(&situation), "round {round}: {situation:?}");
+        assert_eq!(found, obvious(&situation), "case {case}: {situation:?}");
         chosen[found] += 1;
     }
-    assert!(chosen.iter().all(|count| *count > 20), "each is somebody's: {chosen:?}");
+    assert!(chosen.iter().all(|count| *count > 20), "each rendition is chosen: {chosen:?}");
 }
 
-/// A player of a film of 160 s in pieces of 4 s, on a way of so many Mb/s from each second on.
-/// Gives where the rendition changed (second, piece, rendition), and what the viewer saw.
-fn watched(switching: AbrRule, way: &[(u64, u64)]) -> (String, PlayerReport) {
-    let mut renditions = RenditionSelector::new(switching, offers(), 2);
+/// Plays a film of 160 s in pieces of 4 s over a network, given as (second, Mb/s from there on).
+/// Returns each change of the rendition (second, piece, rendition), and the report.
+fn play(rule: AbrRule, network: &[(u64, u64)]) -> (String, PlayerReport) {
+    let mut renditions = RenditionSelector::new(rule, offers(), 2);
     let track = TrackTimeline::from_durations(std::iter::repeat_n(ms(4000), 40));
     let timeline = Arc::new(Timeline { tracks: vec![track] });
     let options = PlayerOptions::default();
     let mut player = Player::new(Moment::ZERO, timeline, options, &Behaviour::default());
     let (mut now, mut changes, mut last) = (Moment::ZERO, String::new(), None);
-    let mut coming = None;
+    let mut in_flight = None;
     loop {
         while let Some(action) = player.poll(now) {
             let Action::Fetch(fetch) = action else { continue };
@@ -160,48 +164,49 @@ fn watched(switching: AbrRule, way: &[(u64, u64)]) -> (String, PlayerReport) {
                 last = Some(chosen);
             }
             let bytes = offers()[chosen].mean.bytes_in(ms(4000));
-            coming = Some((fetch, chosen, bytes, now, arrival(way, now, bytes)));
+            in_flight = Some((fetch, chosen, bytes, now, arrival(network, now, bytes)));
         }
-        let arrives = coming.map(|(.., at)| at);
+        let arrives = in_flight.map(|(.., at)| at);
         let Some(at) = [arrives, player.wake_at()].into_iter().flatten().min() else { break };
         now = at;
-        if let Some((fetch, chosen, bytes, asked, _)) = coming.take_if(|(.., at)| *at <= now) {
-            let took = now.since(asked);
-            renditions.came(chosen, &Download { bytes, took, waited: ms(20) });
+        if let Some((fetch, chosen, bytes, requested, _)) = in_flight.take_if(|(.., at)| *at <= now)
+        {
+            let took = now.since(requested);
+            renditions.piece_received(chosen, &Download { bytes, took, waited: ms(20) });
             player.arrived(now, fetch);
         }
     }
     (changes, player.report(now))
 }
 
-/// 20 ms after it was asked for it begins to come, millisecond by millisecond.
-fn arrival(way: &[(u64, u64)], asked: Moment, bytes: ByteCount) -> Moment {
-    let (mut at, mut bits) = (asked + ms(20), bytes.0 * 8);
+/// When `bytes` have arrived: transmission starts 20 ms after the request and is computed
+/// millisecond by millisecond.
+fn arrival(network: &[(u64, u64)], requested: Moment, bytes: ByteCount) -> Moment {
+    let (mut at, mut bits) = (requested + ms(20), bytes.0 * 8);
     while bits > 0 {
         let second = at.0 / 1_000_000_000;
-        let width = way.iter().rfind(|(from, _)| *from <= second).map_or(1, |(_, mbit)| *mbit);
-        bits = bits.saturating_sub(width * 1000);
+        let rate = network.iter().rfind(|(from, _)| *from <= second).map_or(1, |(_, mbit)| *mbit);
+        bits = bits.saturating_sub(rate * 1000);
         at = at + ms(1);
     }
     at
 }
 
-fn check(switching: AbrRule, way: &[(u64, u64)], expect: Expect) {
-    let (changes, report) = watched(switching, way);
-    let glitches = report.glitches;
-    let seen = format!("{changes}stood {} times, {:?}", glitches.count, glitches.total);
-    expect.assert_eq(&seen);
+fn check(rule: AbrRule, network: &[(u64, u64)], expect: Expect) {
+    let (changes, report) = play(rule, network);
+    let stalls = report.stalls;
+    expect.assert_eq(&format!("{changes}{} stalls, {:?}", stalls.count, stalls.total));
 }
 
 #[test]
-fn on_a_way_that_becomes_narrow_and_wide_again_it_goes_down_and_up() {
-    let way = [(0, 10), (40, 2), (100, 10)];
-    check(AbrRule::HlsJs, &way, expect!["0:0:1 1:1:2 45:18:1 55:20:0 127:39:1 stood 0 times, 0ns"]);
-    check(AbrRule::Never, &way, expect!["0:0:2 stood 2 times, 10.008s"]);
+fn when_the_throughput_falls_and_rises_the_rendition_follows() {
+    let network = [(0, 10), (40, 2), (100, 10)];
+    check(AbrRule::HlsJs, &network, expect!["0:0:1 1:1:2 45:18:1 55:20:0 127:39:1 0 stalls, 0ns"]);
+    check(AbrRule::Never, &network, expect!["0:0:2 2 stalls, 10.008s"]);
 }
 
 #[test]
-fn on_a_way_that_is_wide_enough_it_stays_with_the_best() {
-    check(AbrRule::HlsJs, &[(0, 20)], expect!["0:0:1 0:1:2 stood 0 times, 0ns"]);
-    check(AbrRule::HlsJs, &[(0, 4)], expect!["0:0:1 stood 0 times, 0ns"]);
+fn with_constant_throughput_the_rendition_stays() {
+    check(AbrRule::HlsJs, &[(0, 20)], expect!["0:0:1 0:1:2 0 stalls, 0ns"]);
+    check(AbrRule::HlsJs, &[(0, 4)], expect!["0:0:1 0 stalls, 0ns"]);
 }

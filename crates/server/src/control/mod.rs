@@ -81,10 +81,10 @@ pub enum Request {
         /// Whether all data is read and verified.
         scrub: bool,
     },
-    /// Measure the device anew. On a served store a measurement beside active sessions is
-    /// returned and not kept.
+    /// Measure the device again. On a served store a measurement during active sessions is returned
+    /// and not stored.
     Calibrate {
-        /// ServerInfo how long it may take, in seconds.
+        /// Approximate duration of the measurement in seconds.
         seconds: f64,
     },
     /// Report the server's status.

@@ -63,9 +63,9 @@ impl StoreOwner for ServedStore {
         Ok((record, in_use.recv().unwrap_or(false)))
     }
 
-    /// Each few reads wait for a permit, so that no session is disturbed. A measurement beside
-    /// sessions shows less than the disk can do: it is returned, but kept only where the store has
-    /// no calibration.
+    /// Every batch of reads waits for a permit, so that no session is disturbed. A measurement
+    /// during sessions shows less than the disk can do: it is returned, but stored only if the
+    /// store has no calibration.
     fn calibrate(
         &self,
         budget: Duration,
@@ -89,7 +89,7 @@ impl StoreOwner for ServedStore {
             &mut on_progress,
         )?;
         if most_active > 0 {
-            calibration.method.push_str(&format!("; beside up to {most_active} sessions"));
+            calibration.method.push_str(&format!("; during up to {most_active} sessions"));
         }
         if most_active == 0 || store.calibration().is_none() {
             let adopted = mount::adopt(store, &self.config, mounted.read_size, &calibration)?;
@@ -98,7 +98,7 @@ impl StoreOwner for ServedStore {
                 self.core.send(Event::Guarantee { disk: mounted.disk, guarantee, timings });
             }
         } else {
-            calibration.method.push_str("; not kept: measure again while no session is active");
+            calibration.method.push_str("; not stored: measure again while no session is active");
         }
         Ok(calibration)
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct ControlServer {
     path: PathBuf,
     // Set when the socket is dropped.
-    over: Arc<AtomicBool>,
+    closed: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -38,18 +38,18 @@ impl ControlServer {
             _ => {}
         }
         let listener = UnixListener::bind(&path)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let (flag, served) = (Arc::clone(&over), Arc::new(served));
+        let closed = Arc::new(AtomicBool::new(false));
+        let (flag, served) = (Arc::clone(&closed), Arc::new(served));
         let thread = thread::Builder::new()
             .name("control".to_owned())
             .spawn(move || listen(&listener, &served, &flag))?;
-        Ok(Self { path, over, thread: Some(thread) })
+        Ok(Self { path, closed, thread: Some(thread) })
     }
 }
 
 impl Drop for ControlServer {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
+        self.closed.store(true, Ordering::Relaxed);
         // A connection ends the listener's wait for the next client.
         let _ = UnixStream::connect(&self.path);
         let _ = fs::remove_file(&self.path);
@@ -59,11 +59,11 @@ impl Drop for ControlServer {
     }
 }
 
-fn listen(listener: &UnixListener, served: &Arc<ServedStore>, over: &Arc<AtomicBool>) {
+fn listen(listener: &UnixListener, served: &Arc<ServedStore>, closed: &Arc<AtomicBool>) {
     let open = Arc::new(AtomicUsize::new(0));
     let mut clients: Vec<JoinHandle<()>> = Vec::new();
     for stream in listener.incoming() {
-        if over.load(Ordering::Relaxed) {
+        if closed.load(Ordering::Relaxed) {
             break;
         }
         let Ok(stream) = stream else {
@@ -71,17 +71,17 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, over: &Arc<AtomicB
             continue;
         };
         clients.retain(|client| !client.is_finished());
-        if open.load(Ordering::Relaxed) >= MOST_CLIENTS {
+        if open.load(Ordering::Relaxed) >= MAX_CLIENTS {
             let message = "too many commands run on this store; try again later".to_owned();
             let failure = wire::Failure { code: "busy".to_owned(), message };
             let _ = write_line(&stream, &Line::Failed(failure));
             continue;
         }
-        let (served, over, count) = (Arc::clone(served), Arc::clone(over), Arc::clone(&open));
+        let (served, closed, count) = (Arc::clone(served), Arc::clone(closed), Arc::clone(&open));
         count.fetch_add(1, Ordering::Relaxed);
         let client = thread::Builder::new().name("control-client".to_owned()).spawn(move || {
             // A failed connection needs no report: the client sees it, too.
-            let _ = serve_client(&stream, &served, &over);
+            let _ = serve_client(&stream, &served, &closed);
             count.fetch_sub(1, Ordering::Relaxed);
         });
         clients.extend(client);
@@ -92,20 +92,20 @@ fn listen(listener: &UnixListener, served: &Arc<ServedStore>, over: &Arc<AtomicB
 }
 
 /// Executes a client's requests, one after another, until it disconnects.
-fn serve_client(stream: &UnixStream, served: &ServedStore, over: &AtomicBool) -> io::Result<()> {
+fn serve_client(stream: &UnixStream, served: &ServedStore, closed: &AtomicBool) -> io::Result<()> {
     // A silent client must not delay the end of the server.
     stream.set_read_timeout(Some(READ_TIMEOUT))?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut lines = BufReader::new(stream);
     let mut line = Vec::new();
     loop {
-        match (&mut lines).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+        match (&mut lines).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
             Ok(_) if line.ends_with(b"\n") => {}
             Ok(_) => return Ok(()),
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
             {
-                if over.load(Ordering::Relaxed) {
+                if closed.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 continue;
@@ -113,7 +113,7 @@ fn serve_client(stream: &UnixStream, served: &ServedStore, over: &AtomicBool) ->
             Err(error) => return Err(error),
         }
         let result = match serde_json::from_slice(&line) {
-            Ok(request) => execute_for(stream, served, over, &request),
+            Ok(request) => execute_for(stream, served, closed, &request),
             Err(error) => {
                 let message =
                     format!("this is not a request: {error}; use the server's version of tenuto");
@@ -130,13 +130,13 @@ fn serve_client(stream: &UnixStream, served: &ServedStore, over: &AtomicBool) ->
 fn execute_for(
     stream: &UnixStream,
     served: &ServedStore,
-    over: &AtomicBool,
+    closed: &AtomicBool,
     request: &Request,
 ) -> Line {
     let cancel = AtomicBool::new(false);
     let mut sent_at = Instant::now();
     let mut send_progress = |progress: wire::Progress| {
-        if over.load(Ordering::Relaxed) {
+        if closed.load(Ordering::Relaxed) {
             cancel.store(true, Ordering::Relaxed);
         }
         if sent_at.elapsed() > PROGRESS_INTERVAL {
@@ -159,10 +159,10 @@ fn write_line(mut stream: &UnixStream, line: &Line) -> io::Result<()> {
 }
 
 /// The most clients of one store at a time.
-const MOST_CLIENTS: usize = 16;
+const MAX_CLIENTS: usize = 16;
 /// The longest request in bytes; it names files.
-const LONGEST_LINE: u64 = 16 << 20;
-/// How often a thread that waits for a request looks whether the server ends.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+/// Interval at which a thread that waits for a request checks whether the server ends.
 const READ_TIMEOUT: Duration = Duration::from_millis(250);
 /// A client that takes no bytes for this long counts as disconnected.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);

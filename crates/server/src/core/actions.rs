@@ -65,15 +65,15 @@ impl Core {
                 let store = self.store_name(disk);
                 self.shared.log.line(|| json!({ "event": "disk-restored", "store": store }));
             }
-            // For checkers of the engine. The player sees only when its bytes arrive.
+            // For checkers of the engine: no player is told of its schedule.
             Action::Rescheduled { .. } => {}
             Action::TitleIdle { title } => self.title_idle(title),
         }
     }
 
     /// Memory for a read. The engine has counted it as free; where pieces of other sizes have left
-    /// it fragmented, unused pieces are dropped, and at last memory beyond the pool is used until
-    /// the read is forgotten: a read on schedule never waits for memory.
+    /// it fragmented, unused pieces are dropped; if that does not help, memory beyond the pool is
+    /// used until the read is forgotten. A read on schedule never waits for memory.
     fn buffer(&mut self, len: usize) -> Buffer {
         loop {
             if let Some(buffer) = self.pool.take(len) {
@@ -98,11 +98,11 @@ impl Core {
             json!({
                 "event": "session-ended",
                 "title": name,
-                "deadlines_met": summary.on_time,
+                "deadlines_met": summary.deadlines_met,
                 "deadline_misses": summary.deadline_misses,
                 "worst_lateness": summary.worst_lateness.as_secs_f64(),
                 "guaranteed_slack": summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
-                "observed_slack": summary.least_slack.map(|slack| slack.as_secs_f64()),
+                "observed_slack": summary.observed_slack.map(|slack| slack.as_secs_f64()),
                 "guarantee_violations": { "disk": summary.violations_by_disk, "scheduler": summary.violations_by_scheduler },
                 "delivered": summary.delivered,
                 "disk_lost": summary.lost,

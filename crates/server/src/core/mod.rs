@@ -8,8 +8,8 @@
 //!   control ──Withdraw, Stop──────────────▶ └────────┘
 //! ```
 //!
-//! `requests` holds the way of a request for bytes (event to engine, action to HTTP thread),
-//! `sessions` that of admission and of titles that are removed, `actions` the rest.
+//! `requests` handles requests for bytes (event to engine, action to HTTP thread), `sessions`
+//! admission and the removal of titles, `actions` the other actions.
 
 mod actions;
 mod requests;
@@ -70,7 +70,7 @@ pub(crate) struct Core {
     stop_at: Option<Moment>,
 }
 
-/// What a core is made of.
+/// The parts from which a core is built.
 pub(crate) struct CoreParts {
     pub(crate) engine: Engine,
     pub(crate) slot: Duration,
@@ -126,8 +126,8 @@ impl Core {
             match self.events.recv_timeout(wait) {
                 Ok(event) => {
                     self.handle_event(event);
-                    // Take in a burst of events before looking at the time again, but only so many
-                    // that the engine's tick is not delayed.
+                    // A burst of events is handled before the time is read again; its size is
+                    // limited so that the engine's tick is not delayed.
                     for _ in 0..BURST {
                         let Ok(event) = self.events.try_recv() else { break };
                         self.handle_event(event);
@@ -176,14 +176,14 @@ impl Core {
                 self.engine.read_done(now, read, outcome);
             }
             Event::RequestPermit { id, disk, bytes, grant } => {
-                let ticket = self.engine.request_best_effort(now, disk, bytes);
-                self.permits.insert(id, ticket);
-                self.grants.insert(ticket, grant);
+                let permit = self.engine.request_best_effort(now, disk, bytes);
+                self.permits.insert(id, permit);
+                self.grants.insert(permit, grant);
             }
             Event::ReleasePermit { id } => {
-                if let Some(ticket) = self.permits.remove(&id) {
-                    self.grants.remove(&ticket);
-                    self.engine.best_effort_done(now, ticket);
+                if let Some(permit) = self.permits.remove(&id) {
+                    self.grants.remove(&permit);
+                    self.engine.best_effort_done(now, permit);
                 }
             }
             Event::Withdraw { copy, in_use } => self.withdraw(copy, &in_use),
@@ -218,11 +218,11 @@ impl Core {
         if now.since(self.history_saved_at) >= disk_history_writer::INTERVAL {
             self.save_disk_history(now);
         }
-        let playing = self.titles.values().map(|playing| TitleSessions {
+        let sessions_of = |playing: &PlayingTitle| TitleSessions {
             title: playing.name.clone(),
             sessions: playing.sessions,
-        });
-        let playing = playing.collect();
+        };
+        let playing = self.titles.values().map(sessions_of).collect();
         let status = self.engine.status(now);
         self.log_disk_health(&status);
         self.shared.publish(slot, status, playing);
@@ -246,13 +246,15 @@ impl Core {
         let disks = before.engine.disks.iter().zip(&status.disks);
         for ((before, disk), mounted) in disks.zip(&self.shared.library.stores) {
             let store = || mounted.path.display().to_string();
-            if disk.observed.is_some() && before.observed != disk.observed {
+            if disk.observed_slot_reads.is_some()
+                && before.observed_slot_reads != disk.observed_slot_reads
+            {
                 self.shared.log.line(|| {
-                    let reads = disk.observed;
+                    let reads = disk.observed_slot_reads;
                     json!({ "event": "disk-observed", "store": store(), "slot_reads": reads })
                 });
             }
-            let event = match (before.behind, disk.behind) {
+            let event = match (before.slowdown, disk.slowdown) {
                 (0, 1..) => "disk-slow",
                 (1.., 0) => "disk-as-calibrated",
                 _ => continue,

@@ -72,7 +72,7 @@ impl Core {
             layout: Arc::clone(layout),
             copies: copies.to_vec(),
             offers: presentation.offers().to_vec(),
-            from: Duration::ZERO,
+            start: Duration::ZERO,
             max_wait,
             replaces,
         };
@@ -145,8 +145,8 @@ impl Core {
     }
 
     pub(super) fn list_sessions(&self, caller: Caller) {
-        let sessions = self.engine.sessions(SESSIONS_LISTED);
-        let sessions = sessions.iter().filter_map(|session| self.session_report(session)).collect();
+        let statuses = self.engine.sessions(SESSIONS_LISTED);
+        let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
         let list = wire::SessionList { total: self.sessions.len() as u64, sessions };
         let connection = caller.connection;
         self.send(caller.worker, WorkerMessage::Listed { connection, list });
@@ -164,12 +164,12 @@ impl Core {
             buffered: *buffered,
             delivered: summary.delivered,
             guaranteed_slack: summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
-            observed_slack: summary.least_slack.map(|slack| slack.as_secs_f64()),
+            observed_slack: summary.observed_slack.map(|slack| slack.as_secs_f64()),
             guarantee_violations: wire::Violations {
                 disk: summary.violations_by_disk,
                 scheduler: summary.violations_by_scheduler,
             },
-            deadlines_met: summary.on_time,
+            deadlines_met: summary.deadlines_met,
             deadline_misses: summary.deadline_misses,
         })
     }

@@ -9,17 +9,15 @@
 //!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
 //! ```
 
-use super::evaluate::{Accepted, Candidate, FailoverShortfall, Shortfall};
-use super::later::SEARCH_SLOTS;
-use super::pieces::{curve, validate};
-use super::placement::PlacementCandidate;
+use super::bookings::evaluate::{Accepted, Candidate, FailoverShortfall, Shortfall};
 use super::sessions::Session;
-use super::streams::{Stream, StreamId};
+use super::stream::{Stream, StreamId};
+use super::streams::{Choice, Rejected, Rejection, SEARCH_SLOTS};
 use super::{
-    AdmissionDecision, AdmitRequest, Engine, Layout, Refusal, Resource, SessionId, SessionSummary,
-    TrackLayout, TrackNumber,
+    AdmissionDecision, AdmitRequest, Engine, Refusal, Resource, SessionId, SessionSummary,
+    TrackNumber,
 };
-use scheduler::{Shortage, sending_reserve};
+use scheduler::Shortage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Moment;
@@ -43,10 +41,12 @@ impl Engine {
             return AdmissionDecision::Refused(refusal);
         }
         let old = request.replaces.filter(|id| self.sessions.contains_key(id));
+        // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
         match self.choose_offer(now, &request) {
             Ok(Choice { offer, accepted, slots }) => {
                 let session = SessionId(self.next_session);
+                // Offers are in order of quality, so any but the first is a smaller one.
                 self.counters.downgraded += u64::from(offer > 0);
                 self.begin_session(now, session, request.offers, accepted, slots);
                 if let Some(suspended) = suspended {
@@ -67,22 +67,26 @@ impl Engine {
     // max_wait.
     fn choose_offer(&mut self, now: Moment, request: &AdmitRequest) -> Result<Choice, Refusal> {
         let session = SessionId(self.next_session);
-        let mut rejected = match self.choose_placement(now, request, session) {
+        let mut rejected = match self.streams.choose_placement(now, request, session) {
             Ok(choice) => return Ok(choice),
             Err(Rejection::Unusable(reason)) => return Err(self.refusal_without_search(reason)),
             Err(Rejection::Short(rejected)) => rejected,
         };
         let max_wait = request.max_wait.as_nanos() / self.config.slot.as_nanos();
         let max_wait = u32::try_from(max_wait).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
+        // The viewer has agreed to wait, so a better offer later comes before a smaller one sooner.
         for at in 0..rejected.len() {
             let candidate = &mut rejected[at].candidate;
-            if let Some((slots, approval)) = self.delay_until_it_fits(candidate, max_wait) {
+            if let Some((slots, approval)) = self.streams.delay_until_it_fits(candidate, max_wait) {
                 let Rejected { offer, candidate, .. } = rejected.swap_remove(at);
                 return Ok(Choice { offer, accepted: candidate.accepted(approval), slots });
             }
         }
+        // The last offer is the smallest, so its start is the earliest that can be named.
         let last = rejected.pop().expect("a shortage is one of a candidate");
-        rejected.into_iter().for_each(|other| self.demands.put(other.candidate.demand));
+        for other in rejected {
+            self.streams.bookings_mut().put_demand(other.candidate.demand);
+        }
         Err(self.refusal(now, last.candidate, last.shortfall))
     }
 
@@ -107,8 +111,8 @@ impl Engine {
                 format!("if disk {lost} were lost: {what}, disk {short}, {when:.1} s from now")
             }
         };
-        let (retry_after, exact) = self.earliest_start(&mut candidate);
-        self.demands.put(candidate.demand);
+        let (retry_after, exact) = self.streams.earliest_start(&mut candidate);
+        self.streams.bookings_mut().put_demand(candidate.demand);
         Refusal { resource, retry_after, exact, detail }
     }
 
@@ -119,8 +123,8 @@ impl Engine {
         let ids = std::mem::take(&mut session.streams);
         let reserve = session.reserve.saturating_sub(session.unsent);
         session.reserve -= reserve;
-        self.release_send_memory(placement, reserve);
-        let streams = ids.into_iter().map(|id| (id, self.remove_stream(id))).collect();
+        self.streams.bookings_mut().release_send_memory(placement, reserve);
+        let streams = ids.into_iter().map(|id| (id, self.streams.remove(id))).collect();
         SuspendedSession { session: id, streams, reserve }
     }
 
@@ -129,12 +133,12 @@ impl Engine {
         let placement = session.placement();
         session.reserve += suspended.reserve;
         session.streams = suspended.streams.iter().map(|(id, _)| *id).collect();
-        self.reserve_send_memory(placement, suspended.reserve);
-        suspended.streams.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
+        self.streams.bookings_mut().reserve_send_memory(placement, suspended.reserve);
+        suspended.streams.into_iter().for_each(|(id, stream)| self.streams.insert(id, stream));
     }
 
     fn end_suspended(&mut self, now: Moment, suspended: SuspendedSession) {
-        suspended.streams.into_iter().for_each(|(_, stream)| self.settle_stream(now, stream));
+        suspended.streams.iter().for_each(|(_, stream)| self.streams.settle(now, stream));
         self.end_session(now, suspended.session, false);
     }
 
@@ -143,19 +147,21 @@ impl Engine {
         if !self.admitting {
             return Some(self.refusal_without_search("the server is stopping".to_owned()));
         }
-        if self.titles.is_withdrawn(request.layout.title) {
+        if self.streams.titles().is_withdrawn(request.layout.title) {
             return Some(self.refusal_without_search("the title is being removed".to_owned()));
         }
-        if self.disk_index(request.layout.disk).is_none() {
+        if self.streams.bookings().disk_index(request.layout.disk).is_none() {
             return Some(
                 self.refusal_without_search(format!("there is no disk {}", request.layout.disk.0)),
             );
         }
-        if !std::iter::once(&request.layout).chain(&request.copies).any(|l| self.is_live(l)) {
+        let mut copies = std::iter::once(&request.layout).chain(&request.copies);
+        if !copies.any(|layout| self.streams.bookings().is_live(layout)) {
             let what = "no disk that it lies on is there any more: see to them, and start again";
             return Some(self.refusal_without_search(what.to_owned()));
         }
         if self.sessions.len() >= MAX_SESSIONS {
+            // What is short is the memory of the sessions' own state, which no booking counts.
             let detail = format!("{MAX_SESSIONS} viewers are here");
             return Some(Refusal {
                 resource: Resource::Memory,
@@ -166,6 +172,7 @@ impl Engine {
     }
 
     pub(super) fn refusal_without_search(&self, detail: String) -> Refusal {
+        // Bookings do not decide when this changes, so no search can find it: a late guess.
         let retry_after = self.config.slot * SEARCH_SLOTS;
         Refusal { resource: Resource::Disk, retry_after, exact: false, detail }
     }
@@ -175,58 +182,6 @@ impl Engine {
             Resource::Disk => self.counters.refused_disk += 1,
             Resource::Memory => self.counters.refused_memory += 1,
             Resource::Network => self.counters.refused_network += 1,
-        }
-    }
-
-    pub(super) fn candidate(
-        &mut self,
-        now: Moment,
-        session: SessionId,
-        place: &PlacementCandidate,
-        tracks: &[TrackNumber],
-        from_ms: u32,
-    ) -> Result<Candidate, String> {
-        let PlacementCandidate { layout, replica, copies } = place;
-        let timing = self.timing(now, from_ms, *replica);
-        let disk = usize::from(layout.disk.0);
-        let read_size = self.disks[disk].guarantee.read_size.0;
-        // Also the tracks that are not offered: a session may switch to any of them.
-        for (number, track) in layout.tracks.iter().enumerate() {
-            // Also copies on lost disks: a disk may come back, and be a replica then.
-            match self.failover.is_enabled() {
-                false => self.time_track(disk, track),
-                true => self.time_copies(copies, number),
-            }
-        }
-        let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
-        for number in tracks {
-            let Some(track) = layout.tracks.get(usize::from(*number)) else {
-                return Err(format!("there is no track {number}"));
-            };
-            validate(track, read_size)
-                .map_err(|error| format!("track {number} cannot be served: {error}"))?;
-            if streams.iter().all(|stream| stream.track != *number) {
-                let first = curve(track).first_needed(from_ms);
-                let mut stream = Stream::new(session, layout.clone(), *number, timing, first);
-                stream.replica = *replica;
-                streams.push(stream);
-            }
-        }
-        if streams.is_empty() {
-            return Err("an offer without tracks".to_owned());
-        }
-        let (layout, copies) = (layout.clone(), Arc::clone(copies));
-        let demand = self.demand_of(&mut streams, reserve_for(&layout, tracks));
-        Ok(Candidate { layout, replica: *replica, copies, streams, demand })
-    }
-
-    /// Times a track's pieces, if the times of its disk are known. Only once: what is booked by
-    /// these times must be taken off the books by the same.
-    pub(super) fn time_track(&self, disk: usize, track: &TrackLayout) {
-        if track.times.get().is_none()
-            && let Some(times) = self.piece_times(disk, track)
-        {
-            track.times.get_or_init(|| times);
         }
     }
 
@@ -242,8 +197,8 @@ impl Engine {
         let (placement, reserve) = (accepted.candidate.placement(), demand.reserve);
         self.next_session += 1;
         self.counters.admitted += 1;
-        self.titles.use_began(layout.title);
-        self.reserve_send_memory(placement, reserve);
+        self.streams.title_use_began(layout.title);
+        self.streams.bookings_mut().reserve_send_memory(placement, reserve);
         let summary =
             SessionSummary { title: layout.title, admitted: now, ..SessionSummary::default() };
         let session = Session {
@@ -256,62 +211,14 @@ impl Engine {
             requests: Vec::new(),
             reserve,
             unsent: 0,
+            // A player with a later start is told of it only then, so its silence counts from then.
             last_activity: now + self.config.slot * slots,
             asked: false,
             seeks: BTreeMap::new(),
-            summary,
         };
-        self.sessions.insert(id, session);
-        self.book(accepted);
+        self.streams.accounts_mut().open(id, summary);
+        self.sessions.insert(id, Session { streams: self.streams.book(accepted), ..session });
     }
-
-    /// Puts a stream back on the books, under its own id.
-    pub(super) fn insert_stream(&mut self, id: StreamId, mut stream: Stream) {
-        let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
-        // The plan may have been made while the stream was off the books, and leave less slack.
-        let slack = stream.guaranteed_slack.zip(disk.scan.slack()).map(|(a, b)| a.min(b));
-        stream.guaranteed_slack = slack.or(stream.guaranteed_slack);
-        disk.book(&stream);
-        self.failover.book(&stream);
-        stream.unread().for_each(|piece| self.network.book(piece));
-        stream.held().for_each(|(_, piece)| self.network.book(piece));
-        disk.dispatcher.enqueue(id, stream.next_read());
-        self.streams.insert(id, stream);
-    }
-
-    /// Takes a stream off all books. Its buffers stay pinned.
-    pub(super) fn remove_stream(&mut self, id: StreamId) -> Stream {
-        let stream = self.streams.take(&id);
-        let disk = &mut self.disks[usize::from(stream.layout.disk.0)];
-        disk.unbook(&stream);
-        self.failover.unbook(&stream);
-        stream.unread().for_each(|piece| self.network.unbook(piece));
-        stream.held().for_each(|(_, piece)| self.network.unbook(piece));
-        disk.dispatcher.dequeue(id, stream.next_read());
-        stream
-    }
-}
-
-/// The offer that is accepted, with its session beginning `slots` later than now.
-pub(super) struct Choice {
-    pub(super) offer: usize,
-    pub(super) accepted: Accepted,
-    pub(super) slots: u32,
-}
-
-/// Why no offer fits at once.
-pub(super) enum Rejection {
-    /// No offer can be served whatever is booked, for this reason.
-    Unusable(String),
-    /// Each has too little of something. At least one.
-    Short(Vec<Rejected>),
-}
-
-/// A candidate that does not fit, and the offer that it is of.
-pub(super) struct Rejected {
-    pub(super) offer: usize,
-    pub(super) candidate: Candidate,
-    pub(super) shortfall: Shortfall,
 }
 
 // A session whose booking is off the books while another is decided on instead of it.
@@ -320,10 +227,6 @@ struct SuspendedSession {
     streams: Vec<(StreamId, Stream)>,
     // The part of its send memory that its sockets do not hold.
     reserve: u64,
-}
-
-pub(super) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
-    sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
 }
 
 /// The latest start that a patient viewer is given: five minutes of 500 ms slots, each tried.

@@ -143,7 +143,7 @@ pub struct AdmitRequest {
     /// Sets of tracks, best first; the first that fits is taken.
     pub offers: Vec<Vec<TrackNumber>>,
     /// Where play-out starts, in media time.
-    pub from: Duration,
+    pub start: Duration,
     /// The longest time that the viewer waits for its start; zero: it starts now or is refused.
     pub max_wait: Duration,
     /// A session that ends if this request is accepted, and stays unchanged if not. The request is
@@ -203,7 +203,7 @@ pub struct MediaRequest {
     pub request: RequestId,
     /// The session that it belongs to.
     pub session: SessionId,
-    /// What, in the order in which it is to be delivered. Not empty; no part is empty.
+    /// Ranges in the order in which they are to be delivered. Not empty; no part is empty.
     pub parts: Vec<Part>,
 }
 
@@ -234,98 +234,99 @@ pub enum ReadOutcome {
 pub enum Action {
     /// Read this; answer with `read_done`. Reads of one disk come in the order of issue.
     Read {
-        /// Names read and buffer.
+        /// Names the read, and afterwards its buffer.
         read: ReadId,
-        /// On which disk.
+        /// The disk to read from.
         disk: DiskNumber,
-        /// Where; a multiple of the block size.
+        /// Byte offset on the device; a multiple of the block size.
         device_offset: u64,
-        /// How much; a multiple of 4,096 (the tail is padded within its extent).
+        /// Bytes to read; a multiple of 4,096 (the tail is padded within its extent).
         len: u32,
-        /// For checksums and logs.
+        /// The title that is read, for checksums and logs.
         title: TitleKey,
-        /// See `title`.
+        /// The track that is read, for checksums and logs.
         track: TrackNumber,
-        /// See `title`: at which byte of what is stored of the track it begins.
+        /// The byte of the stored track at which the read begins, for checksums.
         start: u64,
     },
     /// Send these bytes of a piece in memory; say `sent` when the socket has taken them.
     Deliver {
-        /// Whose.
+        /// The request that they answer.
         request: RequestId,
-        /// Which buffer.
+        /// The buffer that holds them.
         read: ReadId,
         /// Bytes within the buffer.
         bytes: Range<u32>,
     },
     /// Everything of this request has been delivered.
     Complete {
-        /// Which.
+        /// The request that is complete.
         request: RequestId,
     },
     /// The buffer is no longer needed; its memory counts as free from here.
     Forget {
-        /// Which.
+        /// The read that filled the buffer.
         read: ReadId,
     },
     /// The deadlines of a session have changed.
     Rescheduled {
-        /// Whose.
+        /// The session whose deadlines have changed.
         session: SessionId,
-        /// How.
+        /// How they have changed.
         change: ScheduleChange,
     },
     /// A seek or another track does not fit now; the session keeps what it had.
     Refused {
-        /// Which.
+        /// The request that does not fit.
         request: RequestId,
-        /// Why and until when.
+        /// The resource that is short, and when it would not be.
         refusal: Refusal,
     },
     /// Declined, however much room there is: other requests of the same session stand in its way.
     /// The session keeps what it had.
     Declined {
-        /// Which.
+        /// The request that is declined.
         request: RequestId,
-        /// What stands in its way.
+        /// The other requests that prevent it.
         why: DeclineReason,
     },
     /// The bytes cannot be had.
     Failed {
-        /// Which.
+        /// The request that fails.
         request: RequestId,
-        /// Why.
+        /// How the read ended.
         outcome: ReadOutcome,
     },
     /// The session is over; its id is dead.
     Ended {
-        /// Which.
+        /// The session that is over.
         session: SessionId,
-        /// What became of it.
+        /// Its account.
         summary: SessionSummary,
     },
-    /// A disk is lost: nothing is read from it any more. Said after all that follows from it.
+    /// A disk is lost: nothing is read from it any more. It comes after all actions that the loss
+    /// causes.
     DiskLost {
-        /// Which.
+        /// The lost disk.
         disk: DiskNumber,
-        /// Sessions that go on with another copy ...
+        /// Sessions that go on with another copy.
         moved: u64,
-        /// ... and those that have ended: there was none, or no room.
+        /// Sessions that have ended because there was no other copy, or no room for them there.
         ended: u64,
     },
     /// A lost disk is back.
     DiskBack {
-        /// Which.
+        /// The disk that is in use again.
         disk: DiskNumber,
     },
     /// One piece of best-effort work may be done now; answer with `best_effort_done`.
     Granted {
-        /// Which.
+        /// The permit that is granted.
         permit: PermitId,
     },
     /// The last session of a withdrawn title has ended: its space may be freed.
     TitleIdle {
-        /// Which.
+        /// The withdrawn title.
         title: TitleKey,
     },
 }
@@ -336,7 +337,7 @@ pub enum ScheduleChange {
     /// After a seek, or for bytes that were released, it was readmitted for these tracks of
     /// `request`, from their next bytes on, as if it had been admitted `wait` after now.
     Readmitted {
-        /// Which request.
+        /// The request that the session was readmitted for.
         request: RequestId,
         /// The tracks whose earlier deadlines are void.
         tracks: Vec<TrackNumber>,
@@ -346,7 +347,7 @@ pub enum ScheduleChange {
     /// The rest of a track is due later: its player was late for what was read for it, by at least
     /// as much; or its disk was lost, and there was no room at once on another.
     Delayed {
-        /// Which track.
+        /// The track that is due later.
         track: TrackNumber,
         /// The delay in slots.
         slots: u32,
@@ -354,7 +355,7 @@ pub enum ScheduleChange {
     /// The reservation of a track is released: its player was silent for
     /// [`EngineConfig::idle_timeout`], or plays another rendition instead.
     Released {
-        /// Which track.
+        /// The track whose reservation is released.
         track: TrackNumber,
     },
 }
@@ -367,7 +368,7 @@ pub struct SessionSummary {
     /// When it was admitted.
     pub admitted: Moment,
     /// Pieces in memory by their deadline.
-    pub on_time: u64,
+    pub deadlines_met: u64,
     /// Deadline misses: pieces that were not in memory by their deadline though the player behaved.
     pub deadline_misses: u64,
     /// The longest time by which a piece missed its deadline.
@@ -375,7 +376,7 @@ pub struct SessionSummary {
     /// The least slack of the decisions while it was open; where disk time is counted.
     pub guaranteed_slack: Option<Duration>,
     /// The least time between the end of a read and the end of the slot that it was due in.
-    pub least_slack: Option<Duration>,
+    pub observed_slack: Option<Duration>,
     /// Guarantee violations, reads done after the slot that they were due in, though the disk took
     /// no longer than it was charged. No deadline misses yet: those are up to a slot later.
     pub violations_by_scheduler: u64,

@@ -1,11 +1,13 @@
-//! What time does: slots begin, buffers that nobody came for are let go, silent viewers give back
-//! what they hold and in the end leave.
+//! What time does: slots begin, buffers that were not requested are released, silent viewers lose
+//! their reservation and in the end their session.
+//!
+//! ```text
+//!   a slot begins ─▶ buffers expire ─▶ idle sessions ─▶ reads of the slot ─▶ late viewers
+//!                                                       (per disk)           get a later schedule
+//! ```
 
-use super::buffers::BufferState;
-use super::disks::Disk;
-use super::failover::Placement;
 use super::sessions::Session;
-use super::streams::{Stream, StreamId};
+use super::stream::{Stream, StreamId};
 use super::{Action, Engine, ReadId, RequestId, ScheduleChange, SessionId};
 use scheduler::{PieceDue, PolicyKind};
 use units::{Moment, SlotIndex};
@@ -13,115 +15,110 @@ use units::{Moment, SlotIndex};
 impl Engine {
     /// Whether time changes nothing until something else happens.
     pub(super) fn is_quiet(&self) -> bool {
+        let idle = |disk: &super::bookings::disk::Disk| disk.busy() == 0 && !disk.work.is_waiting();
         self.sessions.is_empty()
             && self.requests.is_empty()
-            && self.disks.iter().all(|disk| disk.busy() == 0 && !disk.work.is_waiting())
+            && self.streams.bookings().disks().iter().all(idle)
     }
 
     /// Takes over the disks' new timings where no session or request is open.
     pub(super) fn apply_timings(&mut self) {
         if self.sessions.is_empty() && self.requests.is_empty() {
-            self.disks.iter_mut().for_each(Disk::learn);
+            self.streams.bookings_mut().learn_timings();
         }
     }
 
     /// Brings the engine to `now`: if a slot has begun since, everything that slots begin with.
     pub(super) fn advance(&mut self, now: Moment) {
-        self.now = self.now.max(now);
-        let slot = SlotIndex::at(now, self.config.slot);
-        if slot <= self.slot {
+        if !self.streams.bookings_mut().advance(now) {
             return;
         }
-        self.slot = slot;
-        for disk in 0..self.disks.len() {
-            let plans = self.plans(disk);
-            self.disks[disk].roll(slot, plans);
-        }
-        self.failover.advance(slot);
+        // New timings wait until the last session has ended, which each slot may find.
         self.apply_timings();
-        self.network.advance(slot);
+        // Before the reads of this slot, which need the memory; idle sessions must not cause reads.
         self.release_expired(now);
         self.end_idle_sessions(now);
-        for disk in 0..self.disks.len() {
-            self.begin_slot(now, disk);
-        }
-        self.open_due_streams(now);
-        // Decided like all else on the slots after this one, so only now.
+        self.streams.begin_slot(now);
+        self.streams.open_due(now);
+        // A later schedule is decided, as all else, on the slots after this one: so only now.
         self.extend_late_streams(now);
-        if self.disks.len() > 1 {
+        // A single disk has no other copies for its sessions and no memory to share.
+        if self.streams.bookings().disks().len() > 1 {
             self.fail_hung_disks(now);
-            self.rebalance_memory();
+            self.streams.rebalance_memory();
         }
     }
 
-    // Buffers whose time was up when the last slot ended. Not in order only: what came late is kept
-    // for longer than what is behind it, and plans count on the memory of that.
+    // Releases the buffers whose time was up when the last slot ended. Not only the first of each
+    // stream: a piece that arrived late is kept for longer than the pieces after it, and plans
+    // count on the memory of those.
     fn release_expired(&mut self, now: Moment) {
-        let over = SlotIndex(self.slot.0 - 1);
+        // The slot is at least 1: `Bookings::advance` reports only slots after slot 0.
+        let over = SlotIndex(self.streams.bookings().slot().0 - 1);
         for id in self.streams_with(|stream| stream.held().any(|held| self.is_expired(held, over)))
         {
             let stream = &self.streams[&id];
-            if self.config.policy == PolicyKind::None && self.needed_until(stream, over).is_some() {
-                self.restart(now, id);
+            let admits_all = self.config.policy == PolicyKind::None;
+            if admits_all && self.needed_until(stream, over).is_some() {
+                // Without admission control all streams may be late for ever: read ahead for
+                // players that wait for something else, and released unseen. So a late stream
+                // begins anew where its player is; its guaranteed deadlines stay as they were.
+                let from = self.needed_from(stream);
+                self.streams.restart(now, id, from);
                 continue;
             }
-            let up: Vec<u32> = stream
+            let expired: Vec<u32> = stream
                 .held()
                 .filter(|held| self.is_expired(*held, over))
                 .map(|(_, piece)| piece.piece)
                 .collect();
-            up.into_iter().for_each(|piece| self.release_piece(id, piece));
+            expired.into_iter().for_each(|piece| self.streams.release_piece(id, piece));
         }
     }
 
-    // Where nobody is refused all may be late for ever, and the latest first: reading ahead for a
-    // viewer who waits for something else, and letting it go unseen. So a late stream is read for
-    // as if it began now, from where its viewer is; what was promised stays what it was.
-    fn restart(&mut self, now: Moment, id: StreamId) {
-        let mut stream = self.remove_stream(id);
-        // What is unread is counted when it is read, if its viewer still needs it.
-        let held = |(piece, _): &(u32, Moment)| *piece < stream.cursor;
-        for (piece, deadline) in stream.overdue(now).into_iter().filter(held).collect::<Vec<_>>() {
-            stream.account(piece);
-            self.count_piece(now, stream.session, deadline);
-        }
-        let needed = self.needed_from(&stream);
-        for read in stream.restart(now, needed) {
-            self.buffers.unpin(read);
-        }
-        self.to_serve.push(stream.session);
-        self.insert_stream(id, stream);
-    }
-
-    // A viewer who is fetching, but so late that what it needs next would be let go when this slot
-    // ends, gets a later schedule, if that fits.
+    // A player that is fetching, but so late that the next pieces it needs would be released when
+    // this slot ends, gets a later schedule, if that fits. Never by more than the player is late,
+    // or its next pieces would be late for it.
     fn extend_late_streams(&mut self, now: Moment) {
+        // Here late streams begin anew instead (`release_expired`).
         if self.config.policy == PolicyKind::None {
             return;
         }
+        let slot = self.streams.bookings().slot();
         let late = |stream: &Stream| {
+            // Before the start-up is over nothing is delivered, so no player is late.
             stream.opens.is_none()
-                && self.needed_until(stream, self.slot).is_some()
+                && self.needed_until(stream, slot).is_some()
                 && self.is_fetching(stream, now)
         };
         for id in self.streams_with(late) {
-            self.delay_stream(now, id);
+            let stream = &self.streams[&id];
+            let (session, track) = (stream.session, stream.track);
+            let until = self.needed_until(stream, slot).expect("late streams hold a buffer");
+            // At least one slot, because `until` is not after `slot`; then the piece outlives the
+            // slot.
+            let slots = u32::try_from(slot.0 + 1 - until.0).unwrap_or(u32::MAX);
+            if self.streams.delay(now, id, slots) {
+                let change = ScheduleChange::Delayed { track, slots };
+                self.streams.push(Action::Rescheduled { session, change });
+            }
         }
     }
 
-    // When the first is let go, at the end of `slot` or before, of the pieces held that the viewer
-    // may still ask for.
+    // Of the held pieces that the player may still request, the slot at whose end the first is
+    // released, if that is `slot` or before.
     fn needed_until(&self, stream: &Stream, slot: SlotIndex) -> Option<SlotIndex> {
         let from = self.needed_from(stream);
         let up = stream.held().filter(|held| held.1.piece >= from && self.is_expired(*held, slot));
         up.map(|(_, piece)| piece.release).min()
     }
 
-    // The earliest piece that a viewer who goes on as it does may ask for.
+    // The earliest piece that a player may request which goes on as it does.
     fn needed_from(&self, stream: &Stream) -> u32 {
         let session = &self.sessions[&stream.session];
         let open = session.requests.iter().filter_map(|request| self.requests[request].next());
         let open = open.filter(|next| next.track == stream.track);
+        // Without an open request the player continues where its last delivery ended.
         open.map(|next| stream.piece_at(next.offset)).min().unwrap_or(stream.position)
     }
 
@@ -129,16 +126,14 @@ impl Engine {
         self.streams.iter().filter(|(_, stream)| is(stream)).map(|(id, _)| *id).collect()
     }
 
-    // Whether a buffer is to be let go at the end of `slot` or before.
+    // Whether a buffer is to be released at the end of `slot` or before.
     fn is_expired(&self, (read, piece): (ReadId, PieceDue), slot: SlotIndex) -> bool {
-        piece.release <= slot && !self.is_reading(read)
-    }
-
-    fn is_reading(&self, read: ReadId) -> bool {
-        self.buffers.get(read).expect("held").state == BufferState::Reading
+        // A piece that is still being read is late, and its player waits for it.
+        piece.release <= slot && !self.streams.is_reading(read)
     }
 
     fn is_fetching(&self, stream: &Stream, now: Moment) -> bool {
+        // A new stream's activity begins at its origin: only a later one is the player's.
         let took = stream.last_activity > stream.timing.origin;
         let recently = now.since(stream.last_activity) <= self.config.slot * FETCHING_SLOTS;
         took && recently || self.is_waited_for(&self.sessions[&stream.session])
@@ -151,42 +146,11 @@ impl Engine {
         session.unsent == 0 && session.requests.iter().any(open)
     }
 
-    // Moves the rest of a stream's schedule later, if that fits. It always does as far as the disk
-    // is concerned; memory is held for longer. Never by more than the viewer is late, or its next
-    // pieces would be late for it.
-    fn delay_stream(&mut self, now: Moment, id: StreamId) {
-        let until =
-            self.needed_until(&self.streams[&id], self.slot).expect("the late hold a buffer");
-        let mut stream = self.remove_stream(id);
-        let disk = usize::from(stream.layout.disk.0);
-        let placement = Placement { disk, replica: stream.replica };
-        let before = stream.summary;
-        let slots = u32::try_from(self.slot.0 + 1 - until.0).unwrap_or(u32::MAX);
-        let late = stream.overdue(now);
-        stream.delay(slots);
-        let demand = self.demand_of([&mut stream], 0);
-        let approval = self.evaluate_demand(placement, &demand);
-        self.demands.put(demand);
-        if let Ok(approval) = approval {
-            self.adopt(approval);
-            let change = ScheduleChange::Delayed { track: stream.track, slots };
-            self.actions.push(Action::Rescheduled { session: stream.session, change });
-            // What was late is not made good by that.
-            for (piece, deadline) in late {
-                stream.account(piece);
-                self.count_unserved(now, &stream, deadline);
-            }
-        } else {
-            stream.undo_delay(slots);
-            stream.summary = before;
-        }
-        self.insert_stream(id, stream);
-    }
-
     fn end_idle_sessions(&mut self, now: Moment) {
         let mut leaving = Vec::new();
         let mut idle = Vec::new();
         for (id, session) in self.sessions.iter() {
+            // The player is silent because the engine owes it bytes.
             if self.is_waited_for(session) {
                 continue;
             }
@@ -194,6 +158,7 @@ impl Engine {
                 leaving.push(*id);
                 continue;
             }
+            // Before the first request `reservation_hold` decides, not the media that falls due.
             let silent = |id: &&StreamId| session.asked && self.is_silent(&self.streams[*id], now);
             idle.extend(session.streams.iter().filter(silent).copied());
         }
@@ -201,7 +166,7 @@ impl Engine {
             let stream = &self.streams[&id];
             let (session, change) =
                 (stream.session, ScheduleChange::Released { track: stream.track });
-            self.actions.push(Action::Rescheduled { session, change });
+            self.streams.push(Action::Rescheduled { session, change });
             self.drop_stream(now, id);
         }
         for id in leaving {
@@ -210,35 +175,38 @@ impl Engine {
     }
 
     fn has_left(&self, session: &Session, now: Moment) -> bool {
+        // A reservation that was never used keeps others out for nothing, so it ends sooner.
         let patience =
             if session.asked { self.config.session_timeout } else { self.config.reservation_hold };
         now.since(session.last_activity) >= patience
     }
 
-    // Nothing asked while `idle_timeout` of media has fallen due.
+    // Whether nothing was requested while `idle_timeout` of media has fallen due.
     fn is_silent(&self, stream: &Stream, now: Moment) -> bool {
         let ahead = stream.position < stream.end;
+        // A player that has buffered far ahead is silent for good reason until it needs the next
+        // piece. At the end of a track nothing falls due any more.
         let due = if ahead { stream.latest_need(stream.position) } else { Moment::ZERO };
         now.since(due.max(stream.last_activity)) >= self.config.idle_timeout
     }
 
     /// A stream gives back its booking and its buffers.
     pub(super) fn drop_stream(&mut self, now: Moment, id: StreamId) {
-        let stream = self.remove_stream(id);
+        let stream = self.streams.remove(id);
         let session = &mut self.sessions[&stream.session];
         session.streams.retain(|other| *other != id);
         if session.streams.is_empty() {
-            // What its sockets hold is all that it still takes.
+            // Without a stream the session reserves only what its sockets hold.
             let spare = session.reserve.saturating_sub(session.unsent);
             session.reserve -= spare;
             let placement = session.placement();
-            self.release_send_memory(placement, spare);
+            self.streams.bookings_mut().release_send_memory(placement, spare);
         }
-        self.settle_stream(now, stream);
+        self.streams.settle(now, &stream);
     }
 
-    // `hung_up`: nothing of its requests is in use any more. Otherwise their sockets may still
-    // hold buffers, until they are sent or cancelled.
+    /// Ends a session. `hung_up`: nothing of its requests is in use any more. Otherwise their
+    /// sockets may still hold buffers, until they are sent or cancelled.
     pub(super) fn end_session(&mut self, now: Moment, id: SessionId, hung_up: bool) {
         for request in self.sessions[&id].requests.clone() {
             if hung_up {
@@ -248,16 +216,19 @@ impl Engine {
         for stream in self.sessions[&id].streams.clone() {
             self.drop_stream(now, stream);
         }
+        // From here on each transfer that continues reserves its own memory and uses the title
+        // itself.
         let session = self.sessions.take(&id);
         let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
-        self.release_send_memory(session.placement(), session.reserve);
+        self.streams.bookings_mut().release_send_memory(session.placement(), session.reserve);
         for request in session.requests {
             self.detach(request, disk, title);
         }
-        self.actions.push(Action::Ended { session: id, summary: session.summary });
-        self.title_use_ended(title);
+        let summary = self.streams.accounts_mut().close(id);
+        self.streams.push(Action::Ended { session: id, summary });
+        self.streams.title_use_ended(title);
     }
 }
 
-/// A viewer who took something within these last slots is fetching, not away.
+/// A viewer whose player took something within these last slots is fetching.
 const FETCHING_SLOTS: u32 = 8;

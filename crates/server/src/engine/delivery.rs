@@ -10,10 +10,11 @@
 //!     none of these      it was released: the session must be readmitted (`seek`)
 //! ```
 
+use super::bookings::Placement;
 use super::buffers::{BufferState, Waiter};
 use super::pieces::key;
 use super::sessions::{DetachedTransfer, NextBytes, RequestState};
-use super::streams::StreamId;
+use super::stream::StreamId;
 use super::{
     Action, DeclineReason, Engine, MediaRequest, Part, ReadId, ReadOutcome, Refusal, RequestId,
     SessionId, TitleKey, TrackNumber,
@@ -36,17 +37,18 @@ impl Engine {
     pub(super) fn begin_request(&mut self, now: Moment, media: MediaRequest) {
         let MediaRequest { request, session, parts } = media;
         if self.requests.contains_key(&request) || !self.is_valid_request(session, &parts) {
-            self.actions.push(Action::Failed { request, outcome: ReadOutcome::Failed });
+            self.streams.push(Action::Failed { request, outcome: ReadOutcome::Failed });
             return;
         }
         let state = &mut self.sessions[&session];
         if state.requests.len() >= MAX_REQUESTS {
             let why = DeclineReason::TooManyRequests { most: MAX_REQUESTS };
-            self.actions.push(Action::Declined { request, why });
+            self.streams.push(Action::Declined { request, why });
             return;
         }
         state.asked = true;
         state.requests.push(request);
+        // Before the seek, which counts this request among the open ones of its session.
         self.requests.begin(request, session, parts);
         match self.readmit_where_not_contiguous(now, request) {
             Ok(()) => self.serve(now, request),
@@ -66,9 +68,8 @@ impl Engine {
         let Some(state) = self.sessions.get_mut(&session) else { return };
         state.last_activity = now;
         for id in &state.streams {
-            let stream = &mut self.streams[id];
-            if tracks.contains(&stream.track) {
-                stream.last_activity = now;
+            if tracks.contains(&self.streams[id].track) {
+                self.streams.note_activity(now, *id);
             }
         }
     }
@@ -126,9 +127,39 @@ impl Engine {
 
     // The tracks that these buffers, which sockets hold, are of.
     fn tracks_in<'a>(&self, unsent: impl IntoIterator<Item = &'a ReadId>) -> BTreeSet<TrackNumber> {
-        let track =
-            |read: &ReadId| self.buffers.get(*read).expect("unsent buffers are pinned").key.track;
+        let track = |read: &ReadId| {
+            self.streams.buffers().get(*read).expect("unsent buffers are pinned").key.track
+        };
         unsent.into_iter().map(track).collect()
+    }
+
+    /// A read has ended; one that was never issued is ignored. Streams and requests that waited for
+    /// it are served.
+    pub(super) fn finish_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
+        let Some(ended) = self.streams.end_read(now, read, outcome) else { return };
+        self.notify_waiters(now, read, &ended.waiters);
+        // If this failure makes the disk a lost one, its sessions leave it, and the failed read has
+        // no holders left for which it would be repeated.
+        self.watch_disk(now, usize::from(ended.place.disk.0), outcome);
+        if outcome != ReadOutcome::Good {
+            self.failed_read(now, read, outcome);
+        }
+        // Last, because the repeated read begins a use of its own before this one ends.
+        self.streams.title_use_ended(ended.key.title);
+    }
+
+    /// A piece is in memory: it is counted for the streams that hold it, and waiters are served.
+    pub(super) fn notify_waiters(&mut self, now: Moment, read: ReadId, waiters: &[Waiter]) {
+        for waiter in waiters {
+            match waiter {
+                Waiter::Stream(id) => {
+                    if let Some(session) = self.streams.arrived(now, *id, read) {
+                        self.serve_session(now, session);
+                    }
+                }
+                Waiter::Request(request) => self.serve(now, *request),
+            }
+        }
     }
 
     /// Forgets a request with everything its socket has not taken.
@@ -147,8 +178,8 @@ impl Engine {
 
     // A socket no longer needs a buffer.
     fn taken(&mut self, session: SessionId, read: ReadId) {
-        let len = self.buffers.get(read).expect("unsent buffers are pinned").place.len;
-        self.buffers.unpin(read);
+        let len = self.streams.buffers().get(read).expect("unsent buffers are pinned").place.len;
+        self.streams.buffers_mut().unpin(read);
         if let Some(state) = self.sessions.get_mut(&session) {
             state.unsent -= u64::from(len);
         }
@@ -159,7 +190,7 @@ impl Engine {
         if !state.over || !state.unsent.is_empty() {
             return;
         }
-        self.requests.await_nothing(request);
+        self.streams.awaited_mut().stop(request);
         let state = self.requests.remove(&request).expect("looked up just now");
         match self.sessions.get_mut(&state.session) {
             Some(session) => session.requests.retain(|other| *other != request),
@@ -169,22 +200,26 @@ impl Engine {
 
     /// The session of a request has ended; buffers that its socket holds stay until they are sent.
     pub(super) fn detach(&mut self, request: RequestId, disk: usize, title: TitleKey) {
-        self.requests.await_nothing(request);
+        self.streams.awaited_mut().stop(request);
         let Some(state) = self.requests.get_mut(&request) else { return };
+        // The session's streams are gone, so none of them needs to know what was not delivered.
         state.over = true;
-        let len = |read: &ReadId| u64::from(self.buffers.get(*read).expect("pinned").place.len);
+        let len =
+            |read: &ReadId| u64::from(self.streams.buffers().get(*read).expect("pinned").place.len);
         let reserve = state.unsent.iter().map(len).sum();
         state.detached = Some(DetachedTransfer { disk, title, reserve });
-        self.disks[disk].dispatcher.books.reserve(reserve);
-        self.titles.use_began(title);
+        self.streams.bookings_mut().reserve_send_memory(no_replica(disk), reserve);
+        // The session's use of the title ends with it, and the socket still reads the title's
+        // bytes.
+        self.streams.title_use_began(title);
         self.end_if_over(request);
     }
 
     fn end_detached(&mut self, state: &RequestState) {
         let DetachedTransfer { disk, title, reserve } =
             state.detached.expect("only detached transfers have no session");
-        self.disks[disk].dispatcher.books.unreserve(reserve);
-        self.title_use_ended(title);
+        self.streams.bookings_mut().release_send_memory(no_replica(disk), reserve);
+        self.streams.title_use_ended(title);
     }
 
     /// Serves all requests of a session, oldest first.
@@ -197,7 +232,7 @@ impl Engine {
 
     /// Delivers as much of a request as is in memory and its socket may hold.
     pub(super) fn serve(&mut self, now: Moment, request: RequestId) {
-        self.requests.await_nothing(request);
+        self.streams.awaited_mut().stop(request);
         while let Some(state) = self.requests.get(&request) {
             if state.over {
                 return;
@@ -213,23 +248,28 @@ impl Engine {
             match self.find(session, next) {
                 PieceState::InMemory(read) => {
                     let id = self.stream_of(session, next.track).expect("found through it");
-                    if self.is_held_back(now, id) || !self.hand_over(now, request, next, read) {
+                    // The request is served again when the start-up is over or a socket has taken
+                    // something.
+                    if self.streams.is_held_back(now, id)
+                        || !self.hand_over(now, request, next, read)
+                    {
                         return;
                     }
                 }
                 PieceState::Expected(read) => {
                     if let Some(read) = read {
-                        self.buffers.add_waiter(read, Waiter::Request(request));
+                        self.streams.buffers_mut().add_waiter(read, Waiter::Request(request));
                     }
                     self.await_piece(request, next);
                     return;
                 }
                 PieceState::Unavailable if self.is_superseded(request) => {
                     self.over(request);
-                    self.actions.push(Action::Declined { request, why: DeclineReason::Superseded });
+                    self.streams.push(Action::Declined { request, why: DeclineReason::Superseded });
                     return self.end_if_over(request);
                 }
                 PieceState::Unavailable => {
+                    // Once readmitted, the piece is booked: the next turn of the loop waits for it.
                     if let Err(refusal) = self.readmit_released(now, request) {
                         return self.refuse(request, refusal);
                     }
@@ -242,15 +282,18 @@ impl Engine {
         let Some(id) = self.stream_of(session, next.track) else { return PieceState::Unavailable };
         let stream = &self.streams[&id];
         let piece = stream.piece_at(next.offset);
+        // The stream's own hold first: after a failed read it may be of another copy, which a
+        // search by this copy's key does not find while it is being read.
         if let Some(read) = stream.read_of(piece) {
-            return match self.buffers.get(read).expect("held").state {
+            return match self.streams.buffers().get(read).expect("held").state {
                 BufferState::Ready => PieceState::InMemory(read),
                 BufferState::Reading => PieceState::Expected(Some(read)),
             };
         }
-        match self.buffers.find(stream.key(piece), stream.place(piece)) {
+        match self.streams.buffers().find(stream.key(piece), stream.place(piece)) {
             Some((read, BufferState::Ready)) => PieceState::InMemory(read),
             Some((read, BufferState::Reading)) => PieceState::Expected(Some(read)),
+            // All pieces from the cursor on are booked.
             None if piece >= stream.cursor => PieceState::Expected(None),
             None => PieceState::Unavailable,
         }
@@ -272,7 +315,7 @@ impl Engine {
     fn refuse(&mut self, request: RequestId, refusal: Refusal) {
         self.count_refusal(refusal.resource);
         self.over(request);
-        self.actions.push(Action::Refused { request, refusal });
+        self.streams.push(Action::Refused { request, refusal });
         self.end_if_over(request);
     }
 
@@ -289,12 +332,13 @@ impl Engine {
         next: NextBytes,
         read: ReadId,
     ) -> bool {
-        let buffer = self.buffers.get(read).expect("found just now");
+        let buffer = self.streams.buffers().get(read).expect("found just now");
         let len = u64::from(buffer.place.len);
         let session_id = self.requests[&request].session;
         let id = self.stream_of(session_id, next.track).expect("found through it");
         let piece = self.streams[&id].piece_at(next.offset);
         let session = &mut self.sessions[&session_id];
+        // The whole buffer counts, however little of it is sent: all of it stays pinned.
         if session.unsent + len > session.reserve {
             return false;
         }
@@ -306,58 +350,33 @@ impl Engine {
         let within = |offset: u64| u32::try_from(offset - start).expect("within a piece");
         let bytes = within(next.offset)..within(end);
         session.unsent += len;
-        session.summary.delivered += end - next.offset;
-        self.counters.delivered += end - next.offset;
-        self.buffers.pin(read);
+        self.streams.accounts_mut().count_delivered(session_id, end - next.offset);
+        // The socket's own pin: the stream releases its hold as soon as the piece is delivered
+        // whole.
+        self.streams.buffers_mut().pin(read);
         let state = &mut self.requests[&request];
         state.unsent.push_back(read);
         state.advance(end - next.offset);
-        self.actions.push(Action::Deliver { request, read, bytes });
-        self.note_delivered(now, id, piece, whole, read);
+        self.streams.push(Action::Deliver { request, read, bytes });
+        self.streams.note_delivered(now, id, piece, whole, read);
         true
-    }
-
-    fn note_delivered(&mut self, now: Moment, id: StreamId, piece: u32, whole: bool, read: ReadId) {
-        if whole && self.streams[&id].cursor == piece {
-            // It was in memory for another viewer before its turn came. Delivered in part, it
-            // must wait for its turn to be held: memory is given out strictly by deadline.
-            self.hold_cached_piece(now, id, read);
-        }
-        let stream = &mut self.streams[&id];
-        stream.last_activity = now;
-        stream.delivered(piece, whole);
-        if whole {
-            // Its read may have ended in this call, with this request served before the stream.
-            self.record_arrival(now, id, piece);
-            self.release_piece(id, piece);
-        }
-    }
-
-    /// A stream no longer needs a piece. Other streams that hold it keep it.
-    pub(super) fn release_piece(&mut self, id: StreamId, piece: u32) {
-        let stream = &mut self.streams[&id];
-        let Some((read, due, safe)) = stream.release(piece) else { return };
-        self.disks[usize::from(stream.layout.disk.0)].dispatcher.books.release(due);
-        self.failover.release(stream, due.piece, safe);
-        self.network.unbook(due);
-        self.buffers.unpin(read);
     }
 
     fn complete(&mut self, request: RequestId) {
         self.over(request);
-        self.actions.push(Action::Complete { request });
+        self.streams.push(Action::Complete { request });
         self.end_if_over(request);
     }
 
     pub(super) fn fail(&mut self, request: RequestId, outcome: ReadOutcome) {
         self.over(request);
-        self.actions.push(Action::Failed { request, outcome });
+        self.streams.push(Action::Failed { request, outcome });
         self.end_if_over(request);
     }
 
     // Ends delivery of a request; a contiguous request may continue where it stopped.
     fn over(&mut self, request: RequestId) {
-        self.requests.await_nothing(request);
+        self.streams.awaited_mut().stop(request);
         let state = &mut self.requests[&request];
         if std::mem::replace(&mut state.over, true) {
             return;
@@ -365,7 +384,7 @@ impl Engine {
         let (session, unserved) = (state.session, state.unserved());
         for (track, bytes) in unserved {
             if let Some(id) = self.stream_of(session, track) {
-                self.streams[&id].note_cancelled(bytes.start, bytes.end);
+                self.streams.note_cancelled(id, &bytes);
             }
         }
     }
@@ -375,7 +394,7 @@ impl Engine {
         let piece = next.offset / u64::from(layout.tracks[usize::from(next.track)].piece);
         let piece = u32::try_from(piece).expect("within a sound track");
         let key = key(layout, next.track, piece);
-        self.requests.await_piece(request, key);
+        self.streams.awaited_mut().wait(request, key);
     }
 
     /// Whether the piece that a request waits for is neither in memory nor booked.
@@ -390,3 +409,8 @@ const MAX_REQUESTS: usize = 16;
 
 /// Parts of one request: a day of video and sound interleaved every second, several times over.
 const MAX_PARTS: usize = 1 << 20;
+
+/// A disk alone: memory of a detached transfer is reserved only where it was read.
+fn no_replica(disk: usize) -> Placement {
+    Placement { disk, replica: None }
+}

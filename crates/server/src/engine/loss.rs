@@ -2,44 +2,53 @@
 //! another copy, if there is one and room for it.
 //!
 //! ```text
-//!   Gone, or LOST_AFTER failures in a row, or no answer for long (`recovery`), or `fail_disk`
+//!   Gone, or LOST_AFTER failures in a row, or no answer for HANGS_FOR, or `fail_disk`
 //!     │
 //!     ├─ its share of the memory goes to the other disks, in equal parts
 //!     ├─ each session on it, oldest first
 //!     │     what it holds in memory stays; what was being read is unread again
 //!     │     a copy, with the same deadlines ── fits (other streams may have to drop read-ahead)
-//!     │                                                         ────▶ moved
-//!     │     a copy, with later deadlines ───── fits ────────────────▶ moved, and due later
+//!     │                                                         ────▶ failed over
+//!     │     a copy, with later deadlines ───── fits ────────────────▶ failed over, and due later
 //!     │     no copy, or no room ────────────────────────────────────▶ ended; its summary says why
 //!     ├─ reads that were chosen and not issued are forgotten
 //!     └─ a disk whose new sessions hold more than its share gets memory from the others' parts
+//!
+//!   hung    reads are in the device, and none has ended for HANGS_FOR; if a session on the disk
+//!           has a copy elsewhere, the disk counts as lost
+//!   back    the driver has verified what the disk holds and all its earlier reads have ended: new
+//!           sessions may be read from it; sessions that failed over stay where they are
 //! ```
 //!
 //! Memory in use moves with the session that holds it, so that no decision on another disk counts
-//! on it. Shares are even again as soon as possible (`recovery`).
+//! on it. Shares are even again as soon as possible (`streams::memory`).
 //!
 //! A piece that is not there when it is due counts as a deadline miss: the player did nothing
-//! wrong. With failover books (`failover`) all sessions with a copy fit on it if the loss is
-//! noticed at once. A lost disk is used again when the driver has checked what it holds
-//! (`recovery`): it may come back empty, or as another disk.
+//! wrong. With failover books all sessions with a copy fit on it if the loss is noticed at once.
+//! Where no session has another copy, the engine waits for a hung disk: ending the sessions would
+//! gain nothing.
 
-use super::disks::Disk;
-use super::evaluate::{Approval, KEEP_SLOTS};
-use super::failover::Placement;
-use super::streams::{Stream, StreamId};
-use super::{Action, DiskNumber, Engine, Layout, ReadOutcome, Resource, ScheduleChange, SessionId};
-use scheduler::PlayoutClock;
-use std::collections::BTreeSet;
+use super::bookings::Placement;
+use super::buffers::{Buffer, Location, PieceKey, Waiter};
+use super::pieces::{key, place};
+use super::stream::{Stream, StreamId};
+use super::streams::Retry;
+use super::{
+    Action, DiskNumber, Engine, Layout, ReadId, ReadOutcome, RequestId, ScheduleChange, SessionId,
+};
 use std::sync::Arc;
-use units::{Moment, SlotIndex};
+use std::time::Duration;
+use units::Moment;
 
+/// Reads that fail.
 impl Engine {
-    /// A read has ended on `disk`: is that the end of it? A server with one disk has nothing to go
-    /// on with; there each read fails by itself.
+    /// A read of `disk` has ended: with too many failures in a row the disk is lost. A server with
+    /// one disk has no other copies; there each read fails by itself.
     pub(super) fn watch_disk(&mut self, now: Moment, disk: usize, outcome: ReadOutcome) {
-        let several = self.disks.len() > 1;
-        let state = &mut self.disks[disk];
+        let several = self.streams.bookings().disks().len() > 1;
+        let state = self.streams.bookings_mut().disk_mut(disk);
         state.failed_in_row = match outcome {
+            // Damaged data was read to its end: the data is at fault, not the disk.
             ReadOutcome::Good | ReadOutcome::Damaged => 0,
             ReadOutcome::Failed => state.failed_in_row + 1,
             ReadOutcome::Gone => LOST_AFTER,
@@ -49,227 +58,204 @@ impl Engine {
         }
     }
 
-    pub(super) fn lose_disk_once(&mut self, now: Moment, lost: usize) {
-        if self.disks[lost].lost {
+    /// A failed read is repeated once if anyone still needs it, from another copy if there is one;
+    /// then the piece cannot be had.
+    pub(super) fn failed_read(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
+        // Nobody must find this buffer again; the holders are looked up by the read that it was
+        // for.
+        let buffer = self.streams.buffers_mut().remove(read);
+        self.streams.push(Action::Forget { read });
+        let holders: Vec<(StreamId, u32)> = buffer
+            .waiters
+            .iter()
+            .filter_map(|waiter| match waiter {
+                Waiter::Stream(id) => Some((*id, self.streams.get(*id)?.holds_in(read))),
+                Waiter::Request(_) => None,
+            })
+            .flat_map(|(id, pieces)| pieces.into_iter().map(move |piece| (id, piece)))
+            .collect();
+        let waiting = self.streams.awaited().of(buffer.key);
+        if !buffer.retried && (!holders.is_empty() || !waiting.is_empty()) {
+            let (key, place) = self.place_again(&buffer, &holders, &waiting);
+            let waiters: Vec<Waiter> =
+                waiting.into_iter().map(Waiter::Request).chain(buffer.waiters).collect();
+            let again = self.streams.read_again(now, key, place, &holders, waiters);
+            if let (again, Retry::InMemory(waiters)) = again {
+                self.notify_waiters(now, again, &waiters);
+            }
             return;
         }
-        self.disks[lost].lost = true;
-        while self.grant(lost).is_some() {}
+        for (id, piece) in holders {
+            self.streams.give_up_piece(now, id, piece);
+        }
+        for request in waiting {
+            if self.is_stuck(request) {
+                self.fail(request, outcome);
+            }
+        }
+    }
+
+    // The place from which a failed read is repeated: another copy, or the same place.
+    fn place_again(
+        &self,
+        failed: &Buffer,
+        holders: &[(StreamId, u32)],
+        waiting: &[RequestId],
+    ) -> (PieceKey, Location) {
+        let holding = holders.iter().map(|(id, piece)| (self.streams[id].session, *piece));
+        let wanting = waiting.iter().filter_map(|request| {
+            let request = &self.requests[request];
+            let id = self.stream_of(request.session, failed.key.track)?;
+            Some((request.session, self.streams[&id].piece_at(request.next()?.offset)))
+        });
+        let track = failed.key.track;
+        let elsewhere = holding.chain(wanting).find_map(|(session, piece)| {
+            let mut copies = self.sessions.get(&session)?.copies.iter();
+            let bookings = self.streams.bookings();
+            let other =
+                |copy: &&Arc<Layout>| copy.disk != failed.place.disk && bookings.is_live(copy);
+            let copy = copies.find(other)?;
+            let (key, place) = (key(copy, track, piece), place(copy, track, piece));
+            // Another presentation counts its pieces differently, so the number alone may name
+            // other bytes.
+            (PieceKey { disk: failed.key.disk, ..key } == failed.key).then_some((key, place))
+        });
+        elsewhere.unwrap_or((failed.key, failed.place))
+    }
+}
+
+/// Disks that are lost, hang, or return.
+impl Engine {
+    /// A disk is lost, if it was not before.
+    pub(super) fn lose_disk_once(&mut self, now: Moment, lost: usize) {
+        let state = self.streams.bookings_mut().disk_mut(lost);
+        if std::mem::replace(&mut state.lost, true) {
+            return;
+        }
+        // Best-effort work must not wait for a device that may never answer.
+        self.streams.grant_all(lost);
         let number = DiskNumber(u16::try_from(lost).expect("as many as disks"));
         let on_it = |id: &&SessionId| self.sessions[*id].layout.disk == number;
         let here: Vec<SessionId> = self.sessions.keys().filter(on_it).copied().collect();
+        // These sessions go on where they are, without protection against a further loss.
         let spared = |id: &&SessionId| self.sessions[*id].replica == Some(lost);
         let spared: Vec<SessionId> = self.sessions.keys().filter(spared).copied().collect();
         spared.into_iter().for_each(|id| self.drop_replica(id));
-        let parts = self.share_lost_memory(lost);
+        // Before sessions move: they need memory on their new disks for the buffers that they keep.
+        let parts = self.streams.bookings_mut().share_lost_memory(lost);
         let (mut moved, mut ended) = (0, 0);
         for id in here {
             if self.move_session(now, id, lost) {
                 moved += 1;
             } else {
                 ended += 1;
-                self.sessions[&id].summary.lost = true;
+                self.streams.accounts_mut().mark_lost(id);
                 self.end_session(now, id, false);
             }
         }
-        self.forget_chosen(lost);
-        self.balance_memory(now, parts);
-        self.counters.moved += moved;
-        self.counters.ended_by_loss += ended;
-        self.actions.push(Action::DiskLost { disk: number, moved, ended });
+        // Only now: until their sessions moved or ended, streams held the buffers of these reads.
+        self.streams.forget_chosen(lost);
+        self.streams.balance_memory(now, parts);
+        self.counters.failed_over += moved;
+        self.counters.ended_by_disk_loss += ended;
+        self.streams.push(Action::DiskLost { disk: number, moved, ended });
     }
 
     // The disk of a session's replica is lost: the session is read from its own disk alone.
     fn drop_replica(&mut self, id: SessionId) {
-        let session = &self.sessions[&id];
-        let (placement, reserve, streams) =
-            (session.placement(), session.reserve, session.streams.clone());
-        self.failover.unreserve(placement, reserve);
-        for id in streams {
-            let mut stream = self.remove_stream(id);
-            stream.replica = None;
-            self.insert_stream(id, stream);
-        }
-        self.sessions[&id].replica = None;
-    }
-
-    // Shares out the memory of the lost disk; says which part each disk gets.
-    fn share_lost_memory(&mut self, lost: usize) -> Vec<u64> {
-        let others = self.disks.iter().filter(|disk| !disk.lost).count() as u64;
-        let part = self.disks[lost].memory / others.max(1);
-        self.disks[lost].memory -= part * others;
-        let part_of = |disk: &mut Disk| {
-            let part = if disk.lost { 0 } else { part };
-            disk.memory += part;
-            part
-        };
-        self.disks.iter_mut().map(part_of).collect()
-    }
-
-    // Moved sessions took along the buffers that they hold, and sockets may hold buffers that were
-    // read from the lost disk: a disk may hold more than its share. It gets the difference from the
-    // `parts` of the others, which is enough, since all of it was memory of the lost disk. Each
-    // disk that gave is decided on again, without a newcomer, for a plan that needs no more than is
-    // left.
-    fn balance_memory(&mut self, now: Moment, mut parts: Vec<u64>) {
-        let mut poorer = BTreeSet::new();
-        for disk in 0..self.disks.len() {
-            loop {
-                let lacks = self.disks[disk].lacks();
-                // Only memory that is free can be given.
-                let can = |other: &usize| parts[*other].min(self.disks[*other].room());
-                let others = (0..self.disks.len()).filter(|other| *other != disk);
-                let Some(other) = others.max_by_key(can) else { break };
-                let given = can(&other).min(lacks);
-                if given == 0 {
-                    break;
-                }
-                parts[other] -= given;
-                self.disks[other].memory -= given;
-                self.disks[disk].memory += given;
-                poorer.insert(other);
-            }
-        }
-        for disk in poorer {
-            let demand = self.demands.take(self.slot);
-            let fits = self.evaluate_home(disk, &demand).ok();
-            let fits = fits.or_else(|| {
-                let fits = |engine: &mut Self| engine.evaluate_home(disk, &demand).ok();
-                self.drop_readahead_until(now, disk, fits)
-            });
-            self.demands.put(demand);
-            fits.into_iter().for_each(|approval| self.adopt(approval));
+        let session = &mut self.sessions[&id];
+        let placement = session.placement();
+        session.replica = None;
+        self.streams.bookings_mut().release_at_replica(placement, session.reserve);
+        for stream in &session.streams {
+            self.streams.drop_replica(*stream);
         }
     }
 
-    // Moves a session to a copy on another disk; says whether it goes on.
+    // Moves a session to a copy on another disk; returns whether it goes on.
     fn move_session(&mut self, now: Moment, id: SessionId, lost: usize) -> bool {
         let session = &self.sessions[&id];
         let (placement, reserve, ids) =
             (session.placement(), session.reserve, session.streams.clone());
         let mut places: Vec<Arc<Layout>> = session.copies.to_vec();
-        places.retain(|layout| usize::from(layout.disk.0) != lost && self.is_live(layout));
+        let bookings = self.streams.bookings();
+        places.retain(|layout| usize::from(layout.disk.0) != lost && bookings.is_live(layout));
+        // The replica's disk first: its standby books have kept room for the session.
         places.sort_by_key(|layout| placement.replica != Some(usize::from(layout.disk.0)));
         let mut streams: Vec<(StreamId, Stream)> =
-            ids.iter().map(|id| (*id, self.remove_stream(*id))).collect();
+            ids.iter().map(|id| (*id, self.streams.remove(*id))).collect();
         for (_, stream) in &mut streams {
-            self.unread_missing(now, stream);
+            self.streams.unread_missing(now, stream);
         }
+        // Before the schedule moves: by a later schedule these pieces would be on time again.
         let late: Vec<Vec<(u32, Moment)>> =
             streams.iter().map(|(_, stream)| stream.overdue(now)).collect();
-        self.release_send_memory(placement, reserve);
+        self.streams.bookings_mut().release_send_memory(placement, reserve);
         let found = places.iter().find_map(|layout| {
-            let (slots, approval) = self.fit_on_copy(now, layout, reserve, &mut streams)?;
+            let (slots, approval) = self.streams.fit_on_copy(now, layout, reserve, &mut streams)?;
             Some((layout, slots, approval))
         });
         let Some((layout, slots, approval)) = found else {
             // As it was, to be ended.
-            self.reserve_send_memory(placement, reserve);
-            streams.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
+            self.streams.bookings_mut().reserve_send_memory(placement, reserve);
+            streams.into_iter().for_each(|(id, stream)| self.streams.insert(id, stream));
             return false;
         };
-        let to = usize::from(layout.disk.0);
-        self.adopt(approval);
-        self.reserve_send_memory(Placement { disk: to, replica: None }, reserve);
+        let disk = usize::from(layout.disk.0);
+        self.streams.adopt(approval);
+        let placement = Placement { disk, replica: None };
+        self.streams.bookings_mut().reserve_send_memory(placement, reserve);
         let session = &mut self.sessions[&id];
         (session.layout, session.replica) = (Arc::clone(layout), None);
-        for ((stream_id, mut stream), late) in streams.into_iter().zip(late) {
-            if slots > 0 {
-                for (piece, deadline) in late {
-                    stream.account(piece);
-                    self.count_unserved_by(lost, now, &stream, deadline);
-                }
+        if slots > 0 {
+            for (_, stream) in &streams {
                 let change = ScheduleChange::Delayed { track: stream.track, slots };
-                self.actions.push(Action::Rescheduled { session: id, change });
+                self.streams.push(Action::Rescheduled { session: id, change });
             }
-            stream.guaranteed_slack = None;
-            self.insert_stream(stream_id, stream);
         }
-        self.to_serve.push(id);
+        // Without a delay the overdue pieces keep their deadlines and are counted when they arrive.
+        self.streams.move_to_copy(now, lost, streams, (slots > 0).then_some(late));
+        self.streams.serve_soon(id);
         true
     }
 
-    // The network carries what it did, whichever disk that comes from.
-    //
-    // Puts streams that are off the books where this copy lies, at their deadlines or somewhat
-    // later, if they fit; says by how many slots. Otherwise they are as they were.
-    fn fit_on_copy(
-        &mut self,
-        now: Moment,
-        layout: &Arc<Layout>,
-        reserve: u64,
-        streams: &mut [(StreamId, Stream)],
-    ) -> Option<(u32, Approval)> {
-        let disk = usize::from(layout.disk.0);
-        layout.tracks.iter().for_each(|track| self.time_track(disk, track));
-        let before: Vec<(Arc<Layout>, PlayoutClock, Option<usize>)> = streams
-            .iter()
-            .map(|(_, stream)| (Arc::clone(&stream.layout), stream.timing, stream.replica))
-            .collect();
-        for (_, stream) in streams.iter_mut() {
-            stream.move_to(Arc::clone(layout));
-            stream.set_early(0);
-            stream.replica = None;
-        }
-        let mut slots = 0;
-        for (step, keep) in TRIES {
-            for (_, stream) in streams.iter_mut() {
-                if let Some(keep) = keep {
-                    self.unread_ahead(now, stream, self.slot + keep);
-                }
-                stream.delay(step);
+    /// A lost disk is used again, unless reads that it was given are still under way. Returns
+    /// whether it is in use.
+    pub(super) fn bring_back(&mut self, disk: DiskNumber) -> bool {
+        let Some(index) = self.streams.bookings().disk_index(disk) else { return false };
+        let state = self.streams.bookings_mut().disk_mut(index);
+        if state.lost {
+            if state.in_flight > 0 {
+                return false;
             }
-            slots += step;
-            let demand = self.demand_of(streams.iter_mut().map(|(_, stream)| stream), reserve);
-            let fits = match self.evaluate_home(disk, &demand) {
-                Err(short) if short.shortage.resource == Resource::Memory => {
-                    let fits = |engine: &mut Self| engine.evaluate_home(disk, &demand).ok();
-                    self.drop_readahead_until(now, disk, fits)
-                }
-                answer => answer.ok(),
-            };
-            self.demands.put(demand);
-            if let Some(approval) = fits {
-                return Some((slots, approval));
+            (state.lost, state.failed_in_row, state.silent_slots) = (false, 0, 0);
+            self.streams.push(Action::DiskBack { disk });
+            self.streams.rebalance_memory();
+        }
+        true
+    }
+
+    /// A slot has begun: a disk that has not answered for too long is lost, if any session gains by
+    /// that.
+    pub(super) fn fail_hung_disks(&mut self, now: Moment) {
+        for disk in 0..self.streams.bookings().disks().len() {
+            let state = self.streams.bookings().disk(disk);
+            let patience = HANGS_FOR.max(state.guarantee.longest_read * HANGS_READS);
+            let slots = patience.as_nanos().div_ceil(self.config.slot.as_nanos());
+            let hangs = !state.lost && u128::from(state.silent_slots) >= slots;
+            if hangs && self.sessions.keys().any(|id| self.can_leave(*id, disk)) {
+                self.lose_disk_once(now, disk);
             }
         }
-        for ((_, stream), (layout, timing, replica)) in streams.iter_mut().zip(before) {
-            stream.undo_delay(slots);
-            stream.move_to(layout);
-            stream.replica = replica;
-            stream.set_early(timing.early);
-        }
-        None
     }
 
-    // A stream that is off the books: from the first piece on that is still being read, nothing is
-    // held. What of it is in memory is found there when its turn comes.
-    fn unread_missing(&mut self, now: Moment, stream: &mut Stream) {
-        let buffers = &self.buffers;
-        let is_reading = |read| {
-            buffers.get(read).is_some_and(|b| b.state == super::buffers::BufferState::Reading)
-        };
-        for back in stream.unread_from(now, is_reading) {
-            self.uncount_piece(stream.session, back.on_time);
-            self.buffers.unpin(back.read);
-        }
-    }
-
-    // The same with what need not be in memory before the end of slot `keep`: its new disk has less
-    // memory for it than the old one had.
-    fn unread_ahead(&mut self, now: Moment, stream: &mut Stream, keep: SlotIndex) {
-        while stream.last_held().is_some_and(|(_, piece)| piece.due > keep) {
-            let back = stream.unread_last(now).expect("held");
-            self.uncount_piece(stream.session, back.on_time);
-            self.buffers.unpin(back.read);
-        }
-    }
-
-    /// A piece that is unread again and had come `on_time` so far is counted when it comes again.
-    pub(super) fn uncount_piece(&mut self, session: SessionId, on_time: bool) {
-        let summary = &mut self.sessions[&session].summary;
-        summary.on_time -= u64::from(on_time);
-        self.counters.on_time -= u64::from(on_time);
+    // Whether a session is read from `disk`, and has a copy elsewhere.
+    fn can_leave(&self, id: SessionId, disk: usize) -> bool {
+        let session = &self.sessions[&id];
+        let elsewhere = |layout: &Layout| usize::from(layout.disk.0) != disk;
+        let is_live = |copy: &Layout| self.streams.bookings().is_live(copy);
+        !elsewhere(&session.layout)
+            && session.copies.iter().any(|copy| elsewhere(copy) && is_live(copy))
     }
 }
 
@@ -277,17 +263,8 @@ impl Engine {
 /// in between.
 const LOST_AFTER: u32 = 16;
 
-/// What is tried for a session, one after the other: so many slots later than before, giving back
-/// what was read more than so many slots ahead for itself. In all 15 s of 500 ms slots, less than
-/// what players hold in their buffers.
-const TRIES: [(u32, Option<u64>); 9] = [
-    (0, None),
-    (0, Some(KEEP_SLOTS)),
-    (0, Some(1)),
-    (1, None),
-    (1, None),
-    (2, None),
-    (4, None),
-    (8, None),
-    (14, None),
-];
+/// Longer than a healthy disk is silent, shorter than players' buffers last. A disk that is
+/// spinning up takes longer, and is brought back when it answers.
+const HANGS_FOR: Duration = Duration::from_secs(5);
+/// A disk whose reads take long is given the time of so many of its longest reads.
+const HANGS_READS: u32 = 20;

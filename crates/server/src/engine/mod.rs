@@ -21,43 +21,29 @@
 mod admission;
 mod api;
 mod audit;
-mod best_effort;
+mod bookings;
 mod buffers;
 mod clock;
 mod delivery;
-mod disks;
-mod evaluate;
-mod failover;
-mod guarantee;
-mod later;
 mod loss;
 mod pieces;
-mod placement;
-mod reading;
-mod recovery;
 mod seek;
 mod sessions;
-mod start;
 mod status;
+mod stream;
 mod streams;
-mod sweeps;
 mod table;
-mod titles;
 
 #[cfg(test)]
 mod tests;
 
-use buffers::Buffers;
-use disks::Disk;
-use evaluate::DemandPool;
-use failover::FailoverBooks;
-use scheduler::{DiskHistory, DiskTimings, NetworkBooks, shares};
+use scheduler::{DiskHistory, DiskTimings};
 use sessions::{Requests, Session};
 use std::time::Duration;
-use streams::{Stream, StreamId};
+use stream::StreamId;
+use streams::Streams;
 use table::Table;
-use titles::Titles;
-use units::{ByteCount, Moment, SlotIndex};
+use units::{ByteCount, Moment};
 
 pub use api::*;
 pub use status::{DiskStatus, SessionStatus, Status};
@@ -68,17 +54,101 @@ pub use status::{DiskStatus, SessionStatus, Status};
 ///
 /// Methods are of four kinds: construction, input, output and queries. After each input the owner
 /// takes the actions and carries them out in their order; it calls [`Engine::tick`] no later than
-/// [`Engine::next_wakeup`]. Time is an argument of each input and never goes back. The loop, as the
-/// test `a_driver_s_loop` runs it:
+/// [`Engine::next_wakeup`]. Time is an argument of each input and never goes back.
 ///
-/// ```text
-/// loop {
-///     for action in engine.take_actions() { carry out, which may queue events }
-///     match next event before engine.next_wakeup() {
-///         Some(event) => engine.admit | request | sent | read_done | ... (now, event),
-///         None => engine.tick(now),
+/// A driver's loop, here with a disk that takes 10 ms for each read and a socket that takes all at
+/// once:
+///
+/// ```
+/// # use server::engine::*;
+/// # use std::{collections::BTreeMap, sync::{Arc, OnceLock}, time::Duration};
+/// # use units::{ByteCount, Moment};
+/// # const PIECE: u32 = 4096;
+/// # let disk = DiskGuarantee {
+/// #     min_read: 4,
+/// #     read_size: ByteCount(u64::from(PIECE)),
+/// #     longest_read: Duration::from_millis(100),
+/// #     queue_depth: 1,
+/// # };
+/// # let config = EngineConfig {
+/// #     slot: Duration::from_millis(500),
+/// #     policy: scheduler::PolicyKind::VbrSim,
+/// #     startup: Duration::from_secs(2),
+/// #     buffers: ByteCount(20 * u64::from(PIECE)),
+/// #     network: None,
+/// #     reservation_hold: Duration::from_secs(10),
+/// #     idle_timeout: Duration::from_secs(30),
+/// #     session_timeout: Duration::from_secs(60),
+/// #     survive_loss: false,
+/// #     disks: vec![disk],
+/// # };
+/// # let track = TrackLayout {
+/// #     bytes: 40 * u64::from(PIECE),
+/// #     piece: PIECE,
+/// #     runs: std::iter::once(0..40 * u64::from(PIECE)).collect(),
+/// #     due: (0..40).map(|piece| piece * 500).collect(),
+/// #     stored: Vec::new(),
+/// #     times: OnceLock::new(),
+/// # };
+/// # let (title, disk) = (TitleKey(1), DiskNumber(0));
+/// # let layout = Layout { title, disk, duration: Duration::from_secs(20), tracks: vec![track] };
+/// # let wanted = AdmitRequest {
+/// #     layout: Arc::new(layout),
+/// #     copies: vec![],
+/// #     offers: vec![vec![0]],
+/// #     start: Duration::ZERO,
+/// #     max_wait: Duration::ZERO,
+/// #     replaces: None,
+/// # };
+/// enum Event {
+///     ReadDone(ReadId),
+///     Sent(RequestId, ReadId),
+/// }
+///
+/// let mut engine = Engine::new(config);
+/// let mut now = Moment::ZERO;
+/// let AdmissionDecision::Admitted { session, .. } = engine.admit(now, wanted) else {
+///     panic!("an empty server has room for one viewer");
+/// };
+/// let whole = Part { track: 0, bytes: 0..40 * u64::from(PIECE) };
+/// engine.request(now, MediaRequest { request: RequestId(1), session, parts: vec![whole] });
+///
+/// let mut events = BTreeMap::<Moment, Vec<Event>>::new();
+/// let mut complete = false;
+/// while !complete {
+///     for action in engine.take_actions() {
+///         match action {
+///             Action::Read { read, .. } => {
+///                 let done = now + Duration::from_millis(10);
+///                 events.entry(done).or_default().push(Event::ReadDone(read));
+///             }
+///             Action::Deliver { request, read, .. } => {
+///                 events.entry(now).or_default().push(Event::Sent(request, read));
+///             }
+///             Action::Complete { .. } => complete = true,
+///             _ => {}
+///         }
+///     }
+///     let wakeup = engine.next_wakeup();
+///     match events.first_entry().filter(|due| *due.key() <= wakeup) {
+///         Some(due) => {
+///             now = *due.key();
+///             for event in due.remove() {
+///                 match event {
+///                     Event::ReadDone(read) => engine.read_done(now, read, ReadOutcome::Good),
+///                     Event::Sent(request, read) => engine.sent(now, request, read),
+///                 }
+///             }
+///         }
+///         None => {
+///             now = wakeup;
+///             engine.tick(now);
+///         }
 ///     }
 /// }
+/// engine.close(now, session);
+/// assert!(engine.is_empty(), "nothing is booked when all have left");
+/// assert_eq!(engine.status(now).deadline_misses, 0);
 /// ```
 ///
 /// # Answers that actions need
@@ -91,33 +161,19 @@ pub use status::{DiskStatus, SessionStatus, Status};
 #[derive(Debug)]
 pub struct Engine {
     config: EngineConfig,
-    /// The slot that runs at `now`. Everything that slots begin with has been done for it.
-    slot: SlotIndex,
-    now: Moment,
-    disks: Vec<Disk>,
-    network: NetworkBooks,
-    /// Pinned once for each piece that a stream holds and each delivery that a socket has not
-    /// taken.
-    buffers: Buffers,
+    /// What players have open, and which streams are delivered to each. Within a call a session's
+    /// streams may be off the books: decisions on it are made without them.
     sessions: Table<SessionId, Session>,
-    /// Each is in its session's list, and booked on its disk, the network and the failover books.
-    /// Within a call a stream may be off all of them: decisions are made without it.
-    streams: Table<StreamId, Stream>,
+    /// Each is in its session's list, or detached.
     requests: Requests,
-    titles: Titles,
+    /// The admitted streams with all that is booked and held for them.
+    streams: Streams,
     admitting: bool,
     counters: Counters,
     next_session: u64,
-    next_stream: u64,
-    next_permit: u64,
-    /// Sessions whose next piece may have come into memory during this call. Empty between calls.
-    to_serve: Vec<SessionId>,
-    demands: DemandPool,
-    failover: FailoverBooks,
-    /// Not taken by the owner yet.
-    actions: Vec<Action>,
 }
 
+/// Sums since the start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
     admitted: u64,
@@ -125,15 +181,9 @@ struct Counters {
     refused_disk: u64,
     refused_memory: u64,
     refused_network: u64,
-    deadline_misses: u64,
-    violations_by_scheduler: u64,
-    violations_by_disk: u64,
-    on_time: u64,
-    cache_hits: u64,
-    delivered: u64,
     refused_for_loss: u64,
-    moved: u64,
-    ended_by_loss: u64,
+    failed_over: u64,
+    ended_by_disk_loss: u64,
 }
 
 /// Construction, and what is learned of the disks.
@@ -141,34 +191,18 @@ impl Engine {
     /// An engine without sessions. A slot is made at least a millisecond, `startup` at least two
     /// slots (three where the loss of a disk must be survived).
     pub fn new(mut config: EngineConfig) -> Self {
+        // Times are divided by the slot, so it must not be zero.
         config.slot = config.slot.max(SHORTEST_SLOT);
-        let early = if config.survive_loss { failover::EARLY_SLOTS } else { 0 };
+        let early = if config.survive_loss { bookings::EARLY_SLOTS } else { 0 };
+        // What is admitted within a slot is read in the next one and is there at its end.
         config.startup = config.startup.max(config.slot * (2 + early));
-        let rate = |disk: &DiskGuarantee| u64::from(disk.min_read).saturating_mul(disk.read_size.0);
-        let weights: Vec<u64> = config.disks.iter().map(rate).collect();
-        let memory = shares(config.buffers.0, &weights);
-        let disks = config.disks.iter().zip(memory);
         Self {
-            disks: disks
-                .map(|(guarantee, memory)| Disk::new(*guarantee, memory, config.slot))
-                .collect(),
-            slot: SlotIndex(0),
-            now: Moment::ZERO,
-            network: NetworkBooks::default(),
-            buffers: Buffers::new(config.buffers.0),
             sessions: Table::default(),
-            streams: Table::default(),
             requests: Requests::default(),
-            titles: Titles::default(),
+            streams: Streams::new(&config),
             admitting: true,
             counters: Counters::default(),
             next_session: 1,
-            next_stream: 0,
-            next_permit: 0,
-            to_serve: Vec::new(),
-            demands: DemandPool::default(),
-            failover: FailoverBooks::new(config.disks.len(), config.survive_loss),
-            actions: Vec::new(),
             config,
         }
     }
@@ -176,8 +210,9 @@ impl Engine {
     /// Replaces a disk's calibration. Sessions that were admitted stay; later decisions go by it.
     pub fn set_guarantee(&mut self, now: Moment, disk: DiskNumber, guarantee: DiskGuarantee) {
         self.input(now, |engine| {
-            if let Some(disk) = engine.disk_index(disk) {
-                engine.disks[disk].recalibrate(guarantee);
+            let bookings = engine.streams.bookings_mut();
+            if let Some(disk) = bookings.disk_index(disk) {
+                bookings.disk_mut(disk).recalibrate(guarantee);
             }
         });
     }
@@ -187,8 +222,9 @@ impl Engine {
     /// slow disks is what protects decisions. A layout whose tracks were timed keeps those times.
     pub fn set_timings(&mut self, now: Moment, disk: DiskNumber, timings: DiskTimings) {
         self.input(now, |engine| {
-            let Some(disk) = engine.disk_index(disk) else { return };
-            engine.disks[disk].pending_timings = Some(timings);
+            let bookings = engine.streams.bookings_mut();
+            let Some(disk) = bookings.disk_index(disk) else { return };
+            bookings.disk_mut(disk).pending_timings = Some(timings);
             engine.apply_timings();
         });
     }
@@ -197,9 +233,10 @@ impl Engine {
     /// set. False: the history is of other reads than these, and is not used.
     pub fn restore_history(&mut self, now: Moment, disk: DiskNumber, history: DiskHistory) -> bool {
         self.input(now, |engine| {
-            let Some(disk) = engine.disk_index(disk) else { return false };
-            let plans = engine.plans(disk);
-            engine.disks[disk].recall(history, plans)
+            let bookings = engine.streams.bookings_mut();
+            let Some(disk) = bookings.disk_index(disk) else { return false };
+            let plans = bookings.plans(disk);
+            bookings.disk_mut(disk).recall(history, plans)
         })
     }
 }
@@ -215,6 +252,7 @@ impl Engine {
     /// `Complete`; or `Refused`, `Declined`, or `Failed` (also for a session or range that does not
     /// exist).
     pub fn request(&mut self, now: Moment, media: MediaRequest) {
+        // Before time advances: a stream that expires in this very tick is kept by its request.
         let tracks = media.parts.iter().map(|part| part.track).collect();
         self.note_activity(now, media.session, &tracks);
         self.input(now, |engine| engine.begin_request(now, media));
@@ -223,6 +261,7 @@ impl Engine {
     /// The socket has taken everything that was delivered to `request` out of buffer `read` by the
     /// oldest [`Action::Deliver`] not yet answered.
     pub fn sent(&mut self, now: Moment, request: RequestId, read: ReadId) {
+        // An answer for a buffer that was not delivered shows no activity of a player.
         if let Some((session, tracks)) = self.activity_of_sent(request, read) {
             self.note_activity(now, session, &tracks);
         }
@@ -240,6 +279,7 @@ impl Engine {
     /// The viewer has left; the session's requests are cancelled with it.
     pub fn close(&mut self, now: Moment, session: SessionId) {
         self.input(now, |engine| {
+            // The session may have ended by itself while this event was under way.
             if engine.sessions.contains_key(&session) {
                 engine.end_session(now, session, true);
             }
@@ -249,7 +289,7 @@ impl Engine {
     /// A read has ended. Each [`Action::Read`] is answered once; a read that was never issued is
     /// ignored.
     pub fn read_done(&mut self, now: Moment, read: ReadId, outcome: ReadOutcome) {
-        self.input(now, |engine| engine.end_read(now, read, outcome));
+        self.input(now, |engine| engine.finish_read(now, read, outcome));
     }
 
     /// Asks to do `bytes` (at most a read) of work without a deadline on `disk`;
@@ -260,18 +300,18 @@ impl Engine {
         disk: DiskNumber,
         bytes: ByteCount,
     ) -> PermitId {
-        self.input(now, |engine| engine.queue_best_effort(disk, bytes))
+        self.input(now, |engine| engine.streams.queue_best_effort(disk, bytes))
     }
 
     /// Best-effort work is done, or given up (before or after it was granted).
     pub fn best_effort_done(&mut self, now: Moment, permit: PermitId) {
-        self.input(now, |engine| engine.finish_best_effort(now, permit));
+        self.input(now, |engine| engine.streams.finish_best_effort(now, permit));
     }
 
     /// A disk is no more. Harmless when it is lost already.
     pub fn fail_disk(&mut self, now: Moment, disk: DiskNumber) {
         self.input(now, |engine| {
-            if let Some(disk) = engine.disk_index(disk) {
+            if let Some(disk) = engine.streams.bookings().disk_index(disk) {
                 engine.lose_disk_once(now, disk);
             }
         });
@@ -283,13 +323,13 @@ impl Engine {
         self.input(now, |engine| engine.bring_back(disk))
     }
 
-    /// A title is to be removed: nobody is admitted to it any more. True: it is still in use, and
+    /// A title is to be removed: no session is admitted to it any more. True: it is in use, and
     /// [`Action::TitleIdle`] follows.
     pub fn withdraw_title(&mut self, now: Moment, title: TitleKey) -> bool {
-        self.input(now, |engine| engine.withdraw(title))
+        self.input(now, |engine| engine.streams.withdraw(title))
     }
 
-    /// The server is stopping: nobody is admitted any more. Running sessions go on.
+    /// The server is stopping: no session is admitted any more. Running sessions go on.
     pub fn stop_admitting(&mut self) {
         self.admitting = false;
     }
@@ -301,11 +341,26 @@ impl Engine {
 
     // One input: time first, then what happened, then everything that follows from both.
     fn input<T>(&mut self, now: Moment, handle: impl FnOnce(&mut Self) -> T) -> T {
+        // First, so that the event is decided on the books of its own slot.
         self.advance(now);
         let answer = handle(self);
         self.dispatch_and_serve(now);
-        debug_assert!(self.to_serve.is_empty(), "everyone was served");
+        debug_assert!(self.streams.is_served(), "sessions are served before a call ends");
         answer
+    }
+
+    // Uses what is left of the slot, on every disk, and serves the sessions whose next piece is in
+    // memory; what they take may free memory for further reads.
+    fn dispatch_and_serve(&mut self, now: Moment) {
+        loop {
+            self.streams.dispatch(now);
+            if self.streams.is_served() {
+                return;
+            }
+            while let Some(session) = self.streams.next_to_serve() {
+                self.serve_session(now, session);
+            }
+        }
     }
 }
 
@@ -313,23 +368,24 @@ impl Engine {
 impl Engine {
     /// What is to be done now, in this order; each action is returned once.
     pub fn take_actions(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.actions)
+        std::mem::take(self.streams.actions_mut())
     }
 
     /// Appends the actions of [`Engine::take_actions`] to the caller's own list.
     pub fn drain_actions(&mut self, into: &mut Vec<Action>) {
-        into.append(&mut self.actions);
+        into.append(self.streams.actions_mut());
     }
 
     /// When [`Engine::tick`] must be called next, at the latest.
     pub fn next_wakeup(&self) -> Moment {
-        if self.is_quiet() { Moment::MAX } else { self.slot.next().start(self.config.slot) }
+        // Without sessions and reads a slot changes nothing, so an idle server sleeps.
+        if self.is_quiet() { Moment::MAX } else { self.streams.bookings().slot_end() }
     }
 
     /// Forgets the piece that has been unused for longest, at once and without an action, for a
     /// driver whose memory has room but not in one piece. `None`: all pieces in memory are in use.
     pub fn evict_oldest(&mut self) -> Option<ReadId> {
-        self.buffers.evict_oldest()
+        self.streams.buffers_mut().evict_oldest()
     }
 }
 
@@ -348,24 +404,19 @@ impl Engine {
     /// What use has shown of a disk, to be kept for [`Engine::restore_history`]; `None` for a disk
     /// that is lost or does not exist.
     pub fn disk_history(&self, disk: DiskNumber) -> Option<DiskHistory> {
-        let disk = &self.disks[self.disk_index(disk)?];
+        let bookings = self.streams.bookings();
+        let disk = bookings.disk(bookings.disk_index(disk)?);
         (!disk.lost).then(|| disk.remembered())
     }
 
     /// Whether nothing is booked anywhere.
     pub fn is_empty(&self) -> bool {
-        self.nothing_is_booked()
+        self.streams.bookings().is_empty()
     }
 
     /// Checks that books, buffers and queues agree with the sessions; says what does not. Slow.
     pub fn audit(&mut self) -> Result<(), String> {
         self.audit_books()
-    }
-
-    /// The disk's index, if there is such a disk.
-    fn disk_index(&self, disk: DiskNumber) -> Option<usize> {
-        let index = usize::from(disk.0);
-        (index < self.disks.len()).then_some(index)
     }
 }
 

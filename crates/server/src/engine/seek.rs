@@ -12,11 +12,11 @@
 //!
 //! All or nothing: all tracks of a request are readmitted, or none.
 
-use super::admission::reserve_for;
-use super::evaluate::{Accepted, Candidate};
+use super::bookings::evaluate::{Accepted, Candidate};
 use super::pieces::{curve, validate};
 use super::sessions::Session;
-use super::streams::{Stream, StreamId};
+use super::stream::{Stream, StreamId};
+use super::streams::reserve_for;
 use super::{Action, Engine, Layout, Refusal, RequestId, ScheduleChange, SessionId, TrackNumber};
 use scheduler::PlayoutClock;
 use std::ops::Range;
@@ -46,9 +46,10 @@ impl Engine {
         if !seeks.is_empty() {
             self.readmit(now, request, &seeks)?;
         }
+        // Only once the other tracks are readmitted: a refused request must change no track.
         for (track, bytes) in is_contiguous {
             let id = self.stream_of(session, track).expect("only seeks replace streams");
-            self.streams[&id].note_request(&bytes);
+            self.streams.note_request(id, &bytes);
         }
         Ok(())
     }
@@ -95,13 +96,14 @@ impl Engine {
         let (layout, replica) = (session.layout.clone(), session.replica);
         let copies = Arc::clone(&session.copies);
         for (track, _) in tracks {
+            // Admission validated the tracks of its offer; a player may switch to any other.
             if let Some(reason) = self.cannot_serve(&layout, *track) {
                 return Err(self.refusal_without_search(reason));
             }
         }
         let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
         for (track, bytes) in tracks {
-            let timing = self.timing(now, 0, replica);
+            let timing = self.streams.bookings().playout_clock(now, 0, replica);
             let mut stream = stream_from(id, &layout, *track, bytes.start, timing);
             stream.replica = replica;
             streams.push(stream);
@@ -111,16 +113,17 @@ impl Engine {
         });
         // What its sockets hold stays reserved, whatever tracks it goes on with.
         let reserve = reserve_for(&layout, &all).max(self.sessions[&id].unsent);
-        let demand = self.demand_of(&mut streams, reserve);
+        let demand = self.streams.bookings_mut().demand_of(&mut streams, reserve);
         let candidate = Candidate { layout, replica, copies, streams, demand };
         let wait = self.replace_booking(now, id, all, candidate)?;
         let number = self.requests[&request].number;
         let session = &mut self.sessions[&id];
+        // By this number, older requests for the same tracks find that they are superseded.
         session.seeks.extend(tracks.iter().map(|(track, _)| (*track, number)));
         let tracks: Vec<TrackNumber> = tracks.iter().map(|(track, _)| *track).collect();
         self.note_open_requests(id, number, &tracks);
         let change = ScheduleChange::Readmitted { request, tracks, wait };
-        self.actions.push(Action::Rescheduled { session: id, change });
+        self.streams.push(Action::Rescheduled { session: id, change });
         Ok(())
     }
 
@@ -131,17 +134,17 @@ impl Engine {
         let open = requests.filter(|request| request.number >= number && !request.over);
         let asked: Vec<Unserved> = open.flat_map(super::sessions::RequestState::unserved).collect();
         for id in &session.streams {
-            let stream = &mut self.streams[id];
-            let number = stream.track;
+            let number = self.streams[id].track;
             if tracks.contains(&number) {
                 let of_track = asked.iter().filter(|(track, _)| *track == number);
-                of_track.for_each(|(_, bytes)| stream.note_request(bytes));
+                of_track.for_each(|(_, bytes)| self.streams.note_request(*id, bytes));
             }
         }
     }
 
     fn cannot_serve(&self, layout: &Layout, track: TrackNumber) -> Option<String> {
-        let read_size = self.disks[usize::from(layout.disk.0)].guarantee.read_size.0;
+        let read_size =
+            self.streams.bookings().disk(usize::from(layout.disk.0)).guarantee.read_size.0;
         let error = validate(&layout.tracks[usize::from(track)], read_size).err()?;
         Some(format!("track {track} cannot be served: {error}"))
     }
@@ -160,36 +163,37 @@ impl Engine {
         let new: Vec<TrackNumber> = candidate.streams.iter().map(|stream| stream.track).collect();
         let gone = |stream: &StreamId| {
             let track = self.streams[stream].track;
+            // Also a track that the session leaves for another rendition gives back its booking.
             new.contains(&track) || !tracks.contains(&track)
         };
         let old: Vec<StreamId> = session.streams.iter().copied().filter(gone).collect();
         let (old_reserve, reserve) = (session.reserve, candidate.demand.reserve);
         // Decided with the old booking off the books: what it holds is free for the new one.
         let suspended: Vec<(StreamId, Stream)> =
-            old.iter().map(|id| (*id, self.remove_stream(*id))).collect();
-        self.release_send_memory(placement, old_reserve);
+            old.iter().map(|id| (*id, self.streams.remove(*id))).collect();
+        self.streams.bookings_mut().release_send_memory(placement, old_reserve);
         let (accepted, slots) = match self.accept_now_or_soon(now, candidate) {
             Ok(accepted) => accepted,
             Err(refusal) => {
-                self.reserve_send_memory(placement, old_reserve);
-                suspended.into_iter().for_each(|(id, stream)| self.insert_stream(id, stream));
+                self.streams.bookings_mut().reserve_send_memory(placement, old_reserve);
+                suspended.into_iter().for_each(|(id, stream)| self.streams.insert(id, stream));
                 return Err(refusal);
             }
         };
-        self.reserve_send_memory(placement, reserve);
+        self.streams.bookings_mut().reserve_send_memory(placement, reserve);
         for (_, stream) in suspended {
             if !new.contains(&stream.track) {
                 let change = ScheduleChange::Released { track: stream.track };
-                self.actions.push(Action::Rescheduled { session: id, change });
+                self.streams.push(Action::Rescheduled { session: id, change });
             }
-            self.settle_stream(now, stream);
+            self.streams.settle(now, &stream);
         }
         let session = &mut self.sessions[&id];
         (session.reserve, session.tracks) = (reserve, tracks);
         session.streams.retain(|stream| !old.contains(stream));
-        self.book(accepted);
+        session.streams.extend(self.streams.book(accepted));
         // Its other requests may have waited for what is no longer on the books.
-        self.to_serve.push(id);
+        self.streams.serve_soon(id);
         Ok(self.config.slot * slots)
     }
 
@@ -201,27 +205,19 @@ impl Engine {
         mut candidate: Candidate,
     ) -> Result<(Accepted, u32), Refusal> {
         let fits = self
+            .streams
             .evaluate(&candidate)
-            .or_else(|shortfall| self.evaluate_without_readahead(now, &candidate, shortfall));
+            .or_else(|short| self.streams.evaluate_without_readahead(now, &candidate, short));
         let shortfall = match fits {
             Ok(approval) => return Ok((candidate.accepted(approval), 0)),
             Err(shortfall) => shortfall,
         };
+        // A player that seeks waits as it does at its start, and does not know of a longer delay.
         let limit = self.config.startup.as_nanos() / self.config.slot.as_nanos();
         let limit = u32::try_from(limit).unwrap_or(u32::MAX).min(MOST_STARTS_TRIED);
-        match self.delay_until_it_fits(&mut candidate, limit) {
+        match self.streams.delay_until_it_fits(&mut candidate, limit) {
             Some((slots, approval)) => Ok((candidate.accepted(approval), slots)),
             None => Err(self.refusal(now, candidate, shortfall)),
-        }
-    }
-
-    /// Counts the overdue pieces of a stream that is off the books, and unpins its buffers.
-    pub(super) fn settle_stream(&mut self, now: Moment, stream: Stream) {
-        for (_, deadline) in stream.overdue(now) {
-            self.count_unserved(now, &stream, deadline);
-        }
-        for (read, _) in stream.held() {
-            self.buffers.unpin(read);
         }
     }
 }
@@ -237,12 +233,14 @@ fn stream_from(
     let layout_track = &layout.tracks[usize::from(track)];
     let curve = curve(layout_track);
     let size = u64::from(layout_track.piece);
+    // An offset out of range becomes the end of the track, where nothing is left to read.
     let piece = u32::try_from(offset / size).unwrap_or(u32::MAX);
     // Only pieces' first bytes have times. In the middle of one, the time is not before its own
     // (buffers are kept as if it were that), and not after that of the next (deadlines are as if it
     // were that).
     let inside = !offset.is_multiple_of(size);
     let here = curve.due(if inside { piece.saturating_add(1) } else { piece });
+    // Pieces of one segment are due together: the first later due time is the next segment's.
     let after = curve.due.partition_point(|due| *due <= here);
     let after = curve.due.get(after).copied().unwrap_or(here);
     let timing = PlayoutClock { from_ms: after, kept_from_ms: curve.due(piece), ..timing };

@@ -1,14 +1,11 @@
 //! Sessions and their requests: what a player asked for and how much of it has been handed over.
 //! Nothing here decides; see `delivery` and `admission`.
 
-use super::buffers::PieceKey;
-use super::failover::Placement;
-use super::streams::StreamId;
+use super::bookings::Placement;
+use super::stream::StreamId;
 use super::table::Table;
-use super::{
-    DiskNumber, Layout, Part, ReadId, RequestId, SessionId, SessionSummary, TitleKey, TrackNumber,
-};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use super::{Layout, Part, ReadId, RequestId, SessionId, TitleKey, TrackNumber};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use units::Moment;
@@ -37,7 +34,6 @@ pub(super) struct Session {
     pub(super) asked: bool,
     /// Per track, the number of the youngest request for which it was readmitted.
     pub(super) seeks: BTreeMap<TrackNumber, u64>,
-    pub(super) summary: SessionSummary,
 }
 
 impl Session {
@@ -47,12 +43,10 @@ impl Session {
     }
 }
 
-/// All requests in progress, and the pieces that they wait for.
+/// All requests in progress.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     live: Table<RequestId, RequestState>,
-    /// The pieces that `live` requests await; equal to all their `awaits`.
-    awaited: BTreeSet<(PieceKey, RequestId)>,
     next_number: u64,
 }
 
@@ -60,38 +54,6 @@ impl Requests {
     pub(super) fn begin(&mut self, id: RequestId, session: SessionId, parts: Vec<Part>) {
         self.live.insert(id, RequestState::new(session, self.next_number, parts));
         self.next_number += 1;
-    }
-
-    /// The request waits for this piece, and for no other.
-    pub(super) fn await_piece(&mut self, id: RequestId, piece: PieceKey) {
-        self.await_nothing(id);
-        self.live[&id].awaits = Some(piece);
-        self.awaited.insert((piece, id));
-    }
-
-    pub(super) fn await_nothing(&mut self, id: RequestId) {
-        let piece = self.live.get_mut(&id).and_then(|request| request.awaits.take());
-        if let Some(piece) = piece {
-            self.awaited.remove(&(piece, id));
-        }
-    }
-
-    /// The requests that wait for a piece, whichever copy it is read from.
-    pub(super) fn waiting_for(&self, key: PieceKey) -> Vec<RequestId> {
-        let first = PieceKey { disk: DiskNumber(0), ..key };
-        let last = PieceKey { disk: DiskNumber(u16::MAX), ..key };
-        let all = (first, RequestId(0))..=(last, RequestId(u64::MAX));
-        self.awaited.range(all).map(|(_, request)| *request).collect()
-    }
-
-    /// Checks `awaited` against the requests.
-    pub(super) fn audit(&self) -> Result<(), String> {
-        let awaiting = |(id, request): (&RequestId, &RequestState)| Some((request.awaits?, *id));
-        let awaited: BTreeSet<_> = self.live.iter().filter_map(awaiting).collect();
-        match awaited == self.awaited {
-            true => Ok(()),
-            false => Err(format!("requests wait for {awaited:?}, not {:?}", self.awaited)),
-        }
     }
 }
 
@@ -122,8 +84,6 @@ pub(super) struct RequestState {
     pub(super) unsent: VecDeque<ReadId>,
     /// Refused, failed, complete or its session ended: nothing more will be handed over.
     pub(super) over: bool,
-    /// The piece that it waits for.
-    awaits: Option<PieceKey>,
     /// What it still takes, once its session has ended.
     pub(super) detached: Option<DetachedTransfer>,
 }
@@ -151,8 +111,8 @@ impl RequestState {
     pub(super) fn new(session: SessionId, number: u64, parts: Vec<Part>) -> Self {
         let offset = parts[0].bytes.start;
         let unsent = VecDeque::new();
-        let (over, awaits, detached) = (false, None, None);
-        Self { session, number, parts, at: 0, offset, unsent, over, awaits, detached }
+        let (over, detached) = (false, None);
+        Self { session, number, parts, at: 0, offset, unsent, over, detached }
     }
 
     /// What is to be handed over next; `None` when all has been.

@@ -1,11 +1,13 @@
-//! The engine's books at one moment, laid open for whoever watches. Changes nothing.
+//! The engine's state at one moment, for metrics, the console and tests. Changes nothing.
 
-use super::{DiskNumber, Engine, Session, SessionId, SessionSummary, Stream};
+use super::sessions::Session;
+use super::stream::Stream;
+use super::{DiskNumber, Engine, SessionId, SessionSummary};
 use scheduler::slowdown_part;
 use std::time::Duration;
 use units::Moment;
 
-/// For metrics, the console and tests.
+/// Sessions, counters and disks of an engine at one moment, for metrics, the console and tests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
     /// Sessions admitted and not ended.
@@ -25,7 +27,7 @@ pub struct Status {
     /// Pieces of admitted streams that were in memory after their deadline, since the start.
     pub deadline_misses: u64,
     /// Pieces in memory by their deadline since the start.
-    pub on_time: u64,
+    pub deadlines_met: u64,
     /// Guarantee violations since the start, reads done after the slot that they were due in, by
     /// disks that took no longer than they were charged: the schedule was wrong.
     pub violations_by_scheduler: u64,
@@ -40,10 +42,10 @@ pub struct Status {
     /// Requests refused since the start that would fit if no disk could be lost.
     pub refused_for_loss: u64,
     /// Sessions that went on with another copy when their disk was lost, since the start.
-    pub moved: u64,
+    pub failed_over: u64,
     /// Sessions that ended because their disk was lost, since the start.
-    pub ended_by_loss: u64,
-    /// Per disk.
+    pub ended_by_disk_loss: u64,
+    /// The state of each disk.
     pub disks: Vec<DiskStatus>,
 }
 
@@ -64,42 +66,42 @@ pub struct DiskStatus {
     pub in_flight: u32,
     /// Sessions that are read from it.
     pub sessions: u64,
-    /// It is lost.
+    /// Whether the disk is lost.
     pub lost: bool,
-    /// By how much longer than it is counted with it lately takes, in 1,024ths; by that everything
-    /// is charged more, or fewer reads are promised, until it keeps its word again.
-    pub behind: u64,
-    /// The fewest reads that it is remembered to have done in a slot; as guaranteed where it never
-    /// did fewer. Only where reads are counted.
-    pub slowest_slot: u32,
-    /// The fewest reads in a slot in which it was never without any to make, of the last half hour
-    /// of such; `None` before half a minute of them was seen. Only where reads are counted.
-    pub observed: Option<u32>,
-    /// What the last decision left to spare where the schedule is tightest; `None` where
-    /// disk time is not counted, or nobody was let in yet.
+    /// The part by which the disk lately takes longer than its calibration says, in 1,024ths. By
+    /// as much all reads are charged more, or fewer reads are guaranteed, until it recovers.
+    pub slowdown: u64,
+    /// The fewest reads that the disk completed in a slot lately; as guaranteed where it never did
+    /// fewer. Only where admission counts reads.
+    pub slowest_slot_reads: u32,
+    /// The fewest reads in a slot in which the disk was never idle, in the last half hour of such
+    /// slots; `None` before half a minute of them. Only where admission counts reads.
+    pub observed_slot_reads: Option<u32>,
+    /// The slack that the last decision left where the schedule is tightest; `None` where admission
+    /// does not count disk time, or no session was admitted yet.
     pub guaranteed_slack: Option<Duration>,
     /// The smallest slack of the admitted schedule ahead, in reads (the least by which
     /// `min_read × slots` exceeds what is due).
-    pub least_slack: u64,
+    pub slack_reads: u64,
 }
 
-/// One session's part of the books.
+/// One session: its disk, its buffers and its account so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionStatus {
-    /// Which.
+    /// The session.
     pub session: SessionId,
     /// The disk that it is read from.
     pub disk: DiskNumber,
-    /// Bytes read or being read for it that it has not been handed.
+    /// Bytes read or being read for it that were not delivered yet.
     pub buffered: u64,
-    /// What became of it so far.
+    /// Its account so far.
     pub summary: SessionSummary,
 }
 
 impl DiskStatus {
-    /// By how much it is behind, as a part of what it is counted with.
+    /// The part by which the disk lately takes longer than its calibration says; 0.5 is half again.
     pub fn slowdown_part(&self) -> f64 {
-        slowdown_part(self.behind)
+        slowdown_part(self.slowdown)
     }
 }
 
@@ -112,7 +114,7 @@ impl Engine {
                 session: *id,
                 disk: session.layout.disk,
                 buffered: held.sum(),
-                summary: session.summary,
+                summary: *self.streams.accounts().of(*id),
             }
         };
         self.sessions.iter().take(most).map(of).collect()
@@ -121,6 +123,7 @@ impl Engine {
     pub(super) fn overall_status(&self, now: Moment) -> Status {
         let holds =
             |session: &&Session| session.streams.iter().any(|id| !self.streams[id].is_done());
+        let totals = self.streams.accounts().totals();
         Status {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
@@ -129,25 +132,26 @@ impl Engine {
             refused_disk: self.counters.refused_disk,
             refused_memory: self.counters.refused_memory,
             refused_network: self.counters.refused_network,
-            deadline_misses: self.counters.deadline_misses,
-            on_time: self.counters.on_time,
-            violations_by_scheduler: self.counters.violations_by_scheduler,
-            violations_by_disk: self.counters.violations_by_disk,
-            // Memory that is set apart for a read is taken when the device is given the read.
-            buffers_used: self.buffers.used()
-                - self.disks.iter().map(|disk| disk.dispatcher.unissued_bytes()).sum::<u64>(),
-            buffers_total: self.buffers.total(),
-            cache_hits: self.counters.cache_hits,
+            deadline_misses: totals.deadline_misses,
+            deadlines_met: totals.deadlines_met,
+            violations_by_scheduler: totals.violations_by_scheduler,
+            violations_by_disk: totals.violations_by_disk,
+            buffers_used: self.streams.buffers_used(),
+            buffers_total: self.streams.buffers().total(),
+            cache_hits: totals.cache_hits,
             refused_for_loss: self.counters.refused_for_loss,
-            moved: self.counters.moved,
-            ended_by_loss: self.counters.ended_by_loss,
-            disks: (0..self.disks.len()).map(|disk| self.disk_status(now, disk)).collect(),
+            failed_over: self.counters.failed_over,
+            ended_by_disk_loss: self.counters.ended_by_disk_loss,
+            disks: (0..self.streams.bookings().disks().len())
+                .map(|disk| self.disk_status(now, disk))
+                .collect(),
         }
     }
 
     fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
         let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
         let sessions = self.sessions.values().filter(here).count() as u64;
-        DiskStatus { sessions, ..self.disks[disk].status(now, self.plans(disk)) }
+        let bookings = self.streams.bookings();
+        DiskStatus { sessions, ..bookings.disk(disk).status(now, bookings.plans(disk)) }
     }
 }

@@ -1,7 +1,7 @@
 //! Decides how a request is answered: with a response made here, with a body of media, or after
 //! the opener or the core has done something first.
 //!
-//! Owns no connection and sends nothing. A request that had to wait for the opener is decided anew
+//! Owns no connection and sends nothing. A request that had to wait for the opener is decided again
 //! from the start.
 
 use super::request::{HttpRequest, Method};
@@ -31,11 +31,11 @@ pub(crate) enum Decision {
     Respond(Response),
     /// Send a range of a body of media.
     SendBody(MediaBody),
-    /// Let the opener open the title of this name, then decide anew.
+    /// Let the opener open the title of this name, then decide again.
     Open(String),
-    /// Let the opener build the file of these tracks, then decide anew.
+    /// Let the opener build the file of these tracks, then decide again.
     BuildFile(Arc<OpenTitle>, Vec<u16>),
-    /// Let the opener build a presentation of a title, then decide anew.
+    /// Let the opener build a presentation of a title, then decide again.
     BuildPresentation(Arc<OpenTitle>, PlaybackParams),
     /// Pass this admission request to the core; [`admitted`] makes its verdict a response.
     Admit(PlayRequest),
@@ -283,7 +283,7 @@ fn ranged(
         return Decision::Respond(Response { head, body: Vec::new(), length: 0 });
     }
     let fresh = request.if_range.as_deref().is_none_or(|tag| tag == etag);
-    let range = match request.range.filter(|_| fresh).map(|range| range.of(length)) {
+    let requested = match request.range.filter(|_| fresh).map(|range| range.of(length)) {
         None => None,
         Some(Some(range)) => Some(range),
         Some(None) => {
@@ -293,16 +293,16 @@ fn ranged(
             return Decision::Respond(response);
         }
     };
-    let mut head = Head::new(if range.is_some() { 206 } else { 200 })
+    let mut head = Head::new(if requested.is_some() { 206 } else { 200 })
         .field("Content-Type", kind)
         .field("Accept-Ranges", "bytes")
         .field("ETag", etag)
         .field("Cache-Control", "private, max-age=3600");
-    if let Some(range) = &range {
+    if let Some(range) = &requested {
         let last = range.end - 1;
         head = head.field("Content-Range", format_args!("bytes {}-{last}/{length}", range.start));
     }
-    let range = range.unwrap_or(0..length);
+    let range = requested.unwrap_or(0..length);
     if request.method == Method::Head {
         return Decision::Respond(Response::only_head(head, range.end - range.start));
     }

@@ -14,8 +14,8 @@ pub(crate) enum ByteRange {
 }
 
 impl ByteRange {
-    /// Parses a `Range` field. `None` (several ranges, another unit, malformed): the field is to be
-    /// ignored. A number beyond 64 bits counts as the largest of 64 bits.
+    /// Parses a `Range` field. `None` if the field must be ignored: several ranges, another unit,
+    /// or malformed. A number beyond 64 bits counts as the largest of 64 bits.
     pub(crate) fn parse(field: &str) -> Option<Self> {
         let (unit, set) = field.split_once('=')?;
         if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_as_sent_and_what_is_meant_of_ten_bytes() {
+    fn range_fields_select_their_bytes_of_a_body_of_ten_bytes() {
         const IGNORED: Option<Option<Range<u64>>> = None;
         const NONE: Option<Option<Range<u64>>> = Some(None);
         let table = [
@@ -80,8 +80,8 @@ mod tests {
             ("lines=0-1", IGNORED),
             ("", IGNORED),
         ];
-        for (field, wanted) in table {
-            assert_eq!(ByteRange::parse(field).map(|range| range.of(10)), wanted, "{field}");
+        for (field, expected) in table {
+            assert_eq!(ByteRange::parse(field).map(|range| range.of(10)), expected, "{field}");
         }
         assert_eq!(ByteRange::From(0).of(0), None);
     }

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_and_what_becomes_of_them() {
+    fn each_request_head_gets_its_status() {
         let long_line = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(MAX_HEAD));
         let long_field =
             format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(MAX_HEAD));
@@ -251,13 +251,13 @@ mod tests {
             (&many, 431),
             ("GET / HTTP/2.0\r\n\r\n", 505),
         ];
-        for (head, wanted) in table {
-            assert_eq!(status(head), *wanted, "{:?}", &head[..head.len().min(80)]);
+        for (head, expected) in table {
+            assert_eq!(status(head), *expected, "{:?}", &head[..head.len().min(80)]);
         }
     }
 
     #[test]
-    fn names_are_decoded_one_by_one() {
+    fn names_of_a_path_are_decoded_separately() {
         let path = |target: &str| {
             let head = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
             match parse(head.as_bytes()) {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn any_prefix_of_a_good_head_is_partial_and_what_follows_is_left_alone() {
+    fn a_prefix_of_a_head_is_partial_and_bytes_after_the_head_are_not_consumed() {
         let head = "GET /t/a.mp4?s=0 HTTP/1.1\r\nHost: a\r\nRange: bytes=0-\r\n\r\n";
         for end in 0..head.len() {
             assert_eq!(parse(&head.as_bytes()[..end]), Parsed::Partial, "{end}");

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_the_resource_and_when_to_come_again() {
+    fn a_refusal_names_the_resource_and_the_time_to_retry() {
         let refusal = Refusal {
             resource: Resource::Disk,
             retry_after: Duration::from_millis(1_200),

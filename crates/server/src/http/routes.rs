@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_what_they_name() {
+    fn paths_name_their_resources() {
         let film = || "film".to_owned();
         assert_eq!(route("t/film/master.m3u8"), Some(Route::Master { title: film() }));
         assert_eq!(route("t/film/0.m3u8"), Some(Route::Playlist { title: film(), track: 0 }));
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(route("t/film/0/17.m4s"), Some(segment));
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
         assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
-        for nothing in [
+        for unknown in [
             "t",
             "t/",
             "t/film",
@@ -117,12 +117,12 @@ mod tests {
             "/",
             "etc/passwd",
         ] {
-            assert_eq!(route(nothing), None, "{nothing}");
+            assert_eq!(route(unknown), None, "{unknown}");
         }
     }
 
     #[test]
-    fn names_of_any_kind_can_be_escaped() {
+    fn any_title_name_can_be_escaped() {
         assert_eq!(escape("A/B ä?#%.mp4"), "A%2FB%20%C3%A4%3F%23%25.mp4");
     }
 }

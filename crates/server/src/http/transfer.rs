@@ -9,9 +9,9 @@
 //!          sends:  head+gen+piece │ piece │ piece ...     each with a number, taken in order
 //! ```
 //!
-//! Sans-IO: methods take what happened and return what to do. A window is requested when the one
-//! before has been delivered completely. With two open windows, pieces of the later one could use
-//! up what the engine allows this session, while the earlier one, which the socket needs first,
+//! Sans-IO: methods take events and return what to do. A window is requested when the one before
+//! has been delivered completely. With two open windows, pieces of the later one could use up the
+//! memory that the engine allows this session, while the earlier one, which the socket needs first,
 //! waits for its disk. The head is sent only when the engine has accepted the first window, because
 //! until then the response may still become a refusal.
 
@@ -162,12 +162,12 @@ impl Transfer {
                 accepted: request.is_none(),
             });
             if let Some(request) = request {
-                let placed = |part: Part| Part {
+                let in_engine_bytes = |part: Part| Part {
                     bytes: presentation::engine_range(&self.spans, part.track, part.bytes),
                     track: part.track,
                 };
-                let parts = parts.into_iter().map(placed).collect();
-                return Some(MediaRequest { request, session: self.session, parts });
+                let engine_parts = parts.into_iter().map(in_engine_bytes).collect();
+                return Some(MediaRequest { request, session: self.session, parts: engine_parts });
             }
         }
         None
@@ -219,6 +219,7 @@ impl Transfer {
     /// The sends that are possible now, in order.
     pub(crate) fn outgoing(&mut self) -> Result<Vec<Outgoing>, OutOfOrder> {
         let mut all = Vec::new();
+        // Until the first window is accepted, the response may still become an error.
         let refusable = match self.windows.front() {
             Some(window) => !window.accepted,
             None => !self.rest.is_empty(),
@@ -232,6 +233,7 @@ impl Transfer {
             let request = window.request;
             let read = window.emit(&mut slices)?;
             let (emptied, piece) = (window.slices.is_empty(), request.zip(read));
+            // Each piece ends a send: the engine must learn when each of its buffers is free.
             if piece.is_some() {
                 self.send(&mut all, &mut slices, piece);
             } else if emptied {
@@ -249,7 +251,7 @@ impl Transfer {
     /// The socket has taken the oldest send. Returns its bytes, and the engine's delivery that it
     /// contained, if any.
     pub(crate) fn sent(&mut self, number: u64) -> (u64, Option<(RequestId, ReadId)>) {
-        let oldest = self.sending.pop_front().expect("only what was sent is taken");
+        let oldest = self.sending.pop_front().expect("the socket takes only what was sent");
         assert_eq!(oldest.number, number, "sends are taken in order");
         (oldest.bytes, oldest.piece)
     }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
-//! (`answer` decides, here it is done), its body requested from the core piece by piece, delivered
-//! by the core, sent, finished. What the opener and the core answer to other requests is in
-//! `answers`.
+//! (`answer` decides, this file executes), its body requested from the core piece by piece,
+//! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
+//! in `answers`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
@@ -62,7 +62,7 @@ struct Worker {
     opener: Opener,
     limits: ConnectionLimits,
     connections: HashMap<ConnectionId, Connection>,
-    // Closed connections, of whose requests the kernel may still hold buffers.
+    // Requests of closed connections whose buffers the kernel may still hold.
     closing: HashMap<ConnectionId, Vec<RequestId>>,
     next_timeout_check: Instant,
 }
@@ -192,7 +192,8 @@ impl Worker {
         }
     }
 
-    /// Does what `answer` decides. `opened`: the request's title, where it has just been opened.
+    /// Executes the decision of [`answer`]. `opened`: the request's title, where it has just been
+    /// opened.
     fn answer(
         &mut self,
         id: ConnectionId,
@@ -244,7 +245,7 @@ impl Worker {
     fn send_response(&mut self, id: ConnectionId, mut exchange: Exchange, response: Response) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let status = response.head.status();
-        // After a head that was not understood, the start of the next request is not known.
+        // After a rejected head, the start of the next request cannot be found.
         exchange.keep_alive &= !matches!(status, 400 | 405 | 408 | 414 | 431 | 505);
         exchange.status = status;
         let mut slices: Vec<SendSlice> =
@@ -265,11 +266,11 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let MediaBody { head, body, range, session } = media;
         exchange.status = head.status();
-        let head = head.finish(range.end - range.start, exchange.keep_alive);
+        let head_bytes = head.finish(range.end - range.start, exchange.keep_alive);
         let under_way = Arc::clone(&self.shared.http.under_way);
         let spans = Arc::clone(session.presentation.spans());
         let number = connection.next_number;
-        let transfer = Transfer::new(session.id, spans, head, body, range, number, under_way);
+        let transfer = Transfer::new(session.id, spans, head_bytes, body, range, number, under_way);
         connection.state = ConnectionState::SendingBody(exchange, Box::new(transfer));
         connection.progress_at = Instant::now();
         self.pump(id);
@@ -395,6 +396,7 @@ impl Worker {
         let peer = connection.peer;
         let (keep_alive, now) = (exchange.keep_alive, Instant::now());
         if keep_alive {
+            // A pipelined request may have begun already.
             let started = !connection.input.is_empty();
             let limit = if started { self.limits.head_timeout } else { self.limits.idle_timeout };
             connection.deadline = now + limit;

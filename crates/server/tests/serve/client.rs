@@ -1,20 +1,20 @@
-//! A small HTTP client that sends exactly what it is told to.
+//! A small HTTP client that sends exactly the given bytes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// One connection.
+/// One connection to a server.
 pub(crate) struct Client {
     pub(crate) stream: BufReader<TcpStream>,
 }
 
-/// An answer.
-pub(crate) struct Answer {
+/// A response.
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// Whether the body was as long as announced.
+    /// Whether the body has the announced length.
     pub(crate) whole: bool,
 }
 
@@ -25,61 +25,67 @@ impl Client {
         Self { stream: BufReader::new(stream) }
     }
 
-    pub(crate) fn get(&mut self, path: &str) -> Answer {
-        self.ask("GET", path, &[])
+    pub(crate) fn get(&mut self, path: &str) -> TestResponse {
+        self.request("GET", path, &[])
     }
 
-    pub(crate) fn ask(&mut self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> TestResponse {
         let fields: String = fields.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
         self.send(format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{fields}\r\n").as_bytes());
-        self.answer(method != "HEAD").expect("an answer")
+        self.read_response(method != "HEAD").expect("a response")
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
-        // The server may have closed already; the answer is there all the same.
+        // The server may have closed the connection; its response can still be read.
         let _ = self.stream.get_mut().write_all(bytes);
     }
 
-    /// The next answer; `None`: the connection has ended without one.
-    pub(crate) fn answer(&mut self, with_body: bool) -> Option<Answer> {
+    /// Reads the next response; `None` if the connection has ended without one.
+    pub(crate) fn read_response(&mut self, with_body: bool) -> Option<TestResponse> {
         let mut line = String::new();
         self.stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
         let status = line.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut answer = Answer { status, fields: Vec::new(), body: Vec::new(), whole: true };
+        let mut response =
+            TestResponse { status, fields: Vec::new(), body: Vec::new(), whole: true };
         loop {
             line.clear();
             self.stream.read_line(&mut line).unwrap();
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-            answer.fields.push((name.to_ascii_lowercase(), value.to_owned()));
+            response.fields.push((name.to_ascii_lowercase(), value.to_owned()));
         }
         if with_body {
-            let length: u64 = answer.field("content-length").map_or(0, |n| n.parse().unwrap());
-            let read = (&mut self.stream).take(length).read_to_end(&mut answer.body);
-            answer.whole = read.is_ok() && answer.body.len() as u64 == length;
+            let length: u64 = response.field("content-length").map_or(0, |n| n.parse().unwrap());
+            let read = (&mut self.stream).take(length).read_to_end(&mut response.body);
+            response.whole = read.is_ok() && response.body.len() as u64 == length;
         }
-        Some(answer)
+        Some(response)
     }
 
     /// Follows a redirect on the same connection.
-    pub(crate) fn get_following(&mut self, path: &str) -> (String, Answer) {
-        let answer = self.get(path);
-        if answer.status != 307 {
-            return (path.to_owned(), answer);
+    pub(crate) fn get_following(&mut self, path: &str) -> (String, TestResponse) {
+        let response = self.get(path);
+        if response.status != 307 {
+            return (path.to_owned(), response);
         }
-        let location = answer.field("location").unwrap().to_owned();
-        let answer = self.get(&location);
-        (location, answer)
+        let location = response.field("location").unwrap().to_owned();
+        let response = self.get(&location);
+        (location, response)
     }
 }
 
-impl std::fmt::Debug for Answer {
+impl std::fmt::Debug for TestResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (bytes, fields) = (self.body.len(), &self.fields);
         write!(f, "{} {fields:?}, {bytes} bytes, whole: {}", self.status, self.whole)
     }
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
@@ -101,8 +107,8 @@ impl Answer {
     }
 }
 
-/// The addresses in a playlist, those in `URI="..."` too, made absolute from where it was.
-pub(crate) fn addresses(playlist: &str, at: &str) -> Vec<String> {
+/// The URIs in a playlist, also those in `URI="..."`, resolved against the playlist's path.
+pub(crate) fn playlist_uris(playlist: &str, at: &str) -> Vec<String> {
     let base = &at[..=at.split('?').next().unwrap().rfind('/').unwrap()];
     let mut all = Vec::new();
     for line in playlist.lines() {

@@ -1,4 +1,4 @@
-//! What the control socket does on a served store.
+//! Commands over the control socket of a served store.
 
 use crate::fixture::{TestStore, media};
 use server::control::{Client, ControlError, Reply, Request};
@@ -10,12 +10,12 @@ fn control(fixture: &TestStore) -> Client {
     Client::connect(uuid).unwrap().expect("a control socket")
 }
 
-fn ask(client: &mut Client, request: &Request) -> Reply {
+fn call(client: &mut Client, request: &Request) -> Reply {
     client.call(request, |_| {}).unwrap_or_else(|error| panic!("{request:?}: {error}"))
 }
 
 #[test]
-fn a_title_is_taken_in_renamed_given_back_and_checked_while_others_play() {
+fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
     let media = media();
     let fixture = TestStore::with(&[&media.film]);
     let serving = fixture.serve_with(|config| config.memory = ByteCount::mib(512));
@@ -29,33 +29,33 @@ fn a_title_is_taken_in_renamed_given_back_and_checked_while_others_play() {
     let Reply::Ingest(report) = reply else { panic!("{reply:?}") };
     assert_eq!(report.files[0].title.as_ref().unwrap().name, "large");
     assert!(report.files[1].error.is_some(), "{report:?}");
-    assert!(progress > 0, "long work tells how far it is");
+    assert!(progress > 0, "a long request reports its progress");
 
     let renamed = Request::Rename { old: "large".to_owned(), new: "big/ä %".to_owned() };
-    assert_eq!(ask(&mut client, &renamed), Reply::Renamed);
-    let Reply::Titles(titles) = ask(&mut client, &Request::Ls) else { panic!() };
+    assert_eq!(call(&mut client, &renamed), Reply::Renamed);
+    let Reply::Titles(titles) = call(&mut client, &Request::Ls) else { panic!() };
     let names: Vec<&str> = titles.iter().map(|title| title.name.as_str()).collect();
     assert_eq!(names, ["big/ä %", "film"]);
     let played = serving.client().get_following("/t/big%2F%C3%A4%20%25.mp4").1;
     assert!(played.status == 200 && played.whole, "{played:?}");
 
     let detail = Request::Info { title: Some("film".to_owned()) };
-    let Reply::Title(detail) = ask(&mut client, &detail) else { panic!() };
+    let Reply::Title(detail) = call(&mut client, &detail) else { panic!() };
     assert!(detail.track_list.iter().any(|track| track.codec.starts_with("avc1")), "{detail:?}");
 
-    let out = fixture.directory.join("back.mp4");
+    let out = fixture.directory.join("exported.mp4");
     let export = Request::Export { title: "film".to_owned(), out: out.clone() };
-    let Reply::Export(report) = ask(&mut client, &export) else { panic!() };
+    let Reply::Export(report) = call(&mut client, &export) else { panic!() };
     assert_eq!(report.bytes, std::fs::metadata(&out).unwrap().len());
 
-    let Reply::Check(report) = ask(&mut client, &Request::Check { scrub: true }) else { panic!() };
+    let Reply::Check(report) = call(&mut client, &Request::Check { scrub: true }) else { panic!() };
     assert!(report.clean && report.titles == 2, "{report:?}");
-    let Reply::Status(status) = ask(&mut client, &Request::Status) else { panic!() };
+    let Reply::Status(status) = call(&mut client, &Request::Status) else { panic!() };
     assert_eq!(status.disks.len(), 1);
 }
 
 #[test]
-fn what_cannot_be_done_is_named_and_the_next_request_is_answered() {
+fn a_failed_request_names_the_reason_and_the_connection_stays_usable() {
     let fixture = TestStore::with(&[]);
     let _serving = fixture.serve();
     let mut client = control(&fixture);
@@ -71,14 +71,14 @@ fn what_cannot_be_done_is_named_and_the_next_request_is_answered() {
             other => panic!("{request:?}: {other:?}"),
         }
     }
-    assert_eq!(ask(&mut client, &Request::Ls), Reply::Titles(Vec::new()));
+    assert_eq!(call(&mut client, &Request::Ls), Reply::Titles(Vec::new()));
 }
 
 #[test]
-fn nobody_answers_for_a_store_that_is_not_served() {
+fn a_store_that_is_not_served_has_no_control_socket() {
     let fixture = TestStore::with(&[]);
     let uuid = Store::peek(&fixture.path).unwrap().uuid;
     assert!(Client::connect(uuid).unwrap().is_none());
     drop(fixture.serve());
-    assert!(Client::connect(uuid).unwrap().is_none(), "the socket goes with its server");
+    assert!(Client::connect(uuid).unwrap().is_none(), "the socket is removed with its server");
 }

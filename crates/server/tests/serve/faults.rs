@@ -1,61 +1,66 @@
-//! Disks that fail and stores that change under a server: requests fail by name, the server lives.
+//! Disks that fail, and stores that are changed while they are served: requests fail with a reason,
+//! and the server keeps running.
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use store::Store;
 
-/// Fetches a whole title; the status if an answer came, and whether it was whole.
-fn fetch(serving: &TestServer, path: &str) -> Answer {
+/// Fetches a whole title.
+fn fetch(serving: &TestServer, path: &str) -> TestResponse {
     serving.client().get_following(path).1
 }
 
 #[test]
-fn a_store_file_that_is_cut_short_fails_requests_by_name_and_nothing_else() {
+fn a_truncated_store_file_fails_requests_with_a_reason_and_nothing_else() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     // Opens the title, so that only the media is missing afterwards.
-    assert_eq!(serving.client().ask("HEAD", "/t/film.mp4", &[]).status, 200);
+    assert_eq!(serving.client().request("HEAD", "/t/film.mp4", &[]).status, 200);
     OpenOptions::new().write(true).open(&fixture.path).unwrap().set_len(4096).unwrap();
-    let answer = fetch(&serving, "/t/film.mp4");
-    assert!(answer.status == 500 && answer.error() == "read-failed" || !answer.whole, "{answer:?}");
+    let response = fetch(&serving, "/t/film.mp4");
+    assert!(
+        response.status == 500 && response.error() == "read-failed" || !response.whole,
+        "{response:?}"
+    );
     assert_eq!(serving.client().get("/healthz").status, 200);
-    eventually("it is counted", || serving.status("/disks/0/failures") > 0);
+    eventually("the failure is counted", || serving.status("/disks/0/failures") > 0);
 }
 
 #[test]
-fn an_unlinked_store_file_is_served_on() {
+fn an_unlinked_store_file_is_still_served() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     std::fs::remove_file(&fixture.path).unwrap();
-    let answer = fetch(&serving, "/t/film.mp4");
-    assert!(answer.status == 200 && answer.whole);
+    let response = fetch(&serving, "/t/film.mp4");
+    assert!(response.status == 200 && response.whole);
 }
 
 #[test]
-fn damaged_bytes_are_never_served_as_good() {
+fn damaged_bytes_are_never_served() {
     let fixture = TestStore::with(&[&media().film]);
     let store = Store::open(&fixture.path).unwrap();
     let title = store.title("film").unwrap();
-    let place = store.runs(title.id, 0).unwrap()[0].start + 70_000;
+    let offset = store.runs(title.id, 0).unwrap()[0].start + 70_000;
     drop(store);
     let file = OpenOptions::new().read(true).write(true).open(&fixture.path).unwrap();
     let mut byte = [0];
-    file.read_exact_at(&mut byte, place).unwrap();
-    file.write_all_at(&[byte[0] ^ 1], place).unwrap();
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], offset).unwrap();
     file.sync_all().unwrap();
 
     let log = fixture.directory.join("access.log");
     let serving = fixture.serve_with(|config| config.access_log = Some(log.clone()));
-    let answer = fetch(&serving, "/t/film.mp4");
-    assert!(answer.status == 500 || !answer.whole, "{}", answer.status);
+    let response = fetch(&serving, "/t/film.mp4");
+    assert!(response.status == 500 || !response.whole, "{}", response.status);
     drop(serving);
     let lines = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["event"] == "damaged"), "{lines:?}");
-    let request = lines.iter().find(|line| line["status"] == 307).expect("a line for each request");
+    let request =
+        lines.iter().find(|line| line["status"] == 307).expect("a log line for the request");
     assert_eq!(request["target"], "/t/film.mp4");
     assert!(request["time"].is_string() && request["peer"].is_string());
 }

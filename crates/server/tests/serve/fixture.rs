@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use store::{FormatOptions, IngestOptions, Store, Unthrottled};
 use units::ByteCount;
 
-/// Small titles, made once for all tests of a run.
+/// Small media files, made once for all tests of a run.
 pub(crate) struct Media {
     /// 6 s of H.264 with B-frames and AAC, about 1.5 Mb/s, a key frame each second.
     pub(crate) film: PathBuf,
-    /// 4 s of sound alone.
+    /// 4 s of audio without video.
     pub(crate) song: PathBuf,
-    /// 4 s of large pictures, about 45 MB: more than sockets buffer.
+    /// 4 s of large video frames, about 45 MB: more than sockets buffer.
     pub(crate) large: PathBuf,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn ffmpeg(arguments: &str, out: &Path) {
     assert!(status.success(), "{command:?}");
 }
 
-/// A new directory, removed by nobody but the system: a failed test leaves what it saw.
+/// Creates a directory that is not removed here, so that the files of a failed test remain.
 pub(crate) fn directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -67,7 +67,8 @@ pub(crate) struct TestStore {
 }
 
 impl TestStore {
-    /// A store of 128 MiB with these files as titles of their stems, said to lie on a fast disk.
+    /// A store of 128 MiB with a title for each file, named by its stem, and the calibration of a
+    /// fast disk.
     pub(crate) fn with(files: &[&Path]) -> Self {
         let directory = directory();
         let path = directory.join("a.store");
@@ -83,7 +84,7 @@ impl TestStore {
         fixture
     }
 
-    /// Takes in more, while nobody serves it.
+    /// Ingests more files while the store is not served.
     pub(crate) fn add(&self, files: &[&Path]) {
         let store = Store::open(&self.path).unwrap();
         let files: Vec<PathBuf> = files.iter().map(|file| (*file).to_owned()).collect();
@@ -122,7 +123,7 @@ impl Drop for TestStore {
     }
 }
 
-/// A server of a test.
+/// A running server on the store of a test.
 pub(crate) struct TestServer {
     pub(crate) server: Server,
 }
@@ -136,17 +137,18 @@ impl TestServer {
         format!("http://{}{path}", self.server.address())
     }
 
-    /// A number of `/status`.
+    /// A number in `/status`, by its JSON pointer.
     pub(crate) fn status(&self, pointer: &str) -> u64 {
         let status = self.client().get("/status").json();
         status.pointer(pointer).and_then(serde_json::Value::as_u64).expect(pointer)
     }
 }
 
-/// Waits until something is so. Long enough for a loaded machine; a test that needs it all fails.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+/// Waits until a condition holds. The limit is long enough for a loaded machine; a test that
+/// reaches it fails.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !is_so() {
+    while !holds() {
         assert!(start.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }

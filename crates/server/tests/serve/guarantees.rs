@@ -1,26 +1,26 @@
-//! What a viewer is promised, audited in a running server, and what it is told where there is no
-//! room.
+//! Guarantees of sessions in a running server, and the refusal when a resource is short.
 
 use crate::fixture::{TestStore, eventually, media};
 use units::BitRate;
 
 #[test]
-fn a_certificate_is_kept_and_told_while_the_film_plays() {
+fn guaranteed_and_observed_slack_are_reported_and_no_guarantee_is_violated() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| config.as_disk = disk::DiskModel::preset("ssd-sata"));
     let mut viewer = serving.client();
     let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
     assert!(viewer.get(&path).whole);
     let session = || serving.client().get("/sessions").json()["sessions"][0].clone();
-    eventually("what it was promised and what came", || session()["observed_slack"].is_f64());
-    let of = |name: &str| session()[name].as_f64().expect(name);
-    assert!(of("guaranteed_slack") > 0.0 && of("observed_slack") > 0.0, "{}", session());
+    eventually("the observed slack is reported", || session()["observed_slack"].is_f64());
+    let seconds = |name: &str| session()[name].as_f64().expect(name);
+    assert!(seconds("guaranteed_slack") > 0.0, "{}", session());
+    assert!(seconds("observed_slack") > 0.0, "{}", session());
     assert_eq!(session()["guarantee_violations"]["scheduler"], 0, "{}", session());
     assert_eq!(serving.status("/guarantee_violations/scheduler"), 0);
 }
 
 #[test]
-fn a_network_that_is_full_is_named() {
+fn a_refusal_for_network_rate_names_the_network() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| config.network = Some(BitRate(12_000_000)));
     let mut client = serving.client();
@@ -29,5 +29,5 @@ fn a_network_that_is_full_is_named() {
     assert_eq!((refused.status, &*refused.error()), (503, "refused"));
     assert_eq!(refused.json()["resource"], "network", "{}", refused.text());
     assert!(refused.field("retry-after").is_some());
-    eventually("it is counted", || serving.status("/refused/network") > 0);
+    eventually("the refusal is counted", || serving.status("/refused/network") > 0);
 }

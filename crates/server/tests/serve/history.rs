@@ -1,4 +1,4 @@
-//! What a disk was seen to do outlives the server that saw it.
+//! The observed history of a disk is stored and used again after a restart of the server.
 
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use scheduler::{BusySlots, DiskHistory, Guard, HistoryKey, ObservedCurve, PolicyKind, TimeGuard};
@@ -10,14 +10,14 @@ fn serve(fixture: &TestStore) -> TestServer {
     fixture.serve_with(|config| config.policy = PolicyKind::Observed)
 }
 
-/// The disk as `/status` tells it, once there was a slot.
+/// The disk in `/status`, after the first slot.
 fn disk(serving: &TestServer) -> serde_json::Value {
     let status = || serving.client().get("/status").json();
-    eventually("the books are open", || status()["disks"][0].is_object());
+    eventually("the first status is published", || status()["disks"][0].is_object());
     status()["disks"][0].clone()
 }
 
-/// Ends the server as a person does, and looks at what it left.
+/// Stops the server and returns the disk history that it has stored.
 fn stop(serving: TestServer, fixture: &TestStore) -> Option<DiskHistory> {
     serving.server.stop(Duration::ZERO);
     serving.server.wait().unwrap();
@@ -25,14 +25,16 @@ fn stop(serving: TestServer, fixture: &TestStore) -> Option<DiskHistory> {
     store.disk_history().map(|bytes| DiskHistory::decode(&bytes).unwrap())
 }
 
-/// What is kept of a disk that did half of what it should, and at least so much while it was busy.
-fn half_as_fast(
+/// The history of a disk that completed half of its guaranteed reads, and at least `busy_reads` in
+/// each busy slot.
+fn history_of_slow_disk(
     fixture: &TestStore,
     min_read: u32,
     read_size: u64,
     busy_reads: u32,
 ) -> DiskHistory {
-    let calibration = Store::open(&fixture.path).unwrap().calibration().expect("of a fast disk");
+    let calibration =
+        Store::open(&fixture.path).unwrap().calibration().expect("the calibration of the fixture");
     let costs = disk::Costs::of_calibration(&calibration, ByteCount(read_size));
     let charged = costs.map_or(0, |costs| costs.batch(1, costs.slowest_transfer(read_size)));
     let key = HistoryKey { slot: calibration.slot, read_size, min_read, charged };
@@ -47,17 +49,17 @@ fn half_as_fast(
 }
 
 #[test]
-fn a_slow_disk_is_still_slow_after_a_restart_and_recovers_slowly() {
+fn a_slow_disk_stays_slow_after_a_restart_and_recovers_slowly() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = serve(&fixture);
     let fresh = disk(&serving);
-    let [min_read, read_size] = ["min_read", "read_size"].map(|of| fresh[of].as_u64().unwrap());
-    let left = stop(serving, &fixture);
-    assert_eq!(left, None, "nobody played, and nothing is worth keeping");
+    let [min_read, read_size] = ["min_read", "read_size"].map(|name| fresh[name].as_u64().unwrap());
+    let stored = stop(serving, &fixture);
+    assert_eq!(stored, None, "without viewers no history is stored");
 
     let min_read = u32::try_from(min_read).unwrap();
-    let kept = half_as_fast(&fixture, min_read, read_size, 1234);
-    Store::open(&fixture.path).unwrap().set_disk_history(&kept.encode()).unwrap();
+    let history = history_of_slow_disk(&fixture, min_read, read_size, 1234);
+    Store::open(&fixture.path).unwrap().set_disk_history(&history.encode()).unwrap();
     let serving = serve(&fixture);
     let notes = serving.server.notes().join("\n");
     assert!(notes.contains("100 % slower than calibrated when it was last used"), "{notes}");
@@ -73,32 +75,33 @@ fn a_slow_disk_is_still_slow_after_a_restart_and_recovers_slowly() {
     let line = |line: &&str| line.starts_with("tenuto_disk_observed_slot_reads{");
     assert!(metrics.lines().find(line).is_some_and(|line| line.ends_with(" 1234")), "{metrics}");
 
-    // A viewer is there, and slots go by.
+    // Recovery needs slots with reads, so a viewer plays.
     assert_eq!(serving.client().get("/t/film.mp4").status, 307);
-    let believed = || serving.status("/disks/0/min_read");
-    let before = u64::from(kept.guard.min_read());
-    eventually("every few slots in time give a read back", || believed() > before);
-    let left = stop(serving, &fixture).expect("it is kept at the end");
-    assert!(left.guard.min_read() > kept.guard.min_read(), "{:?}", left.guard);
-    assert_eq!(left.busy_slots.fewest(), Some(1234));
+    let min_read_now = || serving.status("/disks/0/min_read");
+    let before = u64::from(history.guard.min_read());
+    eventually("slots without late reads raise the guarantee", || min_read_now() > before);
+    let stored = stop(serving, &fixture).expect("the history is stored at the end");
+    assert!(stored.guard.min_read() > history.guard.min_read(), "{:?}", stored.guard);
+    assert_eq!(stored.busy_slots.fewest(), Some(1234));
     assert_ne!(
-        left.observed_curve.curve(),
+        stored.observed_curve.curve(),
         None,
-        "a slow slot is remembered for five minutes of use"
+        "a slow slot stays in the curve for five minutes of use"
     );
 }
 
 #[test]
-fn what_was_seen_of_other_reads_or_is_not_understood_is_told_and_not_used() {
+fn a_history_of_other_reads_or_one_that_cannot_be_decoded_is_reported_and_not_used() {
     let fixture = TestStore::with(&[&media().film]);
-    let of_others = half_as_fast(&fixture, 7, 1 << 20, 3).encode();
-    for (bytes, told) in
-        [(&of_others[..], "with other reads"), (b"torn", "kept with it is not used")]
-    {
+    let of_other_reads = history_of_slow_disk(&fixture, 7, 1 << 20, 3).encode();
+    for (bytes, note) in [
+        (&of_other_reads[..], "with other reads"),
+        (b"torn", "its stored disk history is not used"),
+    ] {
         Store::open(&fixture.path).unwrap().set_disk_history(bytes).unwrap();
         let serving = serve(&fixture);
         let notes = serving.server.notes().join("\n");
-        assert!(notes.contains(told), "{notes}");
+        assert!(notes.contains(note), "{notes}");
         let disk = disk(&serving);
         assert_eq!(
             (&disk["observed_slot_reads"], &disk["slowdown"]),

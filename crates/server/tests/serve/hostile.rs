@@ -1,4 +1,5 @@
-//! What a stranger may send, and what it may not cause.
+//! Malformed, slow and abandoned requests: each is refused with a reason and affects no other
+//! client.
 
 use crate::client::Client;
 use crate::fixture::{TestStore, eventually, media};
@@ -6,7 +7,7 @@ use std::time::Duration;
 use units::ByteCount;
 
 #[test]
-fn malformed_requests_are_named_and_the_next_viewer_is_served() {
+fn a_malformed_request_gets_its_error_and_the_next_client_is_served() {
     let fixture = TestStore::with(&[]);
     let serving = fixture.serve();
     let long = "x".repeat(20_000);
@@ -29,16 +30,17 @@ fn malformed_requests_are_named_and_the_next_viewer_is_served() {
     for (sent, status, word) in table {
         let mut client = serving.client();
         client.send(sent.as_bytes());
-        let answer = client.answer(true).unwrap_or_else(|| panic!("no answer to {word}"));
-        assert_eq!((answer.status, &*answer.error()), (*status, *word));
-        assert_eq!(answer.field("connection"), Some("close"), "{word}");
-        assert!(client.answer(true).is_none(), "{word}: the connection ends");
+        let response =
+            client.read_response(true).unwrap_or_else(|| panic!("no response to {word}"));
+        assert_eq!((response.status, &*response.error()), (*status, *word));
+        assert_eq!(response.field("connection"), Some("close"), "{word}");
+        assert!(client.read_response(true).is_none(), "{word}: the connection ends");
     }
     assert_eq!(serving.client().get("/healthz").status, 200);
 }
 
 #[test]
-fn names_that_play_tricks_are_names_of_nothing() {
+fn paths_with_tricks_are_not_found() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let mut client = serving.client();
@@ -63,15 +65,15 @@ fn names_that_play_tricks_are_names_of_nothing() {
         "/t/film.mp4?s=%2e%2e",
         "/t/film/99.m3u8",
     ] {
-        let answer = client.get(path);
-        assert_eq!(answer.status, 404, "{path}");
-        answer.error();
+        let response = client.get(path);
+        assert_eq!(response.status, 404, "{path}");
+        response.error();
     }
     assert_eq!(serving.status("/admitted"), 0);
 }
 
 #[test]
-fn a_token_is_of_one_title_and_its_numbers_have_ends() {
+fn a_token_is_valid_for_one_title_and_its_existing_tracks_and_segments() {
     let media = media();
     let fixture = TestStore::with(&[&media.film, &media.song]);
     let serving = fixture.serve();
@@ -91,76 +93,79 @@ fn a_token_is_of_one_title_and_its_numbers_have_ends() {
 }
 
 #[test]
-fn a_slow_head_is_told_so() {
+fn a_slow_request_head_is_answered_with_408() {
     let fixture = TestStore::with(&[]);
     let serving = fixture.serve_with(|config| config.head_timeout = Duration::from_millis(200));
     let mut client = serving.client();
     client.send(b"GET / HTTP/1.1\r\nHost:");
-    let answer = client.answer(true).unwrap();
-    assert_eq!((answer.status, &*answer.error()), (408, "request-timeout"));
-    assert!(client.answer(true).is_none());
+    let response = client.read_response(true).unwrap();
+    assert_eq!((response.status, &*response.error()), (408, "request-timeout"));
+    assert!(client.read_response(true).is_none());
     let mut silent = serving.client();
-    assert!(silent.answer(true).is_none(), "who says nothing is let go without a word");
+    assert!(
+        silent.read_response(true).is_none(),
+        "a silent connection is closed without a response"
+    );
 }
 
 #[test]
-fn one_connection_too_many_is_told_so() {
+fn a_connection_above_the_limit_is_answered_with_503() {
     let fixture = TestStore::with(&[]);
     let serving = fixture.serve_with(|config| config.max_connections = 2);
-    let mut inside = [serving.client(), serving.client()];
-    for client in &mut inside {
+    let mut connected = [serving.client(), serving.client()];
+    for client in &mut connected {
         assert_eq!(client.get("/healthz").status, 200);
     }
-    let answer = serving.client().answer(true).expect("told before it asks");
-    assert_eq!((answer.status, &*answer.error()), (503, "too-many-connections"));
-    assert!(answer.field("retry-after").is_some());
-    drop(inside);
-    eventually("a place is free again", || {
+    let response = serving.client().read_response(true).expect("a response without a request");
+    assert_eq!((response.status, &*response.error()), (503, "too-many-connections"));
+    assert!(response.field("retry-after").is_some());
+    drop(connected);
+    eventually("a new connection is accepted", || {
         let mut client = serving.client();
         client.send(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
-        client.answer(true).is_some_and(|answer| answer.status == 200)
+        client.read_response(true).is_some_and(|response| response.status == 200)
     });
 }
 
 #[test]
-fn a_viewer_that_stops_reading_is_cut_off_and_gives_its_memory_back() {
+fn a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released() {
     let fixture = TestStore::with(&[&media().large]);
     let serving = fixture.serve_with(|config| {
         config.send_timeout = Duration::from_secs(1);
         config.memory = ByteCount::mib(512);
     });
-    let mut stuck = serving.client();
-    let path = stuck.get("/t/large.mp4").field("location").unwrap().to_owned();
-    stuck.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
-    eventually("cut off", || {
+    let mut stalled = serving.client();
+    let path = stalled.get("/t/large.mp4").field("location").unwrap().to_owned();
+    stalled.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+    eventually("the send timeout is counted", || {
         let metrics = serving.client().get("/metrics");
         metrics.text().contains("tenuto_http_send_timeouts_total 1")
     });
-    let answer = stuck.answer(true).unwrap();
-    assert!(answer.status == 200 && !answer.whole, "what was sent before still comes");
-    assert_eq!(whole(&mut serving.client(), "/t/large.mp4"), 200, "others are served");
+    let response = stalled.read_response(true).unwrap();
+    assert!(response.status == 200 && !response.whole, "bytes sent before the timeout arrive");
+    assert_eq!(fetch_whole(&mut serving.client(), "/t/large.mp4"), 200, "other viewers are served");
 }
 
 #[test]
-fn a_viewer_that_leaves_in_the_middle_costs_nobody_anything() {
+fn a_viewer_that_disconnects_during_a_response_affects_no_other_viewer() {
     let fixture = TestStore::with(&[&media().large]);
     let serving = fixture.serve_with(|config| config.memory = ByteCount::mib(512));
     for _ in 0..3 {
         let mut leaver = serving.client();
-        let answer = leaver.get("/t/large.mp4");
-        let path = answer.field("location").unwrap_or_else(|| panic!("{answer:?}")).to_owned();
+        let response = leaver.get("/t/large.mp4");
+        let path = response.field("location").unwrap_or_else(|| panic!("{response:?}")).to_owned();
         leaver.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
         // A signal may end the wait early.
         while let Err(error) = std::io::BufRead::fill_buf(&mut leaver.stream) {
             assert_eq!(error.kind(), std::io::ErrorKind::Interrupted, "{error}");
         }
     }
-    assert_eq!(whole(&mut serving.client(), "/t/large.mp4"), 200);
+    assert_eq!(fetch_whole(&mut serving.client(), "/t/large.mp4"), 200);
 }
 
-/// Fetches a file whole; its status.
-fn whole(client: &mut Client, path: &str) -> u16 {
-    let (_, answer) = client.get_following(path);
-    assert!(answer.whole, "{path}");
-    answer.status
+/// Fetches a whole file; returns the status.
+fn fetch_whole(client: &mut Client, path: &str) -> u16 {
+    let (_, response) = client.get_following(path);
+    assert!(response.whole, "{path}");
+    response.status
 }

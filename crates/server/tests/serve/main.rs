@@ -1,7 +1,7 @@
 //! The server end to end, over loopback: a real store in a file, small titles made with FFmpeg,
-//! real sockets. One file for each promise; what they share is in `fixture.rs` and `client.rs`.
+//! real sockets. One file for each property; `fixture.rs` and `client.rs` are shared.
 //!
-//! `cargo test -p server --test serve NAME` runs one again.
+//! `cargo test -p server --test serve NAME` runs one test again.
 
 #![allow(
     clippy::disallowed_methods,

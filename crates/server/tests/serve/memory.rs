@@ -1,13 +1,13 @@
-//! Memory is a promise too: what the books say fits, fits.
+//! Read buffers: a read that the engine has accounted for always gets its memory.
 
 use crate::fixture::{TestStore, directory, eventually, media};
 use std::path::{Path, PathBuf};
 use units::ByteCount;
 
-/// Reads of 4 MiB for titles whose pieces are 1 MiB and 64 KiB, in memory for eight reads: all
-/// that is played goes through it, whatever has filled it before.
+/// Memory for eight reads of 4 MiB serves titles with pieces of 1 MiB and 64 KiB one after another,
+/// whichever piece size has filled it before.
 #[test]
-fn pieces_of_all_sizes_find_room_beside_each_other() {
+fn buffers_of_different_sizes_share_one_pool() {
     let media = media();
     let fixture = TestStore::with(&[&media.song]);
     let copies = directory();
@@ -23,11 +23,14 @@ fn pieces_of_all_sizes_find_room_beside_each_other() {
     let paths: Vec<String> = (0..10).map(|i| format!("/t/film%20{i}.mp4")).collect();
     for path in paths.iter().chain(paths.iter().rev()) {
         for path in [path.as_str(), "/t/song.mp4"] {
-            // As many viewers as hold memory at once may be here; they leave again.
-            eventually("there is room for one more viewer", || {
-                let (_, answer) = serving.client().get_following(path);
-                assert!(answer.whole && matches!(answer.status, 200 | 503), "{path}: {answer:?}");
-                answer.status == 200
+            // Sessions of earlier viewers may still hold the memory until their timeout.
+            eventually("one more viewer is admitted", || {
+                let (_, response) = serving.client().get_following(path);
+                assert!(
+                    response.whole && matches!(response.status, 200 | 503),
+                    "{path}: {response:?}"
+                );
+                response.status == 200
             });
         }
     }

@@ -1,17 +1,18 @@
-//! What players get is what was taken in.
+//! Players receive the same frames that were ingested.
 
-use crate::client::addresses;
+use crate::client::playlist_uris;
 use crate::fixture::{TestStore, media};
 use std::path::Path;
 use std::process::Command;
 
-/// Frames decoded from a source: (stream, size, MD5) of each, in order. FFmpeg may not complain.
+/// Stream, size and MD5 of each frame decoded from a source, in order. FFmpeg must report no
+/// warning.
 pub(crate) fn frames(input: &str) -> Vec<String> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "warning", "-i", input, "-map", "0:v?", "-map", "0:a?", "-bitexact"]);
     let output = command.args(["-f", "framemd5", "-"]).output().unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && complaints.is_empty(), "{input}: {complaints}");
+    let warnings = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && warnings.is_empty(), "{input}: {warnings}");
     let lines = String::from_utf8(output.stdout).unwrap();
     let lines = lines.lines().filter(|line| !line.starts_with('#'));
     let mut frames: Vec<String> = lines
@@ -20,7 +21,7 @@ pub(crate) fn frames(input: &str) -> Vec<String> {
             format!("{} {} {}", columns[0], columns[4], columns[5])
         })
         .collect();
-    // Streams are interleaved as they come; each keeps its order.
+    // The interleaving of streams may differ; the order within each may not.
     frames.sort_by_key(|frame| frame.split(' ').next().map(str::to_owned));
     frames
 }
@@ -66,7 +67,7 @@ fn ffprobe_finds_the_streams() {
 }
 
 #[test]
-fn playlists_name_what_is_there_and_segments_are_the_same_each_time() {
+fn playlists_list_all_segments_and_a_segment_has_the_same_bytes_each_time() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| config.segment = std::time::Duration::from_secs(2));
     let mut client = serving.client();
@@ -74,27 +75,27 @@ fn playlists_name_what_is_there_and_segments_are_the_same_each_time() {
     let master = client.get(at);
     assert_eq!(master.field("content-type"), Some("application/vnd.apple.mpegurl"));
     assert_eq!(master.field("access-control-allow-origin"), Some("*"));
-    let lists = addresses(master.text(), at);
+    let lists = playlist_uris(master.text(), at);
     assert_eq!(lists.len(), 2, "{}", master.text());
     for list in lists {
         let playlist = client.get(&list);
         assert_eq!(playlist.status, 200, "{list}");
-        let pieces = addresses(playlist.text(), &list);
+        let pieces = playlist_uris(playlist.text(), &list);
         assert_eq!(pieces.len(), 4, "an init segment and three of 2 s: {}", playlist.text());
         for piece in pieces {
-            let (one, other) = (client.get(&piece), client.get(&piece));
-            assert_eq!((one.status, other.status), (200, 200), "{piece}");
-            assert!(!one.body.is_empty() && one.body == other.body, "{piece}");
-            assert_eq!(one.field("etag"), other.field("etag"));
-            let etag = one.field("etag").unwrap();
-            let same = client.ask("GET", &piece, &[("If-None-Match", etag)]);
-            assert_eq!((same.status, same.body.len()), (304, 0), "{piece}");
+            let (first, second) = (client.get(&piece), client.get(&piece));
+            assert_eq!((first.status, second.status), (200, 200), "{piece}");
+            assert!(!first.body.is_empty() && first.body == second.body, "{piece}");
+            assert_eq!(first.field("etag"), second.field("etag"));
+            let etag = first.field("etag").unwrap();
+            let unchanged = client.request("GET", &piece, &[("If-None-Match", etag)]);
+            assert_eq!((unchanged.status, unchanged.body.len()), (304, 0), "{piece}");
         }
     }
 }
 
 #[test]
-fn what_is_on_offer_is_listed_with_where_to_play_it() {
+fn titles_are_listed_with_their_urls() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let titles = serving.client().get("/titles").json();
@@ -108,7 +109,7 @@ fn what_is_on_offer_is_listed_with_where_to_play_it() {
 }
 
 #[test]
-fn the_console_needs_nothing_from_elsewhere() {
+fn the_console_loads_nothing_from_other_hosts() {
     let fixture = TestStore::with(&[]);
     let serving = fixture.serve();
     let mut client = serving.client();

@@ -1,11 +1,11 @@
-//! Any range of a body is that part of the whole.
+//! Byte ranges: any range of a body equals that part of the whole body.
 
 use crate::client::Client;
 use crate::fixture::{TestStore, media};
 use std::ops::Range;
 
 #[test]
-fn any_range_of_a_file_is_that_part_of_the_whole() {
+fn any_range_of_a_file_equals_that_part_of_the_whole_file() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let mut client = serving.client();
@@ -25,7 +25,7 @@ fn any_range_of_a_file_is_that_part_of_the_whole() {
     }
     for (first, last) in ranges {
         let range = format!("bytes={first}-{last}");
-        let part = client.ask("GET", &path, &[("Range", &range)]);
+        let part = client.request("GET", &path, &[("Range", &range)]);
         assert_eq!(part.status, 206, "{range}, seed {seed}");
         assert_eq!(part.field("content-range"), Some(&*format!("bytes {first}-{last}/{length}")));
         assert!(part.body == whole[first..=last], "{range}, seed {seed}");
@@ -33,7 +33,7 @@ fn any_range_of_a_file_is_that_part_of_the_whole() {
     check_fields(&mut client, &path, whole, &etag);
 }
 
-/// What the `Range` field may say beside a plain range.
+/// Checks `Range` fields other than one range with both ends.
 fn check_fields(client: &mut Client, path: &str, whole: &[u8], etag: &str) {
     let length = whole.len();
     let all = 0..length;
@@ -50,32 +50,32 @@ fn check_fields(client: &mut Client, path: &str, whole: &[u8], etag: &str) {
         (&[("Range", "bytes=2-5"), ("If-Range", "\"other\"")], 200, all),
     ];
     for (fields, status, part) in table {
-        let answer = client.ask("GET", path, fields);
-        assert_eq!(answer.status, *status, "{fields:?}");
-        assert!(answer.body == whole[part.clone()], "{fields:?}");
+        let response = client.request("GET", path, fields);
+        assert_eq!(response.status, *status, "{fields:?}");
+        assert!(response.body == whole[part.clone()], "{fields:?}");
     }
     for range in [format!("bytes={length}-"), "bytes=-0".into(), "bytes=99999999999999-".into()] {
-        let answer = client.ask("GET", path, &[("Range", &range)]);
-        assert_eq!(answer.status, 416, "{range}");
-        assert_eq!(answer.field("content-range"), Some(&*format!("bytes */{length}")));
-        assert_eq!(answer.error(), "range-not-satisfiable");
+        let response = client.request("GET", path, &[("Range", &range)]);
+        assert_eq!(response.status, 416, "{range}");
+        assert_eq!(response.field("content-range"), Some(&*format!("bytes */{length}")));
+        assert_eq!(response.error(), "range-not-satisfiable");
     }
-    let head = client.ask("HEAD", path, &[("Range", "bytes=0-9")]);
+    let head = client.request("HEAD", path, &[("Range", "bytes=0-9")]);
     assert_eq!((head.status, head.field("content-length")), (206, Some("10")));
-    assert_eq!(client.get(path).body.len(), length, "the connection is still in step");
+    assert_eq!(client.get(path).body.len(), length, "the connection stays usable");
 }
 
 #[test]
-fn looking_does_not_reserve() {
+fn head_and_options_requests_reserve_nothing() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let mut client = serving.client();
     for path in ["/t/film.mp4", "/t/film/master.m3u8"] {
-        let head = client.ask("HEAD", path, &[]);
+        let head = client.request("HEAD", path, &[]);
         assert_eq!(head.status, 200, "{path}");
         assert!(head.field("content-length").unwrap().parse::<u64>().unwrap() > 0);
     }
-    let options = client.ask("OPTIONS", "/t/film.mp4", &[("Origin", "http://elsewhere")]);
+    let options = client.request("OPTIONS", "/t/film.mp4", &[("Origin", "http://elsewhere")]);
     assert_eq!(options.status, 204);
     assert!(options.field("access-control-allow-headers").unwrap().contains("Range"));
     assert_eq!(serving.status("/admitted"), 0);
@@ -87,11 +87,11 @@ fn pipelined_requests_are_answered_in_order() {
     let serving = fixture.serve();
     let mut client = serving.client();
     let path = client.get("/t/film.mp4").field("location").unwrap().to_owned();
-    let ask = |range: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nRange: {range}\r\n\r\n");
-    let all = [ask("bytes=0-9"), ask("bytes=100-299999"), ask("bytes=4-7")].concat();
+    let request = |range: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nRange: {range}\r\n\r\n");
+    let all = [request("bytes=0-9"), request("bytes=100-299999"), request("bytes=4-7")].concat();
     client.send(all.as_bytes());
     for length in [10, 299_900, 4] {
-        let answer = client.answer(true).unwrap();
-        assert_eq!((answer.status, answer.body.len()), (206, length));
+        let response = client.read_response(true).unwrap();
+        assert_eq!((response.status, response.body.len()), (206, length));
     }
 }

@@ -1,20 +1,20 @@
-//! One viewer too many is refused, and nobody else notices.
+//! Refusals: a viewer that does not fit is refused, and the admitted ones play on.
 
-use crate::client::addresses;
+use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, media};
 use units::BitRate;
 
 #[test]
-fn one_too_many_is_refused_with_the_resource_and_a_time_and_the_others_play_on() {
+fn a_viewer_that_does_not_fit_is_refused_with_resource_and_time_and_the_others_play_on() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| config.throttle = Some(SLOW));
     let mut client = serving.client();
     let (mut admitted, mut refused) = (Vec::new(), None);
     for _ in 0..30 {
-        let answer = client.get("/t/film/master.m3u8");
-        match answer.status {
-            200 => admitted.push(answer.text().to_owned()),
-            _ => refused = Some(answer),
+        let response = client.get("/t/film/master.m3u8");
+        match response.status {
+            200 => admitted.push(response.text().to_owned()),
+            _ => refused = Some(response),
         }
     }
     let refused = refused.expect("30 viewers of 1.5 Mb/s do not fit into 40 Mb/s");
@@ -27,17 +27,17 @@ fn one_too_many_is_refused_with_the_resource_and_a_time_and_the_others_play_on()
     assert_eq!(seconds, wait.div_ceil(1000).max(1), "{json}");
 
     for master in admitted.iter().take(3) {
-        for list in addresses(master, "/t/film/master.m3u8") {
+        for list in playlist_uris(master, "/t/film/master.m3u8") {
             let playlist = client.get(&list);
-            for piece in addresses(playlist.text(), &list) {
-                let answer = client.get(&piece);
-                assert!(answer.status == 200 && answer.whole, "{piece}: {}", answer.status);
+            for piece in playlist_uris(playlist.text(), &list) {
+                let response = client.get(&piece);
+                assert!(response.status == 200 && response.whole, "{piece}: {}", response.status);
             }
         }
     }
     let word = json["resource"].as_str().unwrap();
     let line = format!("tenuto_refused_total{{resource=\"{word}\"}}");
-    eventually("the next slot's books count the refusals", || {
+    eventually("the next snapshot counts the refusals", || {
         let metrics = client.get("/metrics");
         metrics.text().lines().any(|l| l.starts_with(&line) && !l.ends_with(" 0"))
     });
@@ -47,7 +47,7 @@ fn one_too_many_is_refused_with_the_resource_and_a_time_and_the_others_play_on()
 }
 
 #[test]
-fn without_admission_everybody_comes_in() {
+fn without_admission_all_viewers_are_admitted() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| {
         config.throttle = Some(SLOW);
@@ -60,7 +60,7 @@ fn without_admission_everybody_comes_in() {
 }
 
 #[test]
-fn a_session_that_asks_for_nothing_ends_and_its_token_says_so() {
+fn a_session_without_requests_ends_and_its_token_is_answered_with_session_ended() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| {
         config.reservation_hold = std::time::Duration::from_millis(300);
@@ -74,5 +74,5 @@ fn a_session_that_asks_for_nothing_ends_and_its_token_says_so() {
     assert_eq!(client.get(&path).error(), "session-ended");
 }
 
-/// A few of the film's viewers fit through this.
+/// A rate for a few viewers of the film.
 const SLOW: BitRate = BitRate(40_000_000);

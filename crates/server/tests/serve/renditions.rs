@@ -1,14 +1,13 @@
-//! Where the best rendition does not fit, the next one is offered; where none does, nobody comes
-//! in.
+//! Renditions: if the best one does not fit, admission offers the next; if none fits, it refuses.
 
-use crate::client::addresses;
+use crate::client::playlist_uris;
 use crate::fixture::{TestStore, directory, eventually, ffmpeg};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use store::{IngestOptions, Store, Unthrottled};
 use units::BitRate;
 
-/// A title in two sizes, of about 6 and 0.4 Mb/s, with the first one's sound.
+/// A title with two video renditions of about 6 and 0.4 Mb/s, and one audio track.
 fn film() -> TestStore {
     let fixture = TestStore::with(&[]);
     let clips = directory();
@@ -42,17 +41,17 @@ fn film() -> TestStore {
 }
 
 #[test]
-fn who_does_not_get_the_best_gets_the_next_and_is_shown_no_more() {
+fn a_session_that_does_not_get_the_best_rendition_gets_the_next_one_only() {
     let fixture = film();
-    // Short of network, which is as large on any machine; a disk is as fast as it is just then.
+    // The network is the short resource, because its limit is equal on every machine.
     let serving = fixture.serve_with(|config| config.network = Some(BitRate(40_000_000)));
     let mut client = serving.client();
-    // Of each viewer, how many variants it was offered; 0: refused.
+    // Number of variants offered to each viewer; 0: refused.
     let offered: Vec<usize> = (0..150)
         .map(|_| {
-            let answer = client.get("/t/film/master.m3u8");
-            match answer.status {
-                200 => answer.text().matches("#EXT-X-STREAM-INF").count(),
+            let response = client.get("/t/film/master.m3u8");
+            match response.status {
+                200 => response.text().matches("#EXT-X-STREAM-INF").count(),
                 status => {
                     assert_eq!(status, 503);
                     0
@@ -61,33 +60,33 @@ fn who_does_not_get_the_best_gets_the_next_and_is_shown_no_more() {
         })
         .collect();
     assert!(offered.contains(&2) && offered.contains(&1) && offered.contains(&0), "{offered:?}");
-    assert_eq!(offered[0], 2, "the first gets all there is");
+    assert_eq!(offered[0], 2, "the first viewer is offered all renditions");
     let smaller = offered.iter().filter(|count| **count == 1).count() as u64;
-    eventually("it is counted", || serving.status("/admitted_downgraded") == smaller);
+    eventually("the downgrades are counted", || serving.status("/admitted_downgraded") == smaller);
     let metrics = client.get("/metrics");
     let line = format!("tenuto_admitted_downgraded_total {smaller}");
     assert!(metrics.text().lines().any(|l| l == line), "{line}");
 }
 
 #[test]
-fn a_player_may_change_between_renditions_at_any_segment() {
+fn a_player_may_switch_renditions_at_any_segment() {
     let fixture = film();
     let serving = fixture.serve();
     let mut client = serving.client();
     let master = client.get("/t/film/master.m3u8").text().to_owned();
-    let lists: Vec<String> = addresses(&master, "/t/film/master.m3u8");
+    let lists: Vec<String> = playlist_uris(&master, "/t/film/master.m3u8");
     let videos: Vec<&String> =
         lists.iter().filter(|list| list.contains("/0.m3u8") || list.contains("/1.m3u8")).collect();
     assert_eq!(videos.len(), 2, "{lists:?}");
     let segments: Vec<Vec<String>> = videos
         .iter()
-        .map(|list| addresses(client.get(list).text(), list))
+        .map(|list| playlist_uris(client.get(list).text(), list))
         .map(|all| all.into_iter().filter(|piece| piece.contains(".m4s")).collect())
         .collect();
     assert_eq!(segments[0].len(), segments[1].len(), "cut at the same times");
     for (number, pieces) in segments[0].iter().zip(&segments[1]).enumerate() {
         let piece = if number % 2 == 0 { pieces.0 } else { pieces.1 };
-        let answer = client.get(piece);
-        assert!(answer.status == 200 && answer.whole, "{piece}: {}", answer.status);
+        let response = client.get(piece);
+        assert!(response.status == 200 && response.whole, "{piece}: {}", response.status);
     }
 }

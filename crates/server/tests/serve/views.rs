@@ -1,16 +1,16 @@
-//! Parts of titles, other speeds, changes while playing, and waiting for a place.
+//! Parts of titles, other speeds, replaced sessions, and postponed starts.
 
-use crate::client::addresses;
+use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, media};
 use crate::playing::frames;
 use std::time::{Duration, Instant};
 use units::BitRate;
 
-/// The film's groups: a key frame each second of 25 pictures.
+/// Frames in a group of pictures of the film: a key frame each second.
 const GROUP: usize = 25;
 
 #[test]
-fn what_is_asked_for_is_played_and_nothing_is_late() {
+fn the_requested_part_is_played_and_no_deadline_is_missed() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let source = frames(media().film.to_str().unwrap());
@@ -28,29 +28,29 @@ fn what_is_asked_for_is_played_and_nothing_is_late() {
     ];
     for (query, groups) in table {
         let played = frames(&serving.url(&format!("/t/film/master.m3u8?{query}")));
-        let (pictures, sound): (Vec<_>, Vec<_>) =
+        let (video, audio): (Vec<_>, Vec<_>) =
             played.iter().partition(|frame| frame.starts_with("0 "));
         let wanted: Vec<&String> = groups
             .iter()
             .flat_map(|group| source[group * GROUP..(group + 1) * GROUP].iter().copied())
             .collect();
-        assert!(pictures == wanted, "{query}: {} pictures of {}", pictures.len(), wanted.len());
-        let alone = query.contains("skip") || query.contains("speed=-");
-        assert_eq!(sound.is_empty(), alone, "{query}: {} frames of sound", sound.len());
+        assert!(video == wanted, "{query}: {} frames of {}", video.len(), wanted.len());
+        let is_video_only = query.contains("skip") || query.contains("speed=-");
+        assert_eq!(audio.is_empty(), is_video_only, "{query}: {} audio frames", audio.len());
     }
-    // Half of the file is a file for nobody; its speed may be any.
+    // A progressive file is always the whole title; only its speed may differ.
     let mut client = serving.client();
     assert_eq!(client.get("/t/film.mp4?speed=2").status, 307);
     for query in ["start=1", "stop=2", "skip=1", "speed=-1"] {
-        let answer = client.get(&format!("/t/film.mp4?{query}"));
-        assert_eq!((answer.status, &*answer.error()), (400, "whole-file-only"), "{query}");
+        let response = client.get(&format!("/t/film.mp4?{query}"));
+        assert_eq!((response.status, &*response.error()), (400, "whole-file-only"), "{query}");
         client = serving.client();
     }
     assert_eq!(serving.status("/deadline_misses"), 0);
 }
 
 #[test]
-fn what_cannot_be_shown_is_refused_with_what_can() {
+fn an_impossible_part_is_refused_with_the_allowed_values() {
     let fixture = TestStore::with(&[&media().film, &media().song]);
     let serving = fixture.serve();
     let table: &[(&str, &str)] = &[
@@ -70,21 +70,21 @@ fn what_cannot_be_shown_is_refused_with_what_can() {
     for (path, why) in table {
         for method in ["GET", "HEAD"] {
             let mut client = serving.client();
-            let answer = client.ask(method, &format!("/t/{path}"), &[]);
+            let response = client.request(method, &format!("/t/{path}"), &[]);
             if method == "HEAD" {
-                assert!(answer.status == 400 || path.contains("wait"), "{path}");
+                assert!(response.status == 400 || path.contains("wait"), "{path}");
                 continue;
             }
-            assert_eq!((answer.status, &*answer.error()), (400, "bad-parameter"), "{path}");
-            let message = answer.json()["message"].as_str().unwrap().to_owned();
+            assert_eq!((response.status, &*response.error()), (400, "bad-parameter"), "{path}");
+            let message = response.json()["message"].as_str().unwrap().to_owned();
             assert!(message.contains(why), "{path}: {message}");
         }
     }
-    assert_eq!(serving.status("/sessions"), 0, "nothing is booked for nonsense");
+    assert_eq!(serving.status("/sessions"), 0, "an invalid request reserves nothing");
 }
 
 #[test]
-fn a_manifest_asked_for_with_a_session_replaces_it_only_if_it_is_granted() {
+fn a_manifest_request_with_a_token_replaces_the_session_only_if_it_is_admitted() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
     let mut client = serving.client();
@@ -97,27 +97,27 @@ fn a_manifest_asked_for_with_a_session_replaces_it_only_if_it_is_granted() {
     let bad = client.get(&format!("/t/film/master.m3u8?s={token}&skip=1000"));
     assert_eq!(bad.status, 400);
     let mut client = serving.client();
-    let list = addresses(&first, "/t/film/master.m3u8").remove(0);
-    assert_eq!(client.get(&list).status, 200, "it is as it was");
+    let list = playlist_uris(&first, "/t/film/master.m3u8").remove(0);
+    assert_eq!(client.get(&list).status, 200, "the session is unchanged");
     let second = client.get(&format!("/t/film/master.m3u8?s={token}&speed=2")).text().to_owned();
     assert_ne!(token_of(&second), token);
-    // Lists are answered without the engine, which tells of the end a moment later.
-    eventually("the first session is over", || {
-        let answer = serving.client().get(&list);
-        answer.status != 200 && answer.error() == "session-ended"
+    // Playlists are answered without the engine, so the end of the session shows a little later.
+    eventually("the first session has ended", || {
+        let response = serving.client().get(&list);
+        response.status != 200 && response.error() == "session-ended"
     });
-    let list = addresses(&second, "/t/film/master.m3u8").remove(0);
+    let list = playlist_uris(&second, "/t/film/master.m3u8").remove(0);
     let playlist = client.get(&list);
-    for piece in addresses(playlist.text(), &list) {
+    for piece in playlist_uris(playlist.text(), &list) {
         assert_eq!(client.get(&piece).status, 200, "{piece}");
     }
-    let asked = client.get(&format!("{list}&start=2"));
-    assert_eq!(asked.error(), "bad-parameter", "what is played is the manifest's to say");
-    eventually("one session is there", || serving.status("/sessions") == 1);
+    let rejected = client.get(&format!("{list}&start=2"));
+    assert_eq!(rejected.error(), "bad-parameter", "only a manifest takes parameters");
+    eventually("one session is open", || serving.status("/sessions") == 1);
 }
 
 #[test]
-fn who_waits_is_answered_when_its_place_has_come() {
+fn a_request_that_waits_is_answered_when_its_start_time_has_come() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| {
         config.throttle = Some(BitRate(40_000_000));
@@ -125,33 +125,33 @@ fn who_waits_is_answered_when_its_place_has_come() {
     });
     let mut client = serving.client();
     let refused = loop {
-        let answer = client.get("/t/film/master.m3u8");
-        if answer.status != 200 {
-            break answer;
+        let response = client.get("/t/film/master.m3u8");
+        if response.status != 200 {
+            break response;
         }
     };
     assert!(refused.json()["exact"].is_boolean());
-    // All at the door at once, each with a connection of its own.
-    let asked = Instant::now();
+    // Several requests at once, each on a connection of its own.
+    let requested_at = Instant::now();
     let waiting: Vec<_> = (0..4)
         .map(|_| {
             let mut client = serving.client();
             std::thread::spawn(move || {
-                let answer = client.get("/t/film/master.m3u8?wait=20");
-                (answer.status, answer.text().to_owned(), asked.elapsed())
+                let response = client.get("/t/film/master.m3u8?wait=20");
+                (response.status, response.text().to_owned(), requested_at.elapsed())
             })
         })
         .collect();
-    // One more goes away before its time: what it had is free again.
-    let mut gone = serving.client();
-    gone.send(b"GET /t/film/master.m3u8?wait=20 HTTP/1.1\r\nHost: a\r\n\r\n");
-    drop(gone);
+    // One more disconnects while it waits: its reservation must be released.
+    let mut disconnected = serving.client();
+    disconnected.send(b"GET /t/film/master.m3u8?wait=20 HTTP/1.1\r\nHost: a\r\n\r\n");
+    drop(disconnected);
     for thread in waiting {
         let (status, text, after) = thread.join().unwrap();
         assert_eq!(status, 200, "after {after:?}: {text}");
-        let list = addresses(&text, "/t/film/master.m3u8").remove(0);
+        let list = playlist_uris(&text, "/t/film/master.m3u8").remove(0);
         assert_eq!(client.get(&list).status, 200);
     }
-    eventually("those who never asked for media are gone", || serving.status("/sessions") == 0);
+    eventually("sessions without requests have ended", || serving.status("/sessions") == 0);
     assert_eq!(serving.status("/deadline_misses"), 0);
 }

@@ -1,40 +1,42 @@
-//! Deadlines: an account from outside of what is owed to each session and what was kept, piece by
-//! piece, from its admission to its end.
+//! Deadlines: what each session is guaranteed, piece by piece, from its admission to its end, and
+//! which pieces were in memory in time.
 //!
 //! ```text
-//!   grant     origin o = the moment of the grant, from = where in the title:
+//!   grant     origin o = the time of the grant, from = the position in the title:
 //!               after an admission, the time at which the player asked to start;
 //!               after a seek, the end of the segment that holds the next byte
-//!   due       o + startup                             what is needed first
+//!   due       o + startup                             pieces needed first
 //!             o + max(startup, due - from - slot)     the rest
-//!   kept      in memory at that moment, or already handed to that session
-//!   ends      with a later grant or a release; `schedule` says when either is right
+//!   in time   in memory at its deadline, or delivered to the session before
+//!   ends      with a later grant or a release; `schedule` says when each is justified
 //! ```
 //!
-//! It is told what the driver of an engine is told: what was asked for, what was handed over, and
-//! the answers. The deadlines that follow from an answer it computes from the title. It goes by the
-//! server's contract alone: start-up and slot as configured, the segments of the player, the length
-//! of a read, and at most [`SEND_WINDOW`] reads of each track in the sockets of a session.
+//! Written from outside the engine. The input is what the driver of an engine sees: requests,
+//! deliveries and the engine's answers. Deadlines are computed from the title and from the server's
+//! contract: start-up and slot as configured, the segments of the player, the length of a read, and
+//! at most [`SEND_WINDOW`] reads of each track in the sockets of a session.
 
 use super::schedule::{Contract, GrantStart, TrackSchedule};
-use super::seeks::{Ask, Contiguity, Segments};
+use super::seeks::{Contiguity, Segments, TrackRequest};
 use super::{Memory, Piece};
 use server::engine::{Layout, Part, RequestId, SessionId, SessionSummary, TrackNumber};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;
 
-/// Where an account's next due time is looked at: names the promise, so that an outdated
-/// appointment is told from a good one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A scheduled check of the next deadline of one track. It names the grant, so that checks of a
+/// replaced grant are recognised and dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeadlineCheck {
     pub(crate) session: SessionId,
-    row: usize,
+    /// Index into the session's tracks.
+    index: usize,
     grant: u32,
 }
 
-/// A piece that was not there.
+/// A piece that was not in memory at its deadline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Miss {
     pub(crate) session: SessionId,
@@ -42,249 +44,300 @@ pub(crate) struct Miss {
     pub(crate) deadline: Moment,
 }
 
-/// Where a track goes on after a seek.
+/// What an admitted session plays.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admission<'a> {
+    pub(crate) layout: &'a Arc<Layout>,
+    pub(crate) segments: &'a Arc<Segments>,
+    pub(crate) tracks: &'a [TrackNumber],
+    /// Media time of the start.
+    pub(crate) from: Duration,
+}
+
+/// Where a track continues after a seek.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeekTarget {
     pub(crate) track: TrackNumber,
+    /// The first byte that the request waits for.
     pub(crate) byte: u64,
-    /// When the segment of that byte starts and ends in the title.
-    pub(crate) starts: Duration,
-    pub(crate) ends: Duration,
+    /// Media time at which the segment of that byte starts and ends.
+    pub(crate) start: Duration,
+    pub(crate) end: Duration,
+    /// Time by which the grant postpones the start.
+    pub(crate) wait: Duration,
+}
+
+/// A delivery as the viewer sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeliveredBytes {
+    pub(crate) piece: Piece,
+    /// The delivery includes the last byte of the piece.
+    pub(crate) to_its_end: bool,
+    /// End of the delivery, in bytes of the track.
+    pub(crate) end: u64,
+    /// When the viewer could have taken the bytes, had they been in memory.
+    pub(crate) takeable_from: Moment,
 }
 
 #[derive(Debug)]
-struct Account {
+struct SessionRecord {
     layout: Arc<Layout>,
     segments: Arc<Segments>,
-    rows: Vec<TrackSchedule>,
+    tracks: Vec<TrackSchedule>,
     missed: u64,
-    /// Bytes of buffers that its sockets hold ...
+    /// Bytes of buffers that the session's sockets hold.
     unsent: u64,
-    /// ... and since when there has been room for one more.
-    had_room: Moment,
+    /// Since when the sockets have had room for one more buffer.
+    room_since: Moment,
+}
+
+impl SessionRecord {
+    fn track(&mut self, track: TrackNumber) -> Option<&mut TrackSchedule> {
+        self.tracks.iter_mut().find(|schedule| schedule.track == track)
+    }
+}
+
+/// A request that may still receive bytes.
+#[derive(Debug)]
+struct OpenRequest {
+    session: SessionId,
+    tracks: Vec<TrackRequest>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     contract: Contract,
-    accounts: BTreeMap<SessionId, Account>,
-    /// Requests that may still get something.
-    open: BTreeMap<RequestId, (SessionId, Vec<Ask>)>,
+    sessions: BTreeMap<SessionId, SessionRecord>,
+    open: BTreeMap<RequestId, OpenRequest>,
     pub(crate) on_time: u64,
     pub(crate) missed: u64,
 }
 
 impl Deadlines {
     pub(crate) fn new(contract: Contract) -> Self {
-        let (accounts, open) = (BTreeMap::new(), BTreeMap::new());
-        Self { contract, accounts, open, on_time: 0, missed: 0 }
+        let (sessions, open) = (BTreeMap::new(), BTreeMap::new());
+        Self { contract, sessions, open, on_time: 0, missed: 0 }
     }
 
-    /// A session was let in to play these tracks of a title from a time on. Says when to look.
+    /// Notes an admission with effect from `start`; returns the first check of each track.
     pub(crate) fn admitted(
         &mut self,
-        now: Moment,
+        start: Moment,
         session: SessionId,
-        (layout, segments): (&Arc<Layout>, &Arc<Segments>),
-        (tracks, from): (&[TrackNumber], Duration),
+        admission: &Admission<'_>,
     ) -> Vec<(Moment, DeadlineCheck)> {
-        let row = |track: &TrackNumber| {
+        let &Admission { layout, segments, tracks, from } = admission;
+        let schedule = |track: &TrackNumber| {
             let byte = segments.byte_at(*track, from);
-            let start = GrantStart { track: *track, byte, from_ms: millis(from) };
-            TrackSchedule::admitted(now, layout, segments, &start, &self.contract)
+            let grant = GrantStart { track: *track, byte, from_ms: millis(from) };
+            TrackSchedule::admitted(start, layout, segments, &grant, &self.contract)
         };
-        let account = Account {
-            rows: tracks.iter().map(row).collect(),
+        let record = SessionRecord {
+            tracks: tracks.iter().map(schedule).collect(),
             layout: Arc::clone(layout),
             segments: Arc::clone(segments),
             missed: 0,
             unsent: 0,
-            had_room: Moment::ZERO,
+            room_since: Moment::ZERO,
         };
-        self.accounts.insert(session, account);
-        (0..tracks.len()).filter_map(|row| self.check(session, row)).collect()
+        self.sessions.insert(session, record);
+        (0..tracks.len()).filter_map(|index| self.next_check(session, index)).collect()
     }
 
-    /// A session asks for something. Says of each track whether it goes on where it was.
-    pub(crate) fn wants(
+    /// Notes a request; returns for each of its tracks whether the request continues there.
+    pub(crate) fn requested(
         &mut self,
         now: Moment,
         session: SessionId,
-        (request, parts): (RequestId, &[Part]),
+        id: RequestId,
+        parts: &[Part],
     ) -> Vec<(TrackNumber, Contiguity)> {
-        let asks = Ask::all(parts);
-        let Some(account) = self.accounts.get_mut(&session) else { return Vec::new() };
+        let tracks = TrackRequest::split(parts);
+        let Some(record) = self.sessions.get_mut(&session) else { return Vec::new() };
         let mut judged = Vec::new();
-        for ask in &asks {
-            let row = account.rows.iter_mut().find(|row| row.track == ask.track);
-            let contiguity = row.map_or(Contiguity::Seeks, |row| {
-                row.last_activity = now;
-                let layout = &account.layout.tracks[usize::from(ask.track)];
-                let contiguity = row.seeks.judge(&account.segments, layout, ask);
+        for request in &tracks {
+            let schedule =
+                record.tracks.iter_mut().find(|schedule| schedule.track == request.track);
+            let contiguity = schedule.map_or(Contiguity::Seeks, |schedule| {
+                schedule.last_activity = now;
+                let layout = &record.layout.tracks[usize::from(request.track)];
+                let contiguity = schedule.seeks.judge(&record.segments, layout, request);
                 if contiguity != Contiguity::Continues {
-                    row.seeking = Some(request);
+                    schedule.seeking = Some(id);
                 }
                 contiguity
             });
-            judged.push((ask.track, contiguity));
+            judged.push((request.track, contiguity));
         }
-        self.open.insert(request, (session, asks));
+        self.open.insert(id, OpenRequest { session, tracks });
         judged
     }
 
-    /// A request was not refused at once; what it asks for of these tracks was granted anew.
-    pub(crate) fn taken_on(&mut self, request: RequestId, granted: &[TrackNumber]) {
-        let Some((session, asks)) = self.open.get(&request) else { return };
-        let Some(account) = self.accounts.get_mut(session) else { return };
-        for ask in asks.iter().filter(|ask| !granted.contains(&ask.track)) {
-            if let Some(row) = account.rows.iter_mut().find(|row| row.track == ask.track) {
-                // The server takes it to go on, so it does.
-                row.seeking = row.seeking.filter(|seeking| *seeking != request);
-                row.seeks.note_request(&account.segments, ask);
+    /// Notes that a request was not refused at once. Tracks in `granted` were readmitted; the
+    /// server lets the request continue on all others.
+    pub(crate) fn accepted(&mut self, id: RequestId, granted: &[TrackNumber]) {
+        let Some(open) = self.open.get(&id) else { return };
+        let Some(record) = self.sessions.get_mut(&open.session) else { return };
+        for request in open.tracks.iter().filter(|request| !granted.contains(&request.track)) {
+            let schedule =
+                record.tracks.iter_mut().find(|schedule| schedule.track == request.track);
+            if let Some(schedule) = schedule {
+                schedule.seeking = schedule.seeking.filter(|seeking| *seeking != id);
+                schedule.seeks.note_request(&record.segments, request);
             }
         }
     }
 
-    /// Nothing more is handed over for a request. `hung_up`: by the viewer's will.
-    pub(crate) fn over(&mut self, now: Moment, request: RequestId, hung_up: bool) {
-        let Some((session, asks)) = self.open.remove(&request) else { return };
-        let Some(account) = self.accounts.get_mut(&session) else { return };
-        for row in &mut account.rows {
-            if row.seeking == Some(request) {
-                row.seeking = None;
+    /// Notes that nothing more is delivered for a request. `cancelled`: by the viewer.
+    pub(crate) fn closed(&mut self, now: Moment, id: RequestId, cancelled: bool) {
+        let Some(open) = self.open.remove(&id) else { return };
+        let Some(record) = self.sessions.get_mut(&open.session) else { return };
+        for schedule in &mut record.tracks {
+            if schedule.seeking == Some(id) {
+                schedule.seeking = None;
             }
-            let track = row.track;
-            let left = asks.iter().filter(|ask| ask.track == track && !ask.bytes.is_empty());
-            for ask in left {
-                row.last_activity = if hung_up { now } else { row.last_activity };
-                row.seeks.stopped(&account.segments, ask);
+            let undelivered = open
+                .tracks
+                .iter()
+                .filter(|rest| rest.track == schedule.track && !rest.bytes.is_empty());
+            for rest in undelivered {
+                // A refusal or a failure is the server's act and not a sign of the viewer.
+                schedule.last_activity = if cancelled { now } else { schedule.last_activity };
+                schedule.seeks.note_stopped(&record.segments, rest);
             }
         }
     }
 
-    /// The session's sockets were given a buffer of `len` bytes.
-    pub(crate) fn given(&mut self, session: SessionId, len: u32) {
-        if let Some(account) = self.accounts.get_mut(&session) {
-            account.unsent += u64::from(len);
+    /// Notes that the session's sockets were given a buffer of `len` bytes.
+    pub(crate) fn buffer_queued(&mut self, session: SessionId, len: u32) {
+        if let Some(record) = self.sessions.get_mut(&session) {
+            record.unsent += u64::from(len);
         }
     }
 
-    /// They do not hold it any more.
-    pub(crate) fn took(
+    /// Notes that the session's sockets no longer hold a buffer of `len` bytes.
+    pub(crate) fn buffer_sent(
         &mut self,
         now: Moment,
         session: SessionId,
-        (track, len): (TrackNumber, u32),
+        track: TrackNumber,
+        len: u32,
     ) {
-        let Some(account) = self.accounts.get_mut(&session) else { return };
-        let pieces =
-            || account.rows.iter().map(|row| &account.layout.tracks[usize::from(row.track)].piece);
-        let window = pieces().map(|piece| u64::from(*piece) * SEND_WINDOW).sum::<u64>();
-        let largest = pieces().copied().max().unwrap_or(0);
-        if account.unsent + u64::from(largest) > window {
-            account.had_room = now;
+        let Some(record) = self.sessions.get_mut(&session) else { return };
+        let layout = &record.layout;
+        let piece_sizes =
+            || record.tracks.iter().map(|played| layout.tracks[usize::from(played.track)].piece);
+        let window = piece_sizes().map(|size| u64::from(size) * SEND_WINDOW).sum::<u64>();
+        let largest = piece_sizes().max().unwrap_or(0);
+        // Until now there was no room for another piece of the largest size.
+        if record.unsent + u64::from(largest) > window {
+            record.room_since = now;
         }
-        account.unsent -= u64::from(len);
-        if let Some((_, row)) = self.row(session, track) {
-            row.last_activity = now;
+        record.unsent -= u64::from(len);
+        if let Some(schedule) = record.track(track) {
+            schedule.last_activity = now;
         }
     }
 
-    /// Since when the session's sockets have had room for another piece.
-    pub(crate) fn had_room(&self, session: SessionId) -> Moment {
-        self.accounts.get(&session).map_or(Moment::ZERO, |account| account.had_room)
+    /// Since when the session's sockets have had room for one more buffer.
+    pub(crate) fn room_since(&self, session: SessionId) -> Moment {
+        self.sessions.get(&session).map_or(Moment::ZERO, |record| record.room_since)
     }
 
-    /// The next byte that a request has not been handed of a track.
-    pub(crate) fn owed(&self, request: RequestId, track: TrackNumber) -> Option<u64> {
-        let (_, asks) = self.open.get(&request)?;
-        asks.iter().find(|ask| ask.track == track).map(|ask| ask.bytes.start)
+    /// The next byte of a track that a request has not received.
+    pub(crate) fn next_byte(&self, id: RequestId, track: TrackNumber) -> Option<u64> {
+        let open = self.open.get(&id)?;
+        open.tracks.iter().find(|request| request.track == track).map(|request| request.bytes.start)
     }
 
-    /// Whether a request is still owed its next byte of a track by an earlier promise.
-    pub(crate) fn is_owed(&self, now: Moment, request: RequestId, track: TrackNumber) -> bool {
-        let Some((session, _)) = self.open.get(&request) else { return false };
-        let Some(account) = self.accounts.get(session) else { return false };
-        let row = account.rows.iter().find(|row| row.track == track);
-        let (Some(row), Some(byte)) = (row, self.owed(request, track)) else { return false };
-        row.seeking != Some(request) && row.is_owed(&account.layout, now, byte)
+    /// Whether an earlier grant guarantees the next byte of a track to a request.
+    pub(crate) fn is_guaranteed(&self, now: Moment, id: RequestId, track: TrackNumber) -> bool {
+        let Some(open) = self.open.get(&id) else { return false };
+        let Some(record) = self.sessions.get(&open.session) else { return false };
+        let schedule = record.tracks.iter().find(|schedule| schedule.track == track);
+        let (Some(schedule), Some(byte)) = (schedule, self.next_byte(id, track)) else {
+            return false;
+        };
+        schedule.seeking != Some(id) && schedule.guarantees(&record.layout, now, byte)
     }
 
-    /// Whether a request does not jump and is owed all that it waits for: it must not be refused.
-    pub(crate) fn is_all_owed(&self, now: Moment, request: RequestId) -> bool {
-        let Some((session, asks)) = self.open.get(&request) else { return false };
-        let Some(account) = self.accounts.get(session) else { return false };
-        let jumps = account.rows.iter().any(|row| row.seeking == Some(request));
-        let mut left = asks.iter().filter(|ask| !ask.bytes.is_empty());
-        !jumps && left.all(|ask| self.is_owed(now, request, ask.track))
+    /// Whether a request does not seek and is guaranteed all tracks that it waits for, so that it
+    /// must not be refused.
+    pub(crate) fn is_all_guaranteed(&self, now: Moment, id: RequestId) -> bool {
+        let Some(open) = self.open.get(&id) else { return false };
+        let Some(record) = self.sessions.get(&open.session) else { return false };
+        let seeks = record.tracks.iter().any(|schedule| schedule.seeking == Some(id));
+        let mut undelivered = open.tracks.iter().filter(|request| !request.bytes.is_empty());
+        !seeks && undelivered.all(|request| self.is_guaranteed(now, id, request.track))
     }
 
-    /// A request was let in anew at `place`, `wait` from now. Says when to look, and whether
-    /// that replaced a promise that still held.
+    /// Notes that a track of a request was readmitted. Returns the next check, and whether the new
+    /// grant is justified: it must not replace a guarantee that still holds.
     pub(crate) fn readmitted(
         &mut self,
         now: Moment,
-        request: RequestId,
-        (target, wait): (SeekTarget, Duration),
+        id: RequestId,
+        target: &SeekTarget,
     ) -> (Option<(Moment, DeadlineCheck)>, bool) {
-        let right = !self.is_owed(now, request, target.track);
-        let Some((session, asks)) = self.open.get(&request) else { return (None, right) };
-        let session = *session;
-        let Some(account) = self.accounts.get_mut(&session) else { return (None, right) };
-        let Some(number) = account.rows.iter().position(|row| row.track == target.track) else {
-            return (None, right);
+        let justified = !self.is_guaranteed(now, id, target.track);
+        let Some(open) = self.open.get(&id) else { return (None, justified) };
+        let session = open.session;
+        let Some(record) = self.sessions.get_mut(&session) else { return (None, justified) };
+        let Some(index) = record.tracks.iter().position(|track| track.track == target.track) else {
+            return (None, justified);
         };
-        let row = &mut account.rows[number];
-        row.renew(now, wait, &account.layout, &account.segments, &target);
-        let younger =
-            self.open.range((std::ops::Bound::Excluded(request), std::ops::Bound::Unbounded));
-        let younger = younger.filter(|(_, (of, _))| *of == session).flat_map(|(_, (_, asks))| asks);
-        for ask in asks.iter().chain(younger) {
-            if ask.track == target.track && !ask.bytes.is_empty() {
-                row.seeks.note_request(&account.segments, ask);
+        let schedule = &mut record.tracks[index];
+        schedule.readmitted(now, &record.layout, &record.segments, target);
+        // The player may continue after this request and after those that it made since.
+        let later = self.open.range((Bound::Excluded(id), Bound::Unbounded));
+        let of_session = later.filter(|(_, later)| later.session == session);
+        let later_tracks = of_session.flat_map(|(_, later)| &later.tracks);
+        for request in open.tracks.iter().chain(later_tracks) {
+            if request.track == target.track && !request.bytes.is_empty() {
+                schedule.seeks.note_request(&record.segments, request);
             }
         }
-        (self.check(session, number), right)
+        (self.next_check(session, index), justified)
     }
 
-    /// The rest of a track is promised `slots` later. Says whether that was right.
+    /// Notes that the rest of a track is due `slots` later. Returns whether that is justified.
     pub(crate) fn delayed(
         &mut self,
         now: Moment,
         session: SessionId,
-        (track, slots): (TrackNumber, u32),
+        track: TrackNumber,
+        slots: u32,
     ) -> bool {
-        let owed = self.least_owed(session, track);
-        let Some((layout, row)) = self.row(session, track) else { return false };
-        row.delayed(now, layout, owed, slots)
+        let awaited = self.first_awaited(session, track);
+        let Some(record) = self.sessions.get_mut(&session) else { return false };
+        let layout = Arc::clone(&record.layout);
+        let Some(schedule) = record.track(track) else { return false };
+        schedule.delayed(now, &layout, awaited, slots)
     }
 
-    /// Nothing of a track is promised any more. Says whether that was right.
+    /// Notes that the guarantee of a track has ended. Returns whether that is justified.
     pub(crate) fn released(&mut self, now: Moment, session: SessionId, track: TrackNumber) -> bool {
         let idle_after = self.contract.idle_after;
-        let Some((layout, row)) = self.row(session, track) else { return false };
-        row.released(now, layout, idle_after)
+        let Some(record) = self.sessions.get_mut(&session) else { return false };
+        let layout = Arc::clone(&record.layout);
+        let Some(schedule) = record.track(track) else { return false };
+        schedule.released(now, &layout, idle_after)
     }
 
-    /// A request got bytes of a piece, up to `end` of the track, that it could have taken from
-    /// `could_take` on. Says when they were promised, if they were.
-    pub(crate) fn got(
-        &mut self,
-        request: RequestId,
-        (piece, whole, end): (Piece, bool, u64),
-        could_take: Moment,
-    ) -> Option<Moment> {
-        let (session, asks) = self.open.get_mut(&request)?;
-        for ask in asks.iter_mut().filter(|ask| ask.track == piece.track) {
-            ask.bytes.start = end.min(ask.bytes.end);
+    /// Notes a delivery. Returns its deadline, if one was guaranteed.
+    pub(crate) fn delivered(&mut self, id: RequestId, bytes: &DeliveredBytes) -> Option<Moment> {
+        let &DeliveredBytes { piece, to_its_end, end, takeable_from } = bytes;
+        let open = self.open.get_mut(&id)?;
+        for request in open.tracks.iter_mut().filter(|request| request.track == piece.track) {
+            request.bytes.start = end.min(request.bytes.end);
         }
-        let account = self.accounts.get_mut(session)?;
-        let row = account.rows.iter_mut().find(|row| row.track == piece.track)?;
-        row.got(&account.layout, (piece.piece, whole), could_take)
+        let record = self.sessions.get_mut(&open.session)?;
+        let schedule = record.tracks.iter_mut().find(|schedule| schedule.track == piece.track)?;
+        schedule.received(&record.layout, piece.number, to_its_end, takeable_from)
     }
 
-    /// The moment of an appointment has come: looks, and says when to look next.
-    pub(crate) fn look(
+    /// Checks all deadlines of a track that have come, and returns the next check.
+    pub(crate) fn check(
         &mut self,
         now: Moment,
         check: DeadlineCheck,
@@ -292,21 +345,22 @@ impl Deadlines {
         misses: &mut Vec<Miss>,
     ) -> Option<(Moment, DeadlineCheck)> {
         let session = check.session;
-        let account = self.accounts.get_mut(&session)?;
-        let layout = &account.layout;
-        let row = &mut account.rows[check.row];
-        if row.grant != check.grant || !row.promised {
+        let record = self.sessions.get_mut(&session)?;
+        let layout = &record.layout;
+        let schedule = &mut record.tracks[check.index];
+        if schedule.grant != check.grant || !schedule.is_guaranteed {
             return None;
         }
-        while let Some(deadline) = row.next_deadline(layout) {
+        while let Some(deadline) = schedule.next_deadline(layout) {
+            // A delay may have moved the deadline since this check was scheduled.
             if deadline > now {
                 return Some((deadline, check));
             }
-            let piece = Piece { title: layout.title, track: row.track, piece: row.next };
-            if row.looked_at_next() || memory.holds(piece) {
+            let piece = Piece { title: layout.title, track: schedule.track, number: schedule.next };
+            if schedule.finish_check() || memory.holds(piece) {
                 self.on_time += 1;
             } else {
-                account.missed += 1;
+                record.missed += 1;
                 self.missed += 1;
                 misses.push(Miss { session, piece, deadline });
             }
@@ -314,41 +368,33 @@ impl Deadlines {
         None
     }
 
-    /// The session is over. The engine must not have counted fewer misses (it counts more where a
-    /// piece was in memory for another viewer only): otherwise returns both.
+    /// Notes the end of a session. The engine must not have counted fewer misses; it may count more
+    /// where a piece was in memory for another viewer only. Otherwise returns both counts.
     pub(crate) fn ended(
         &mut self,
         session: SessionId,
         summary: &SessionSummary,
     ) -> Option<(u64, u64)> {
-        let account = self.accounts.remove(&session)?;
-        self.open.retain(|_, (of, _)| *of != session);
-        let fewer = summary.deadline_misses < account.missed;
-        fewer.then_some((account.missed, summary.deadline_misses))
+        let record = self.sessions.remove(&session)?;
+        self.open.retain(|_, open| open.session != session);
+        let fewer = summary.deadline_misses < record.missed;
+        fewer.then_some((record.missed, summary.deadline_misses))
     }
 
     /// The first byte of a track that an open request of the session waits for.
-    fn least_owed(&self, session: SessionId, track: TrackNumber) -> Option<u64> {
-        let asks = self.open.values().filter(|(of, _)| *of == session).flat_map(|(_, asks)| asks);
-        let owed = asks.filter(|ask| ask.track == track && !ask.bytes.is_empty());
-        owed.map(|ask| ask.bytes.start).min()
+    fn first_awaited(&self, session: SessionId, track: TrackNumber) -> Option<u64> {
+        let of_session = self.open.values().filter(|open| open.session == session);
+        let undelivered = of_session
+            .flat_map(|open| &open.tracks)
+            .filter(|request| request.track == track && !request.bytes.is_empty());
+        undelivered.map(|request| request.bytes.start).min()
     }
 
-    fn row(
-        &mut self,
-        session: SessionId,
-        track: TrackNumber,
-    ) -> Option<(&Layout, &mut TrackSchedule)> {
-        let Account { layout, rows, .. } = self.accounts.get_mut(&session)?;
-        let row = rows.iter_mut().find(|row| row.track == track)?;
-        Some((layout, row))
-    }
-
-    fn check(&self, session: SessionId, row: usize) -> Option<(Moment, DeadlineCheck)> {
-        let account = &self.accounts[&session];
-        let grant = account.rows[row].grant;
-        let deadline = account.rows[row].next_deadline(&account.layout)?;
-        Some((deadline, DeadlineCheck { session, row, grant }))
+    fn next_check(&self, session: SessionId, index: usize) -> Option<(Moment, DeadlineCheck)> {
+        let record = &self.sessions[&session];
+        let schedule = &record.tracks[index];
+        let deadline = schedule.next_deadline(&record.layout)?;
+        Some((deadline, DeadlineCheck { session, index, grant: schedule.grant }))
     }
 }
 

@@ -1,18 +1,35 @@
-//! Deliveries: a request is handed exactly the bytes that were asked for, in order, each from a
-//! buffer that holds it, and is complete when all of them were handed over.
+//! Deliveries: a request receives exactly the bytes that it asked for, in order, each from a buffer
+//! that holds them, and is complete when it has received all of them.
+//!
+//! Written from outside the engine: the input is the byte ranges of requests and deliveries.
 
 use super::{Piece, ViolationLog};
 use server::engine::{Part, RequestId, TitleKey};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// What an open request must still receive.
 #[derive(Debug)]
 struct Expected {
     title: TitleKey,
     parts: Vec<Part>,
+    /// Index of the part that is being delivered.
     part: usize,
-    /// Bytes of the part that were handed over.
-    taken: u64,
+    /// Bytes of this part delivered so far.
+    delivered: u64,
+}
+
+/// One delivery: a range of a buffer, handed over for a request.
+#[derive(Debug)]
+pub(crate) struct Delivery<'a> {
+    pub(crate) request: RequestId,
+    /// The piece that the buffer holds.
+    pub(crate) piece: Piece,
+    /// Size of the pieces of its track.
+    pub(crate) piece_size: u32,
+    pub(crate) buffer_len: u32,
+    /// The range within the buffer.
+    pub(crate) bytes: &'a Range<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -21,65 +38,60 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(crate) fn want(&mut self, request: RequestId, title: TitleKey, parts: Vec<Part>) {
-        self.open.insert(request, Expected { title, parts, part: 0, taken: 0 });
+    pub(crate) fn expect(&mut self, request: RequestId, title: TitleKey, parts: Vec<Part>) {
+        self.open.insert(request, Expected { title, parts, part: 0, delivered: 0 });
     }
 
-    /// `bytes` of the buffer of `piece` (whose pieces have `size` bytes) were handed over.
-    pub(crate) fn deliver(
-        &mut self,
-        request: RequestId,
-        (piece, size, len): (Piece, u32, u32),
-        bytes: &Range<u32>,
-        violations: &mut ViolationLog,
-    ) {
+    pub(crate) fn deliver(&mut self, delivery: &Delivery<'_>, violations: &mut ViolationLog) {
+        let &Delivery { request, piece, piece_size, buffer_len, bytes } = delivery;
         let Some(expected) = self.open.get_mut(&request) else {
             return violations
-                .add("only open requests are delivered to", || format!("{request:?}"));
+                .add("only open requests receive deliveries", || format!("{request:?}"));
         };
-        let start = u64::from(piece.piece) * u64::from(size);
+        // Deliveries name a range of a buffer; requests name a range of the track.
+        let start = u64::from(piece.number) * u64::from(piece_size);
         let given = start + u64::from(bytes.start)..start + u64::from(bytes.end);
         let next = expected
             .parts
             .get(expected.part)
-            .map(|part| (part.track, part.bytes.start + expected.taken, part.bytes.end));
-        let right = next.is_some_and(|(track, from, to)| {
+            .map(|part| (part.track, part.bytes.start + expected.delivered, part.bytes.end));
+        let correct = next.is_some_and(|(track, from, to)| {
             (expected.title, track) == (piece.title, piece.track)
                 && given.start == from
                 && given.end <= to
                 && !given.is_empty()
-                && bytes.end <= len
+                && bytes.end <= buffer_len
         });
-        if !right {
-            return violations.add("exactly what was asked is delivered, in order", || {
+        if !correct {
+            return violations.add("exactly the requested bytes are delivered, in order", || {
                 format!(
-                    "{request:?} got {given:?} of {piece:?}, is owed (track, from, to) {next:?}"
+                    "{request:?} got {given:?} of {piece:?}, expected (track, from, to) {next:?}"
                 )
             });
         }
-        expected.taken += given.end - given.start;
+        expected.delivered += given.end - given.start;
         if next.is_some_and(|(_, _, to)| given.end == to) {
-            (expected.part, expected.taken) = (expected.part + 1, 0);
+            (expected.part, expected.delivered) = (expected.part + 1, 0);
         }
     }
 
-    /// The engine says that it is done.
+    /// The engine reports that the request is complete.
     pub(crate) fn complete(&mut self, request: RequestId, violations: &mut ViolationLog) {
         let open = self.open.remove(&request);
         let whole = open.is_some_and(|expected| expected.part == expected.parts.len());
         violations
-            .require(whole, "what is complete was delivered whole", || format!("{request:?}"));
+            .require(whole, "a complete request has received all bytes", || format!("{request:?}"));
     }
 
-    /// The next byte that is owed to a request.
-    pub(crate) fn owed(&self, request: RequestId) -> Option<(TitleKey, u16, u64)> {
+    /// Title, track and offset of the next byte that the request expects.
+    pub(crate) fn next_expected(&self, request: RequestId) -> Option<(TitleKey, u16, u64)> {
         let expected = self.open.get(&request)?;
         let part = expected.parts.get(expected.part)?;
-        Some((expected.title, part.track, part.bytes.start + expected.taken))
+        Some((expected.title, part.track, part.bytes.start + expected.delivered))
     }
 
-    /// Refused, failed, cancelled, or its session is over.
-    pub(crate) fn over(&mut self, request: RequestId) -> bool {
-        self.open.remove(&request).is_some()
+    /// The request was refused, has failed or was cancelled, or its session has ended.
+    pub(crate) fn close(&mut self, request: RequestId) {
+        self.open.remove(&request);
     }
 }

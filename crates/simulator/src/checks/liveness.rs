@@ -1,5 +1,7 @@
-//! Liveness: everything asked for ends, every session ends, every permit comes, and a title that
-//! is to go goes, once, when nobody uses it any more.
+//! Liveness: every request, session, permit and removal of a title comes to an end. A title is
+//! reported idle once, when no session uses it.
+//!
+//! Written from outside the engine: the input is what was asked of it and the actions that end it.
 
 use super::ViolationLog;
 use server::engine::{PermitId, RequestId, SessionId, TitleKey};
@@ -11,111 +13,113 @@ pub(crate) struct Liveness {
     /// Sessions that have not ended, and their titles.
     sessions: BTreeMap<SessionId, TitleKey>,
     last_session: Option<SessionId>,
-    tickets: BTreeSet<PermitId>,
+    /// Permits requested and not granted.
+    permits: BTreeSet<PermitId>,
     /// Withdrawn titles that were still in use.
-    leaving: BTreeSet<TitleKey>,
-    gone: BTreeSet<TitleKey>,
+    withdrawn: BTreeSet<TitleKey>,
+    /// Withdrawn titles that are no longer in use; they must not be read.
+    removed: BTreeSet<TitleKey>,
 }
 
 impl Liveness {
-    pub(crate) fn admitted(
+    pub(crate) fn session_opened(
         &mut self,
         session: SessionId,
         title: TitleKey,
         violations: &mut ViolationLog,
     ) {
-        violations.require(self.last_session < Some(session), "a session's id is new", || {
+        violations.require(self.last_session < Some(session), "the id of a session is new", || {
             format!("{session:?}")
         });
         self.last_session = Some(session);
         self.sessions.insert(session, title);
     }
 
-    pub(crate) fn ended(&mut self, session: SessionId, violations: &mut ViolationLog) {
+    pub(crate) fn session_ended(&mut self, session: SessionId, violations: &mut ViolationLog) {
         let known = self.sessions.remove(&session).is_some();
         violations.require(known, "a session ends once", || format!("{session:?}"));
     }
 
-    pub(crate) fn wanted(&mut self, request: RequestId) {
+    pub(crate) fn request_opened(&mut self, request: RequestId) {
         self.requests.insert(request);
     }
 
-    /// The request has come to its end.
-    pub(crate) fn settled(&mut self, request: RequestId) {
+    pub(crate) fn request_closed(&mut self, request: RequestId) {
         self.requests.remove(&request);
     }
 
-    pub(crate) fn asked(&mut self, ticket: PermitId, violations: &mut ViolationLog) {
-        let new = self.tickets.insert(ticket);
-        violations.require(new, "a ticket is new", || format!("{ticket:?}"));
+    pub(crate) fn permit_requested(&mut self, permit: PermitId, violations: &mut ViolationLog) {
+        let new = self.permits.insert(permit);
+        violations.require(new, "the id of a permit is new", || format!("{permit:?}"));
     }
 
-    pub(crate) fn granted(&mut self, ticket: PermitId, violations: &mut ViolationLog) {
-        let asked = self.tickets.remove(&ticket);
-        violations.require(asked, "a permit is for one who asked", || format!("{ticket:?}"));
+    pub(crate) fn permit_granted(&mut self, permit: PermitId, violations: &mut ViolationLog) {
+        let requested = self.permits.remove(&permit);
+        violations.require(requested, "a granted permit was requested", || format!("{permit:?}"));
     }
 
-    /// Whoever asked does not want it any more.
-    pub(crate) fn given_up(&mut self, ticket: PermitId) {
-        self.tickets.remove(&ticket);
+    /// The request for the permit is withdrawn.
+    pub(crate) fn permit_abandoned(&mut self, permit: PermitId) {
+        self.permits.remove(&permit);
     }
 
-    pub(crate) fn withdrawn(
+    pub(crate) fn title_withdrawn(
         &mut self,
         title: TitleKey,
         in_use: bool,
         violations: &mut ViolationLog,
     ) {
-        let used = self.sessions.values().any(|of| *of == title);
+        let used = self.is_used(title);
         violations
-            .require(!used || in_use, "a title that is played is in use", || format!("{title:?}"));
-        if in_use {
-            self.leaving.insert(title);
-        } else {
-            self.gone.insert(title);
-        }
+            .require(!used || in_use, "a title with a session is in use", || format!("{title:?}"));
+        let titles = if in_use { &mut self.withdrawn } else { &mut self.removed };
+        titles.insert(title);
     }
 
     pub(crate) fn title_idle(
         &mut self,
         title: TitleKey,
-        being_read: usize,
+        reads_in_flight: usize,
         violations: &mut ViolationLog,
     ) {
-        let used = self.sessions.values().any(|of| *of == title);
-        let leaving = self.leaving.remove(&title);
+        let used = self.is_used(title);
+        let withdrawn = self.withdrawn.remove(&title);
         violations.require(
-            leaving && !used && being_read == 0,
-            "a title goes once, unused",
-            || format!("{title:?}: withdrawn {leaving}, in use {used}, being read {being_read}"),
+            withdrawn && !used && reads_in_flight == 0,
+            "a withdrawn title becomes idle once, when it is unused",
+            || format!("{title:?}: withdrawn {withdrawn}, used {used}, {reads_in_flight} reads"),
         );
-        self.gone.insert(title);
+        self.removed.insert(title);
     }
 
-    pub(crate) fn reads(&self, title: TitleKey, violations: &mut ViolationLog) {
-        violations.require(!self.gone.contains(&title), "a title that is gone is not read", || {
+    pub(crate) fn read_issued(&self, title: TitleKey, violations: &mut ViolationLog) {
+        violations.require(!self.removed.contains(&title), "a removed title is not read", || {
             format!("{title:?}")
         });
     }
 
-    pub(crate) fn at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.requests.is_empty()
             && self.sessions.is_empty()
-            && self.tickets.is_empty()
-            && self.leaving.is_empty()
+            && self.permits.is_empty()
+            && self.withdrawn.is_empty()
     }
 
-    /// The world has had all the time it needs.
-    pub(crate) fn time_is_up(&self, violations: &mut ViolationLog) {
+    /// Records what is open although the world has had enough time to end it.
+    pub(crate) fn report_open(&self, violations: &mut ViolationLog) {
         violations.add("everything comes to an end", || {
             format!(
-                "open: requests {:?}, sessions {:?}, tickets {:?}, titles {:?}",
+                "open: requests {:?}, sessions {:?}, permits {:?}, titles {:?}",
                 first(&self.requests),
                 first(self.sessions.keys()),
-                first(&self.tickets),
-                first(&self.leaving),
+                first(&self.permits),
+                first(&self.withdrawn),
             )
         });
+    }
+
+    fn is_used(&self, title: TitleKey) -> bool {
+        self.sessions.values().any(|of_session| *of_session == title)
     }
 }
 

@@ -1,17 +1,30 @@
-//! Memory and reads: every read is of the right place, is answered once and let go once; all
-//! buffers together never exceed the budget; none is let go while a socket still reads from it.
+//! Memory and reads: every read has the position of its piece, completes once and is released once.
+//! All buffers together never exceed the budget. No buffer is released while a socket sends from
+//! it.
+//!
+//! Written from outside the engine: the position of a piece is computed from the title's layout.
 
 use super::ViolationLog;
 use server::engine::{Layout, ReadId, ReadOutcome, TitleKey, TrackNumber};
 use std::collections::BTreeMap;
 use units::align_up;
 
-/// One read's worth of a track.
+/// The part of a track that one read fetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Piece {
     pub(crate) title: TitleKey,
     pub(crate) track: TrackNumber,
-    pub(crate) piece: u32,
+    /// Number of the piece in play-out order.
+    pub(crate) number: u32,
+}
+
+/// A read that the engine has issued.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IssuedRead {
+    pub(crate) id: ReadId,
+    pub(crate) piece: Piece,
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
 }
 
 #[derive(Debug)]
@@ -20,7 +33,7 @@ struct Buffer {
     len: u32,
     ready: bool,
     failed: bool,
-    /// Deliveries that a socket has not taken.
+    /// Deliveries from this buffer that a socket has not taken.
     pins: u32,
 }
 
@@ -30,12 +43,13 @@ pub(crate) struct Memory {
     used: u64,
     pub(crate) peak: u64,
     buffers: BTreeMap<ReadId, Buffer>,
+    /// Number of ready buffers, per piece.
     ready: BTreeMap<Piece, u32>,
-    /// Reads in the devices.
+    /// Reads that have not completed.
     pub(crate) in_flight: u64,
     pub(crate) reads: u64,
     pub(crate) bytes: u64,
-    /// Reads that failed, per piece.
+    /// Number of failed reads, per piece.
     failures: BTreeMap<Piece, u32>,
 }
 
@@ -44,21 +58,23 @@ impl Memory {
         Self { budget, ..Self::default() }
     }
 
-    pub(crate) fn read(
+    pub(crate) fn read_issued(
         &mut self,
-        (read, piece, offset, len): (ReadId, Piece, u64, u32),
+        read: &IssuedRead,
         layout: &Layout,
         violations: &mut ViolationLog,
     ) {
-        let new = !self.buffers.contains_key(&read);
-        violations.require(new, "a read's id is new", || format!("{read:?}"));
-        let expected = place(layout, piece);
+        let &IssuedRead { id, piece, offset, len } = read;
+        let new = !self.buffers.contains_key(&id);
+        violations.require(new, "the id of a read is new", || format!("{id:?}"));
+        let expected = position(layout, piece);
         violations.require(
             expected == Some((offset, len)),
-            "a read is of its piece's place",
-            || format!("{piece:?} at {offset}, {len} bytes; it is at {expected:?}"),
+            "a read has the position of its piece",
+            || format!("{piece:?} read at {offset}, {len} bytes; its position is {expected:?}"),
         );
-        self.buffers.insert(read, Buffer { piece, len, ready: false, failed: false, pins: 0 });
+        self.buffers.insert(id, Buffer { piece, len, ready: false, failed: false, pins: 0 });
+        // The engine reserves the buffer when it issues the read, not when the data arrives.
         self.used += u64::from(len);
         self.peak = self.peak.max(self.used);
         self.in_flight += 1;
@@ -69,9 +85,9 @@ impl Memory {
         });
     }
 
-    pub(crate) fn done(&mut self, read: ReadId, outcome: ReadOutcome) {
+    pub(crate) fn read_done(&mut self, read: ReadId, outcome: ReadOutcome) {
         self.in_flight -= 1;
-        let buffer = self.buffers.get_mut(&read).expect("the world answers what was asked");
+        let buffer = self.buffers.get_mut(&read).expect("the world completes issued reads only");
         if outcome == ReadOutcome::Good {
             buffer.ready = true;
             *self.ready.entry(buffer.piece).or_default() += 1;
@@ -81,7 +97,7 @@ impl Memory {
         }
     }
 
-    /// A delivery takes a pin; says whose bytes they are.
+    /// Pins the buffer of a delivery; returns its piece and its length.
     pub(crate) fn pin(
         &mut self,
         read: ReadId,
@@ -89,7 +105,7 @@ impl Memory {
     ) -> Option<(Piece, u32)> {
         let buffer = self.buffers.get_mut(&read).filter(|buffer| buffer.ready);
         let Some(buffer) = buffer else {
-            violations.add("what is delivered is in memory", || format!("{read:?}"));
+            violations.add("delivered bytes are in memory", || format!("{read:?}"));
             return None;
         };
         buffer.pins += 1;
@@ -102,24 +118,25 @@ impl Memory {
         }
     }
 
-    /// The track of a buffer's bytes, and how many there are.
-    pub(crate) fn holds_of(&self, read: ReadId) -> Option<(TrackNumber, u32)> {
+    /// The track and the length of a buffer.
+    pub(crate) fn track_and_len(&self, read: ReadId) -> Option<(TrackNumber, u32)> {
         self.buffers.get(&read).map(|buffer| (buffer.piece.track, buffer.len))
     }
 
-    pub(crate) fn forget(&mut self, read: ReadId, violations: &mut ViolationLog) {
+    pub(crate) fn release(&mut self, read: ReadId, violations: &mut ViolationLog) {
         let Some(buffer) = self.buffers.remove(&read) else {
-            violations.add("only what is there is forgotten", || format!("{read:?}"));
+            violations.add("a buffer is released once", || format!("{read:?}"));
             return;
         };
-        let over = buffer.ready || buffer.failed;
-        violations.require(over && buffer.pins == 0, "no buffer in use is forgotten", || {
+        let completed = buffer.ready || buffer.failed;
+        violations.require(completed && buffer.pins == 0, "no buffer in use is released", || {
             format!("{read:?}: {buffer:?}")
         });
         self.used -= u64::from(buffer.len);
         if !buffer.ready {
             return;
         }
+        // A piece can be in memory twice, for example after a seek and after a failover.
         if let Some(count) = self.ready.get_mut(&buffer.piece) {
             *count -= 1;
             if *count == 0 {
@@ -140,27 +157,29 @@ impl Memory {
         self.failures.get(&piece).copied().unwrap_or(0)
     }
 
-    /// Reads of `title` in the devices.
-    pub(crate) fn being_read(&self, title: TitleKey) -> usize {
+    /// Number of reads of `title` that have not completed.
+    pub(crate) fn reads_in_flight(&self, title: TitleKey) -> usize {
         let of_title =
             |buffer: &&Buffer| !buffer.ready && !buffer.failed && buffer.piece.title == title;
         self.buffers.values().filter(of_title).count()
     }
 }
 
-/// Where a piece lies and what is read of it.
-fn place(layout: &Layout, piece: Piece) -> Option<(u64, u32)> {
+/// Device offset and length of the read of a piece.
+fn position(layout: &Layout, piece: Piece) -> Option<(u64, u32)> {
     let track = layout.tracks.get(usize::from(piece.track))?;
-    let shown = u64::from(piece.piece) * u64::from(track.piece);
-    let left = track.bytes.checked_sub(shown)?.min(u64::from(track.piece));
-    let stored = track.stored.get(usize::try_from(piece.piece).ok()?).copied();
-    let mut at = u64::from(stored.unwrap_or(piece.piece)) * u64::from(track.piece);
+    let start = u64::from(piece.number) * u64::from(track.piece);
+    let len = track.bytes.checked_sub(start)?.min(u64::from(track.piece));
+    // Where only a part of a track is played, pieces are numbered in play-out order; their
+    // position on the disk follows from the number in stored order.
+    let stored = track.stored.get(usize::try_from(piece.number).ok()?).copied();
+    let mut offset = u64::from(stored.unwrap_or(piece.number)) * u64::from(track.piece);
     for run in &track.runs {
-        let len = run.end - run.start;
-        if at < len {
-            return Some((run.start + at, u32::try_from(align_up(left, 4096)).ok()?));
+        let run_len = run.end - run.start;
+        if offset < run_len {
+            return Some((run.start + offset, u32::try_from(align_up(len, 4096)).ok()?));
         }
-        at -= len;
+        offset -= run_len;
     }
     None
 }

@@ -1,5 +1,9 @@
-//! What must hold in every world, each in its own small file. They see only what the driver of an
-//! engine sees: what is asked of it, what it answers, and its books. They never look inside.
+//! The rules that hold in every world, one kind of rule in each file.
+//!
+//! The checkers are written from outside the engine. Their input is what the driver of an engine
+//! sees: requests, actions, the engine's status, the titles and the configuration. They share no
+//! code with the engine, call nothing inside it and keep their own records, so that an error in the
+//! engine does not repeat itself here.
 
 mod deadlines;
 mod deliveries;
@@ -8,23 +12,23 @@ mod memory;
 mod schedule;
 mod seeks;
 
-pub(crate) use deadlines::{DeadlineCheck, Deadlines, SeekTarget};
-pub(crate) use deliveries::Deliveries;
+pub(crate) use deadlines::{Admission, DeadlineCheck, Deadlines, DeliveredBytes, SeekTarget};
+pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use liveness::Liveness;
-pub(crate) use memory::{Memory, Piece};
+pub(crate) use memory::{IssuedRead, Memory, Piece};
 pub(crate) use schedule::Contract;
 pub(crate) use seeks::{Contiguity, Segments};
 
 use units::Moment;
 
-/// Something that must not be.
+/// A rule that was broken, with what was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When.
+    /// The time of the violation.
     pub at: Moment,
-    /// Which rule.
+    /// The rule, as a sentence that should be true.
     pub rule: &'static str,
-    /// What was seen.
+    /// The values that contradict the rule.
     pub seen: String,
 }
 
@@ -42,14 +46,14 @@ pub(crate) struct ViolationLog {
 }
 
 impl ViolationLog {
-    /// Notes a violation; after [`MAX_VIOLATIONS`] there is nothing new to learn.
+    /// Records a violation; those after the first [`MAX_VIOLATIONS`] are dropped.
     pub(crate) fn add(&mut self, rule: &'static str, seen: impl FnOnce() -> String) {
         if self.list.len() < MAX_VIOLATIONS {
             self.list.push(Violation { at: self.now, rule, seen: seen() });
         }
     }
 
-    /// Notes one unless `holds`.
+    /// Records a violation unless `holds`.
     pub(crate) fn require(
         &mut self,
         holds: bool,
@@ -62,4 +66,5 @@ impl ViolationLog {
     }
 }
 
+/// Later violations are usually consequences of the first ones.
 const MAX_VIOLATIONS: usize = 20;

@@ -1,15 +1,20 @@
-//! What is owed to one track of one session, and when that may change.
+//! What one track of one session is guaranteed, and when the engine may change it.
+//!
+//! Written from outside the engine: start-up and slot come from the configuration, the time at
+//! which each piece is due from the title. A piece is the unit of a deadline here; whether a
+//! request seeks is decided by segments, in `seeks`.
 //!
 //! ```text
-//!   a new grant is right    the player seeks (see `seeks`);
-//!                           it came too late: the piece was kept until a slot after the deadline
-//!                           of the next one, and that is over;
-//!                           it asks again for what it has been handed; nothing is owed
-//!   a delay is right        the player has not come for a piece although the next one is due
-//!                           already; by no more than it is late
-//!   a release is right      the player has neither asked for, taken nor hung up anything of the
-//!                           track for `idle_after`, although what it is to ask for next was due
-//!                           that long ago
+//!   a new grant is justified   the player seeks (see `seeks`);
+//!                              the player is too late: a piece is kept until one slot after the
+//!                              deadline of the next piece;
+//!                              the player requests again what was delivered;
+//!                              the track has no guarantee
+//!   a delay is justified       the player has not requested a piece although the next one is due;
+//!                              the delay is at most the time by which the player is late
+//!   a release is justified     the player has not requested, received or cancelled anything of
+//!                              the track for `idle_after`, and its next piece was due at least
+//!                              that long ago
 //! ```
 
 use super::deadlines::{SeekTarget, millis};
@@ -19,7 +24,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use units::Moment;
 
-/// Times that the server's configuration states, the same for every session.
+/// Times that the server's configuration states, equal for all sessions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contract {
     pub(crate) slot: Duration,
@@ -41,32 +46,36 @@ pub(super) struct TrackSchedule {
     pub(super) track: TrackNumber,
     slot: Duration,
     startup: Duration,
+    /// The time from which deadlines count.
     origin: Moment,
+    /// Media time that is due at `origin`.
     from_ms: u32,
-    /// Buffers are kept as if it were shown from here.
-    kept_ms: u32,
-    /// Counts the grants.
+    /// Media time from which buffers are kept. After a seek it is earlier than `from_ms`: the
+    /// segment of the seek is kept as if it were played whole.
+    kept_from_ms: u32,
+    /// Number of the current grant.
     pub(super) grant: u32,
-    /// Anything is promised at all.
-    pub(super) promised: bool,
-    /// Where the player may go on without a seek.
+    /// The current grant was not released.
+    pub(super) is_guaranteed: bool,
+    /// Where the player may continue without a seek.
     pub(super) seeks: SeekRule,
-    /// The next piece to look at.
+    /// The next piece whose deadline is checked.
     pub(super) next: u32,
-    /// Pieces from `next` on that the session got a byte of.
-    got: BTreeSet<u32>,
-    /// One past the last piece it got to its end.
-    furthest: u32,
-    /// Pieces before this were kept as long as was promised, and nobody came.
-    gone: u32,
-    /// When the viewer last asked for, took or hung up something.
+    /// Pieces from `next` on of which the session has received a byte.
+    received: BTreeSet<u32>,
+    /// One past the last piece that was delivered to its end.
+    delivered_end: u32,
+    /// Pieces before this one were kept as long as guaranteed and were not requested in time.
+    expired_end: u32,
+    /// When the viewer last requested, received or cancelled something.
     pub(super) last_activity: Moment,
-    /// A request that seeks, or may: the server's answer is awaited.
+    /// A request that seeks, or may seek, and is not decided yet.
     pub(super) seeking: Option<RequestId>,
 }
 
 impl TrackSchedule {
-    /// A session was let in to start with the segment whose first byte is `byte`.
+    /// The schedule of a session admitted to start with the segment whose first byte is
+    /// `start.byte`.
     pub(super) fn admitted(
         now: Moment,
         layout: &Layout,
@@ -82,98 +91,104 @@ impl TrackSchedule {
             startup: contract.startup,
             origin: now,
             from_ms,
-            kept_ms: from_ms,
+            kept_from_ms: from_ms,
             grant: 0,
-            promised: true,
+            is_guaranteed: true,
             seeks: SeekRule::granted(segments, track, byte),
             next: first,
-            got: BTreeSet::new(),
-            furthest: first,
-            gone: first,
+            received: BTreeSet::new(),
+            delivered_end: first,
+            expired_end: first,
             last_activity: now,
             seeking: None,
         }
     }
 
-    /// A new grant: nothing of the earlier ones is owed any more.
-    pub(super) fn renew(
+    /// A new grant, which replaces all earlier guarantees of the track.
+    pub(super) fn readmitted(
         &mut self,
         now: Moment,
-        wait: Duration,
         layout: &Layout,
         segments: &Segments,
         target: &SeekTarget,
     ) {
         let first = piece_at(layout, self.track, target.byte);
-        self.origin = now + wait;
-        (self.from_ms, self.kept_ms) = (millis(target.ends), millis(target.starts));
-        (self.grant, self.promised) = (self.grant + 1, true);
-        (self.next, self.furthest, self.gone) = (first, first, first);
+        self.origin = now + target.wait;
+        // The viewer may have sought to the end of the segment and need the next one at once.
+        // Deadlines therefore count from the end of the segment, and buffers are kept from its
+        // start.
+        (self.from_ms, self.kept_from_ms) = (millis(target.end), millis(target.start));
+        (self.grant, self.is_guaranteed) = (self.grant + 1, true);
+        (self.next, self.delivered_end, self.expired_end) = (first, first, first);
         self.seeks = SeekRule::granted(segments, self.track, target.byte);
-        self.got.clear();
+        self.received.clear();
         self.seeking = None;
     }
 
-    /// Whether the byte is promised to the viewer now.
-    pub(super) fn is_owed(&self, layout: &Layout, now: Moment, byte: u64) -> bool {
+    /// Whether the viewer is guaranteed the byte now.
+    pub(super) fn guarantees(&self, layout: &Layout, now: Moment, byte: u64) -> bool {
         let piece = self.piece_at(layout, byte);
-        self.promised
-            && piece >= self.furthest.max(self.gone)
+        self.is_guaranteed
+            && piece >= self.delivered_end.max(self.expired_end)
             && now <= self.kept_until(layout, piece)
     }
 
-    /// The rest of the track is owed `slots` later. Says whether that was right.
+    /// The rest of the track is due `slots` later. `awaited` is the first byte that an open
+    /// request waits for. Returns whether the delay is justified.
     pub(super) fn delayed(
         &mut self,
         now: Moment,
         layout: &Layout,
-        owed: Option<u64>,
+        awaited: Option<u64>,
         slots: u32,
     ) -> bool {
-        let owed = owed.map_or(self.furthest, |byte| self.piece_at(layout, byte));
-        let next_due = self.next_due(layout, owed.min(self.furthest));
+        let awaited = awaited.map_or(self.delivered_end, |byte| self.piece_at(layout, byte));
+        let next_due = self.next_due(layout, awaited.min(self.delivered_end));
         let by = self.slot * slots;
-        let right = self.promised && next_due < now && by < now.since(next_due) + self.slot;
-        // Only the rest is later: what nobody came for in time is gone all the same.
-        while self.gone < pieces(layout, self.track) && self.kept_until(layout, self.gone) < now {
-            self.gone += 1;
+        let justified =
+            self.is_guaranteed && next_due < now && by < now.since(next_due) + self.slot;
+        // Pieces that have expired before the delay stay expired.
+        let pieces = piece_count(layout, self.track);
+        while self.expired_end < pieces && self.kept_until(layout, self.expired_end) < now {
+            self.expired_end += 1;
         }
         self.origin = self.origin + by;
-        right
+        justified
     }
 
-    /// Nothing of the track is owed any more. Says whether that was right.
+    /// The guarantee of the track ends. Returns whether the release is justified.
     pub(super) fn released(&mut self, now: Moment, layout: &Layout, idle_after: Duration) -> bool {
-        let left = self.furthest < pieces(layout, self.track);
-        let due = if left { self.deadline(layout, self.furthest) } else { Moment::ZERO };
-        self.promised = false;
+        let has_rest = self.delivered_end < piece_count(layout, self.track);
+        let due = if has_rest { self.deadline(layout, self.delivered_end) } else { Moment::ZERO };
+        self.is_guaranteed = false;
         now.since(due.max(self.last_activity)) >= idle_after
     }
 
-    /// The session got bytes of a piece, the rest of it included if `whole`, that it could have
-    /// taken from `could_take` on. Says when they were owed, if they were.
-    pub(super) fn got(
+    /// The session has received bytes of a piece; `to_its_end`: including the last one. It could
+    /// have taken them from `takeable_from` on. Returns the deadline, if one was guaranteed.
+    pub(super) fn received(
         &mut self,
         layout: &Layout,
-        (piece, whole): (u32, bool),
-        could_take: Moment,
+        piece: u32,
+        to_its_end: bool,
+        takeable_from: Moment,
     ) -> Option<Moment> {
-        let owed = piece >= self.furthest.max(self.gone) && self.promised;
-        let in_time = could_take <= self.kept_until(layout, piece);
-        self.got.insert(piece);
-        self.furthest = self.furthest.max(piece + u32::from(whole));
-        (owed && in_time).then(|| self.deadline(layout, piece))
+        let guaranteed = piece >= self.delivered_end.max(self.expired_end) && self.is_guaranteed;
+        let in_time = takeable_from <= self.kept_until(layout, piece);
+        self.received.insert(piece);
+        self.delivered_end = self.delivered_end.max(piece + u32::from(to_its_end));
+        (guaranteed && in_time).then(|| self.deadline(layout, piece))
     }
 
-    /// When to look next.
+    /// The deadline of the next piece to check.
     pub(super) fn next_deadline(&self, layout: &Layout) -> Option<Moment> {
-        (self.next < pieces(layout, self.track)).then(|| self.deadline(layout, self.next))
+        (self.next < piece_count(layout, self.track)).then(|| self.deadline(layout, self.next))
     }
 
-    /// Goes on to the next; says whether the session got some of it.
-    pub(super) fn looked_at_next(&mut self) -> bool {
+    /// Ends the check of piece `next`; returns whether the session has received some of it.
+    pub(super) fn finish_check(&mut self) -> bool {
         self.next += 1;
-        self.got.remove(&(self.next - 1))
+        self.received.remove(&(self.next - 1))
     }
 
     fn deadline(&self, layout: &Layout, piece: u32) -> Moment {
@@ -182,14 +197,14 @@ impl TrackSchedule {
 
     fn deadline_from(&self, layout: &Layout, piece: u32, from_ms: u32) -> Moment {
         let due = layout.tracks[usize::from(self.track)].due[piece as usize];
-        let ahead = Duration::from_millis(u64::from(due.saturating_sub(from_ms)));
-        self.origin + ahead.saturating_sub(self.slot).max(self.startup)
+        let until_due = Duration::from_millis(u64::from(due.saturating_sub(from_ms)));
+        self.origin + until_due.saturating_sub(self.slot).max(self.startup)
     }
 
-    /// When the piece after `piece` is due, if what was asked for is shown whole.
+    /// When the piece after `piece` is due, if the segment of the grant is played whole.
     fn next_due(&self, layout: &Layout, piece: u32) -> Moment {
-        let next = (piece + 1).min(pieces(layout, self.track) - 1);
-        self.deadline_from(layout, next, self.kept_ms)
+        let next = (piece + 1).min(piece_count(layout, self.track) - 1);
+        self.deadline_from(layout, next, self.kept_from_ms)
     }
 
     fn kept_until(&self, layout: &Layout, piece: u32) -> Moment {
@@ -206,10 +221,7 @@ fn piece_at(layout: &Layout, track: TrackNumber, byte: u64) -> u32 {
     u32::try_from(piece).expect("pieces are counted in u32")
 }
 
-fn pieces(layout: &Layout, track: TrackNumber) -> u32 {
-    count(layout.tracks[usize::from(track)].due.len())
-}
-
-fn count(pieces: usize) -> u32 {
+fn piece_count(layout: &Layout, track: TrackNumber) -> u32 {
+    let pieces = layout.tracks[usize::from(track)].due.len();
     u32::try_from(pieces).expect("pieces are counted in u32")
 }

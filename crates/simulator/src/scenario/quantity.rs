@@ -1,10 +1,10 @@
-//! Quantities in a scenario's text, written as people type them: `500ms`, `64MiB`, `8.5Mbps`.
+//! Quantities in a scenario's text, with units: `500ms`, `64MiB`, `8.5Mbps`.
 //!
-//! Written back exactly (nanoseconds, bytes and bits as whole numbers), so that a scenario that
-//! was drawn can be kept.
+//! They are written back exactly, as whole numbers of nanoseconds, bytes and bits, so that a drawn
+//! scenario can be stored.
 
 pub(super) mod time {
-    //! A [`Duration`].
+    //! Reads and writes a [`Duration`].
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) mod time {
 }
 
 pub(super) mod text {
-    //! A [`units::ByteCount`] or [`units::BitRate`].
+    //! Reads and writes a [`units::ByteCount`] or [`units::BitRate`].
     use super::Whole;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::fmt::Display;
@@ -42,7 +42,7 @@ pub(super) mod text {
 }
 
 pub(super) mod optional_text {
-    //! The same, or nothing.
+    //! Reads and writes an optional [`units::ByteCount`] or [`units::BitRate`].
     use super::Whole;
     use serde::{Deserializer, Serializer};
     use std::fmt::Display;
@@ -69,7 +69,7 @@ pub(super) mod optional_text {
 }
 
 pub(super) mod policy {
-    //! A policy by its name.
+    //! Reads and writes a policy by its name.
     use scheduler::PolicyKind;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -81,12 +81,12 @@ pub(super) mod policy {
         let name = String::deserialize(from)?;
         let names = || PolicyKind::all().map(PolicyKind::name).collect::<Vec<_>>().join(", ");
         PolicyKind::named(&name).ok_or_else(|| {
-            D::Error::custom(format_args!("'{name}' is not a policy; there are {}", names()))
+            D::Error::custom(format_args!("'{name}' is not a policy; the policies are {}", names()))
         })
     }
 }
 
-/// What a bare number means in [`std::str::FromStr`].
+/// The value as the whole number that [`std::str::FromStr`] reads without a unit.
 pub(crate) trait Whole {
     fn whole(&self) -> u64;
 }

@@ -1,8 +1,10 @@
-//! The driver's side: carries out what the engine says, and tells it what came of it.
+//! The driver's part: executes the engine's actions, and reports completed work to the engine.
 
 use super::{Event, World};
-use crate::checks::Piece;
+use crate::checks::{DeliveredBytes, Delivery, IssuedRead, Piece};
 use crate::disks::Work;
+use crate::titles::Title;
+use crate::viewers::UnsentBuffer;
 use scheduler::PolicyKind;
 use server::engine::{
     Action, DiskNumber, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary, TitleKey,
@@ -14,32 +16,25 @@ use units::nanos;
 
 impl World<'_> {
     pub(super) fn execute(&mut self, action: Action) {
-        // Said before the request was cancelled: the engine knows by now.
-        let about = match &action {
-            Action::Deliver { request, .. }
-            | Action::Complete { request }
-            | Action::Refused { request, .. }
-            | Action::Declined { request, .. }
-            | Action::Failed { request, .. } => Some(*request),
-            _ => None,
-        };
-        if about.is_some_and(|request| self.cancelled.contains(&request)) {
+        // The engine emitted this action before it was told of the cancellation.
+        if request_of(&action).is_some_and(|request| self.cancelled.contains(&request)) {
             return;
         }
         match action {
             Action::Read { read, disk, device_offset, len, title, track, start } => {
                 let piece = self.piece_at(title, track, start);
-                self.read(read, usize::from(disk.0), piece, (device_offset, len));
+                let issued = IssuedRead { id: read, piece, offset: device_offset, len };
+                self.read(usize::from(disk.0), &issued);
             }
             Action::Deliver { request, read, bytes } => self.deliver(request, read, &bytes),
             Action::Complete { request } => {
                 self.note("complete: request", [request.0, 0, 0, 0]);
                 self.deliveries.complete(request, &mut self.violations);
-                self.settled(request);
+                self.close_request(request);
             }
             Action::Forget { read } => {
-                self.note("forget: read", [read.0, 0, 0, 0]);
-                self.memory.forget(read, &mut self.violations);
+                self.note("released: read", [read.0, 0, 0, 0]);
+                self.memory.release(read, &mut self.violations);
             }
             Action::Refused { request, refusal } => {
                 let resource = refusal.resource as u64;
@@ -53,21 +48,22 @@ impl World<'_> {
             }
             Action::Failed { request, outcome } => self.failed(request, outcome),
             Action::Rescheduled { session, change } => self.rescheduled(session, &change),
-            Action::Ended { session, summary } => self.ended(session, &summary),
-            Action::Granted { permit } => self.granted(permit),
+            Action::Ended { session, summary } => self.session_ended(session, &summary),
+            Action::Granted { permit } => self.permit_granted(permit),
             Action::DiskLost { disk, moved, ended } => {
                 self.note("lost: disk, moved, ended", [disk.0.into(), moved, ended, 0]);
-                self.at(self.now + FIRST_PROBE, Event::Probe(usize::from(disk.0), FIRST_PROBE));
+                let probe = Event::Probe { disk: usize::from(disk.0), pause: FIRST_PROBE };
+                self.schedule(self.now + FIRST_PROBE, probe);
             }
             Action::DiskBack { disk } => {
-                self.note("back: disk", [disk.0.into(), 0, 0, 0]);
+                self.note("restored: disk", [disk.0.into(), 0, 0, 0]);
                 self.outcome.disks_restored += 1;
             }
             Action::TitleIdle { title } => self.title_idle(title),
         }
     }
 
-    /// A lost disk is looked at; it may be back.
+    /// Probes a lost disk, as the server does; a disk that answers is restored.
     pub(super) fn probe(&mut self, disk: usize, pause: Duration) {
         if self.present == 0 {
             return;
@@ -75,85 +71,102 @@ impl World<'_> {
         let number = DiskNumber(u16::try_from(disk).expect("few disks"));
         if !self.disks[disk].is_readable(self.now) || !self.engine.restore_disk(self.now, number) {
             let pause = (pause * 2).min(LAST_PROBE);
-            self.at(self.now + pause, Event::Probe(disk, pause));
+            self.schedule(self.now + pause, Event::Probe { disk, pause });
         }
     }
 
-    fn piece_at(&self, title: TitleKey, track: TrackNumber, start: u64) -> Piece {
-        let layout = &self.titles[usize::try_from(title.0).expect("few titles")].layout;
-        let of_track = &layout.tracks[usize::from(track)];
-        let stored = start / u64::from(of_track.piece);
-        let shown = of_track.stored.iter().position(|piece| u64::from(*piece) == stored);
-        let number = shown.map_or(stored, |shown| shown as u64);
-        Piece { title, track, piece: u32::try_from(number).expect("pieces are counted in u32") }
+    fn title(&self, title: TitleKey) -> &Title {
+        &self.titles[usize::try_from(title.0).expect("few titles")]
     }
 
-    fn read(&mut self, read: ReadId, disk: usize, piece: Piece, (offset, len): (u64, u32)) {
+    /// The piece that a read fetches. Its action names the place in the stored track; pieces are
+    /// numbered in play-out order.
+    fn piece_at(&self, title: TitleKey, track: TrackNumber, start: u64) -> Piece {
+        let layout = &self.title(title).layout.tracks[usize::from(track)];
+        let stored = start / u64::from(layout.piece);
+        let played = layout.stored.iter().position(|piece| u64::from(*piece) == stored);
+        let number = played.map_or(stored, |number| number as u64);
+        Piece { title, track, number: u32::try_from(number).expect("pieces are counted in u32") }
+    }
+
+    fn read(&mut self, disk: usize, read: &IssuedRead) {
+        let &IssuedRead { id, piece, offset, len } = read;
         self.note(
             "read: id, title, track, piece",
-            [read.0, piece.title.0, piece.track.into(), piece.piece.into()],
+            [id.0, piece.title.0, piece.track.into(), piece.number.into()],
         );
         let title = &self.titles[usize::try_from(piece.title.0).expect("few titles")];
-        let here = title.layout_on(disk);
-        let layout = here.unwrap_or(&title.layout);
-        self.memory.read((read, piece, offset, len), layout, &mut self.violations);
-        self.violations
-            .require(here.is_some(), "a read is of its piece's place", || format!("{piece:?}"));
-        self.liveness.reads(piece.title, &mut self.violations);
-        self.disks[disk].offer(Work::Read(read), offset, len);
+        let on_disk = title.layout_on(disk);
+        let layout = on_disk.unwrap_or(&title.layout);
+        self.memory.read_issued(read, layout, &mut self.violations);
+        self.violations.require(
+            on_disk.is_some(),
+            "a read goes to a disk that has the title",
+            || format!("{piece:?} on disk {disk}"),
+        );
+        self.liveness.read_issued(piece.title, &mut self.violations);
+        self.disks[disk].submit(Work::Read(id), offset, len);
         self.feed(disk);
     }
 
-    /// Keeps as many reads in the device as it is said to hold.
+    /// Starts as many work items as the device can hold.
     pub(super) fn feed(&mut self, disk: usize) {
-        while let Some((done, work, outcome)) = self.disks[disk].begin(self.now) {
-            self.at(done, Event::DiskDone(disk, work, outcome.into()));
+        while let Some(started) = self.disks[disk].start_next(self.now) {
+            let done = Event::DiskDone { disk, work: started.work, outcome: started.outcome };
+            self.schedule(started.ends, done);
         }
     }
 
-    pub(super) fn disk_done(&mut self, disk: usize, work: Work, done: super::Done) {
-        self.disks[disk].ended();
+    pub(super) fn disk_done(&mut self, disk: usize, work: Work, outcome: ReadOutcome) {
+        self.disks[disk].work_ended();
         match work {
-            Work::Read(read) => self.read_done(read, done),
-            Work::BestEffort(ticket) => self.best_effort_done(ticket),
+            Work::Read(read) => self.read_done(read, outcome),
+            Work::BestEffort(permit) => self.best_effort_done(permit),
         }
         self.feed(disk);
     }
 
-    fn read_done(&mut self, read: ReadId, done: super::Done) {
-        self.note("read done: id, how", [read.0, done as u64, 0, 0]);
-        self.memory.done(read, done.into());
-        self.engine.read_done(self.now, read, done.into());
+    fn read_done(&mut self, read: ReadId, outcome: ReadOutcome) {
+        self.note("read done: id, outcome", [read.0, outcome as u64, 0, 0]);
+        self.memory.read_done(read, outcome);
+        self.engine.read_done(self.now, read, outcome);
     }
 
     fn deliver(&mut self, request: RequestId, read: ReadId, bytes: &Range<u32>) {
         let numbers = [request.0, read.0, bytes.start.into(), bytes.end.into()];
         self.note_progress("deliver: request, read, bytes", numbers);
-        let Some((piece, len)) = self.memory.pin(read, &mut self.violations) else { return };
-        let layout = &self.titles[usize::try_from(piece.title.0).expect("few titles")].layout;
-        let track = &layout.tracks[usize::from(piece.track)];
-        let size = track.piece;
-        let end = u64::from(piece.piece) * u64::from(size) + u64::from(bytes.end);
-        let whole = bytes.end == size || end == track.bytes;
-        self.deliveries.deliver(request, (piece, size, len), bytes, &mut self.violations);
+        let Some((piece, buffer_len)) = self.memory.pin(read, &mut self.violations) else { return };
+        let track = &self.title(piece.title).layout.tracks[usize::from(piece.track)];
+        let (piece_size, track_bytes) = (track.piece, track.bytes);
+        let end = u64::from(piece.number) * u64::from(piece_size) + u64::from(bytes.end);
+        let delivery = Delivery { request, piece, piece_size, buffer_len, bytes };
+        self.deliveries.deliver(&delivery, &mut self.violations);
         let Some(open) = self.requests.get_mut(&request) else {
             self.memory.unpin(read);
             return;
         };
-        open.queue.push_back((read, bytes.end - bytes.start));
-        // In order: not before what comes before it in the same request.
-        let could_take = open.asked.max(open.last_sent).max(open.promised.unwrap_or_default());
-        // And not before the session's sockets have room for it.
-        let could_take = could_take.max(self.deadlines.had_room(open.session));
-        let promise = self.deadlines.got(request, (piece, whole, end), could_take);
-        self.deadlines.given(open.session, len);
-        open.promised = open.promised.and_then(|before| Some(promise?.max(before)));
-        let late = open.promised.map_or(Duration::ZERO, |at| self.now.since(at.max(could_take)));
+        open.unsent.push_back(UnsentBuffer { read, len: bytes.end - bytes.start });
+        // The socket takes bytes in order, and only when the session's send window has room.
+        let in_order =
+            open.requested_at.max(open.last_sent).max(open.guaranteed_by.unwrap_or_default());
+        let delivered = DeliveredBytes {
+            piece,
+            to_its_end: bytes.end == piece_size || end == track_bytes,
+            end,
+            takeable_from: in_order.max(self.deadlines.room_since(open.session)),
+        };
+        let deadline = self.deadlines.delivered(request, &delivered);
+        self.deadlines.buffer_queued(open.session, buffer_len);
+        // Bytes without a guarantee delay all that follow them in the same request.
+        open.guaranteed_by = open.guaranteed_by.and_then(|before| Some(deadline?.max(before)));
+        let late = open
+            .guaranteed_by
+            .map_or(Duration::ZERO, |by| self.now.since(by.max(delivered.takeable_from)));
+        let session = open.session;
         if !late.is_zero() {
             self.outcome.late_deliveries += 1;
-            let promised = self.scenario.guarantees_deadlines();
-            let session = open.session;
-            self.violations.require(!promised, "what is promised is handed over in time", || {
+            let guaranteed = self.scenario.guarantees_deadlines();
+            self.violations.require(!guaranteed, "guaranteed bytes are delivered in time", || {
                 format!("{request:?} of {session:?}: {piece:?} is {late:?} late")
             });
         }
@@ -161,81 +174,97 @@ impl World<'_> {
     }
 
     fn failed(&mut self, request: RequestId, outcome: ReadOutcome) {
-        self.note("failed: request", [request.0, super::Done::from(outcome) as u64, 0, 0]);
+        self.note("failed: request, outcome", [request.0, outcome as u64, 0, 0]);
         self.outcome.failed += 1;
-        let tried = self.deliveries.owed(request).is_none_or(|piece| self.tried_twice(piece));
-        self.violations
-            .require(tried, "only what was tried twice fails", || format!("{request:?}"));
-        self.deliveries.over(request);
+        let next = self.deliveries.next_expected(request);
+        let read_twice =
+            next.is_none_or(|(title, track, offset)| self.has_failed_twice(title, track, offset));
+        self.violations.require(
+            read_twice,
+            "a request fails only after its piece was read twice",
+            || format!("{request:?}"),
+        );
+        self.deliveries.close(request);
         self.request_failed(request);
     }
 
-    fn tried_twice(&self, (title, track, offset): (TitleKey, u16, u64)) -> bool {
-        let layout = &self.titles[usize::try_from(title.0).expect("few titles")].layout;
-        let size = u64::from(layout.tracks[usize::from(track)].piece);
-        let piece = u32::try_from(offset / size).expect("pieces are counted in u32");
-        self.memory.failures(Piece { title, track, piece }) >= 2
+    fn has_failed_twice(&self, title: TitleKey, track: TrackNumber, offset: u64) -> bool {
+        let size = u64::from(self.title(title).layout.tracks[usize::from(track)].piece);
+        let number = u32::try_from(offset / size).expect("pieces are counted in u32");
+        self.memory.failures(Piece { title, track, number }) >= 2
     }
 
-    fn ended(&mut self, session: SessionId, summary: &SessionSummary) {
+    fn session_ended(&mut self, session: SessionId, summary: &SessionSummary) {
         self.note_progress(
             "ended: session",
-            [session.0, summary.on_time, summary.deadline_misses, 0],
+            [session.0, summary.deadlines_met, summary.deadline_misses, 0],
         );
-        self.liveness.ended(session, &mut self.violations);
+        self.liveness.session_ended(session, &mut self.violations);
         let lost = summary.lost && self.scenario.guarantees_deadlines();
         self.violations.require(!lost, "no session ends with its disk", || format!("{session:?}"));
-        let differ = self.deadlines.ended(session, summary);
-        let kept = |times| times == 0;
-        let told = || {
-            let SessionSummary {
-                guaranteed_slack,
-                least_slack,
-                violations_by_scheduler: broken,
-                violations_by_disk: void,
-                ..
-            } = summary;
-            format!("{guaranteed_slack:?} promised, {least_slack:?} seen, {broken} + {void} late")
+        let fewer = self.deadlines.ended(session, summary);
+        self.check_violation_counts(session, summary, fewer);
+        self.end_session(session);
+    }
+
+    /// Checks the guarantee violations and deadline misses that the engine has counted for a
+    /// session. `fewer_misses`: misses observed and misses counted, if fewer were counted.
+    fn check_violation_counts(
+        &mut self,
+        session: SessionId,
+        summary: &SessionSummary,
+        fewer_misses: Option<(u64, u64)>,
+    ) {
+        let (by_scheduler, by_disk) = (summary.violations_by_scheduler, summary.violations_by_disk);
+        let disks = &self.scenario.disks;
+        let details = || {
+            format!(
+                "{:?} slack guaranteed, {:?} observed; late by scheduler {by_scheduler}, by disk \
+                 {by_disk}",
+                summary.guaranteed_slack, summary.observed_slack
+            )
         };
-        let by_its_disk = "a disk that keeps its model breaks no certificate";
-        // One that is a little slower for long need not be seen to take too long for any one sweep.
-        let slows = self.scenario.disks.iter().any(|disk| !disk.slows_for.is_zero());
-        self.violations.require(kept(summary.violations_by_scheduler) || slows, by_its_disk, told);
-        let all = kept(summary.violations_by_disk) || !self.keeps_its_model(session);
+        // A disk that is slower by a few percent may exceed its charge in no single sweep and yet
+        // make the next ones late.
+        let slows = disks.iter().any(|disk| !disk.slows_for.is_zero());
         self.violations.require(
-            all,
-            "every certificate is kept where disks keep their models",
-            told,
+            by_scheduler == 0 || slows,
+            "no guarantee is violated by the scheduler",
+            details,
         );
-        if let (Some(_), Some(least)) = (summary.guaranteed_slack, summary.least_slack) {
+        let is_excused = by_disk == 0 || !self.keeps_its_model(session);
+        self.violations.require(
+            is_excused,
+            "no guarantee is violated by a disk that keeps its model",
+            details,
+        );
+        if let (Some(_), Some(least)) = (summary.guaranteed_slack, summary.observed_slack) {
             self.outcome.with_guarantee += 1;
             self.outcome.least_slack =
                 Some(self.outcome.least_slack.map_or(least, |before| before.min(least)));
         }
-        // Without a policy nothing is held for anybody, and without reading there is no time.
-        let sound = self.scenario.policy != PolicyKind::None
-            && self
-                .scenario
-                .disks
+        // Without a policy nothing is reserved, and a read that fails has no completion time.
+        let is_countable = self.scenario.policy != PolicyKind::None
+            && disks
                 .iter()
-                .all(|d| d.failing == 0.0 && d.damaged == 0.0 && d.dies_at.is_zero());
-        let late = summary.violations_by_scheduler + summary.violations_by_disk;
-        let told = summary.deadline_misses == 0 || summary.guaranteed_slack.is_none() || late > 0;
-        // Who was moved has none any more.
-        let moves = self.scenario.disks.iter().any(|disk| !disk.stalls_for.is_zero());
+                .all(|disk| disk.failing == 0.0 && disk.damaged == 0.0 && disk.dies_at.is_zero());
+        let reported = summary.deadline_misses == 0
+            || summary.guaranteed_slack.is_none()
+            || by_scheduler + by_disk > 0;
+        // A session that fails over to another disk has no guarantee any more.
+        let fails_over = disks.iter().any(|disk| !disk.stalls_for.is_zero());
         self.violations.require(
-            told || !sound || moves,
-            "a certificate that is not kept is broken",
+            reported || !is_countable || fails_over,
+            "a deadline miss is reported as a guarantee violation",
             || format!("{session:?}: {summary:?}"),
         );
-        self.outcome.violations_by_scheduler += summary.violations_by_scheduler;
-        self.outcome.violations_by_disk += summary.violations_by_disk;
-        if let Some((seen, counted)) = differ.filter(|_| sound) {
-            self.violations.add("the engine counts its glitches right", || {
-                format!("{session:?}: {seen} seen, {counted} counted")
+        self.outcome.violations_by_scheduler += by_scheduler;
+        self.outcome.violations_by_disk += by_disk;
+        if let Some((observed, counted)) = fewer_misses.filter(|_| is_countable) {
+            self.violations.add("the engine counts every deadline miss", || {
+                format!("{session:?}: {observed} observed, {counted} counted")
             });
         }
-        self.drop_session(session);
     }
 
     /// Whether every disk with a copy of the session's title keeps its guarantee to the end. Then
@@ -246,18 +275,30 @@ impl World<'_> {
         }
         let Some(viewer) = self.sessions.get(&session) else { return false };
         let title = &self.titles[self.viewers[*viewer].profile.title];
-        let on = |disk: &usize| title.layout_on(*disk).is_some();
-        let mut disks = (0..self.scenario.disks.len()).filter(on);
+        let has_copy = |disk: &usize| title.layout_on(*disk).is_some();
+        let mut disks = (0..self.scenario.disks.len()).filter(has_copy);
         disks.all(|disk| self.scenario.keeps_guarantee(disk))
     }
 
     fn title_idle(&mut self, title: TitleKey) {
         self.note("title idle: title", [title.0, 0, 0, 0]);
-        let being_read = self.memory.being_read(title);
-        self.liveness.title_idle(title, being_read, &mut self.violations);
+        let reads = self.memory.reads_in_flight(title);
+        self.liveness.title_idle(title, reads, &mut self.violations);
     }
 }
 
-/// Between two looks at a lost disk, as the server's shell has it.
+/// The request that an action is about.
+fn request_of(action: &Action) -> Option<RequestId> {
+    match action {
+        Action::Deliver { request, .. }
+        | Action::Complete { request }
+        | Action::Refused { request, .. }
+        | Action::Declined { request, .. }
+        | Action::Failed { request, .. } => Some(*request),
+        _ => None,
+    }
+}
+
+/// Time between two probes of a lost disk, as in the server.
 const FIRST_PROBE: Duration = Duration::from_secs(1);
 const LAST_PROBE: Duration = Duration::from_secs(60);

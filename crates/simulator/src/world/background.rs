@@ -1,24 +1,25 @@
-//! What happens beside the viewers: best-effort work, titles removed, a disk calibrated anew.
+//! Background work: best-effort requests, removal of titles, recalibration of a disk.
 
-use super::{Event, World};
+use super::{Event, PermitRequest, World};
 use crate::disks::Work;
 use server::engine::{DiskNumber, PermitId};
 use units::{ByteCount, Moment, align_down};
 
 impl World<'_> {
-    pub(super) fn plan_background_work(&mut self) {
+    pub(super) fn schedule_background_work(&mut self) {
         let background = &self.scenario.background;
         if !background.best_effort_every.is_zero() {
-            self.at(Moment::ZERO + self.scenario.slot, Event::RequestBestEffort);
+            self.schedule(Moment::ZERO + self.scenario.slot, Event::RequestBestEffort);
         }
-        let wanted = &self.scenario.viewers;
-        let while_they_come = wanted.every * wanted.count;
+        let viewers = &self.scenario.viewers;
+        let arrivals = viewers.every * viewers.count;
         for _ in 0..background.removals {
-            let at = Moment::ZERO + while_they_come.mul_f64(self.chance.f64());
-            self.at(at, Event::RemoveTitle);
+            // While viewers arrive, so that some of the titles are in use.
+            let at = Moment::ZERO + arrivals.mul_f64(self.rng.f64());
+            self.schedule(at, Event::RemoveTitle);
         }
         if !background.calibrated_at.is_zero() {
-            self.at(Moment::ZERO + background.calibrated_at, Event::Recalibrate);
+            self.schedule(Moment::ZERO + background.calibrated_at, Event::Recalibrate);
         }
     }
 
@@ -27,51 +28,53 @@ impl World<'_> {
             return;
         }
         let pause = self.exponential(self.scenario.background.best_effort_every);
-        self.at(self.now + pause, Event::RequestBestEffort);
-        if self.tickets.len() >= MOST_TICKETS {
+        self.schedule(self.now + pause, Event::RequestBestEffort);
+        if self.permit_requests.len() >= MAX_PERMIT_REQUESTS {
             return;
         }
-        let disk = self.chance.usize(..self.disks.len());
-        let most = self.disks[disk].guarantee.read_size.0;
-        let bytes = align_down(self.chance.u64(4096..=most), 4096);
+        let disk = self.rng.usize(..self.disks.len());
+        let largest = self.disks[disk].guarantee.read_size.0;
+        let bytes = align_down(self.rng.u64(4096..=largest), 4096);
         let number = DiskNumber(u16::try_from(disk).expect("few disks"));
-        let ticket = self.engine.request_best_effort(self.now, number, ByteCount(bytes));
-        self.liveness.asked(ticket, &mut self.violations);
-        self.note("asks best effort: ticket, disk", [ticket.0, disk as u64, bytes, 0]);
+        let permit = self.engine.request_best_effort(self.now, number, ByteCount(bytes));
+        self.liveness.permit_requested(permit, &mut self.violations);
+        self.note("requests best effort: permit, disk", [permit.0, disk as u64, bytes, 0]);
         let len = u32::try_from(bytes).expect("at most a read");
-        self.tickets.insert(ticket, (disk, len));
-        if self.chance.u8(..10) == 0 {
-            let patience = self.exponential(self.scenario.slot);
-            self.at(self.now + patience, Event::AbandonPermit(ticket));
+        self.permit_requests.insert(permit, PermitRequest { disk, len });
+        if self.rng.u8(..10) == 0 {
+            let after = self.exponential(self.scenario.slot);
+            self.schedule(self.now + after, Event::AbandonPermit(permit));
         }
     }
 
-    pub(super) fn granted(&mut self, ticket: PermitId) {
-        self.note("granted: ticket", [ticket.0, 0, 0, 0]);
-        self.liveness.granted(ticket, &mut self.violations);
-        let Some((disk, len)) = self.tickets.remove(&ticket) else { return };
-        let room = self.disks[disk].capacity() - u64::from(len);
-        let place = align_down(self.chance.u64(..room), 4096);
-        self.disks[disk].offer(Work::BestEffort(ticket), place, len);
+    pub(super) fn permit_granted(&mut self, permit: PermitId) {
+        self.note("granted: permit", [permit.0, 0, 0, 0]);
+        self.liveness.permit_granted(permit, &mut self.violations);
+        let Some(PermitRequest { disk, len }) = self.permit_requests.remove(&permit) else {
+            return;
+        };
+        let end = self.disks[disk].capacity() - u64::from(len);
+        let offset = align_down(self.rng.u64(..end), 4096);
+        self.disks[disk].submit(Work::BestEffort(permit), offset, len);
         self.feed(disk);
     }
 
-    pub(super) fn best_effort_done(&mut self, ticket: PermitId) {
-        self.note("best effort done: ticket", [ticket.0, 0, 0, 0]);
-        self.engine.best_effort_done(self.now, ticket);
+    pub(super) fn best_effort_done(&mut self, permit: PermitId) {
+        self.note("best effort done: permit", [permit.0, 0, 0, 0]);
+        self.engine.best_effort_done(self.now, permit);
     }
 
-    /// Before it was granted; afterwards it is done as any other.
-    pub(super) fn give_up(&mut self, ticket: PermitId) {
-        if self.tickets.remove(&ticket).is_some() {
-            self.note("best effort given up: ticket", [ticket.0, 0, 0, 0]);
-            self.liveness.given_up(ticket);
-            self.engine.best_effort_done(self.now, ticket);
+    /// Withdraws the request for a permit, unless the permit was granted: then the work is done.
+    pub(super) fn abandon_permit(&mut self, permit: PermitId) {
+        if self.permit_requests.remove(&permit).is_some() {
+            self.note("best effort abandoned: permit", [permit.0, 0, 0, 0]);
+            self.liveness.permit_abandoned(permit);
+            self.engine.best_effort_done(self.now, permit);
         }
     }
 
-    pub(super) fn remove_a_title(&mut self) {
-        let number = self.chance.usize(..self.titles.len());
+    pub(super) fn remove_title(&mut self) {
+        let number = self.rng.usize(..self.titles.len());
         let title = &mut self.titles[number];
         if title.withdrawn {
             return;
@@ -79,7 +82,7 @@ impl World<'_> {
         title.withdrawn = true;
         let key = title.layout.title;
         let in_use = self.engine.withdraw_title(self.now, key);
-        self.liveness.withdrawn(key, in_use, &mut self.violations);
+        self.liveness.title_withdrawn(key, in_use, &mut self.violations);
         self.note("withdrawn: title, in use", [key.0, in_use.into(), 0, 0]);
     }
 
@@ -88,9 +91,9 @@ impl World<'_> {
         disk.recalibrate(self.scenario.background.new_min_read);
         let guarantee = disk.guarantee;
         self.engine.set_guarantee(self.now, DiskNumber(0), guarantee);
-        self.note("calibrated: reads a slot", [guarantee.min_read.into(), 0, 0, 0]);
+        self.note("calibrated: reads per slot", [guarantee.min_read.into(), 0, 0, 0]);
     }
 }
 
-/// Permits waited for at once: an ingest and a check, each with its next piece of work.
-const MOST_TICKETS: usize = 4;
+/// Open permit requests: those of an ingest and of a check, two each.
+const MAX_PERMIT_REQUESTS: usize = 4;

@@ -51,7 +51,7 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         arrivals: args.arrivals,
         choice: args.choice,
         form: args.form,
-        seed: args.seed,
+        seed: args.random.seed,
         duration: args.duration,
         behaviour: behaviour(args.behaviour.as_deref())?,
         view: View {
@@ -130,14 +130,14 @@ fn page(report: &PlayReport) -> String {
         let [p50, p95, max] = [startup.p50, startup.p95, startup.max].map(show::millis);
         lines.push(("start-up", format!("half within {p50}, 95 % within {p95}, all within {max}")));
     }
-    lines.push(("glitches", glitches(totals)));
+    lines.push(("stalls", stalls(totals)));
     let drift = &report.drift_ms;
     if drift.count > 0 {
         let [p50, p99, max] = [drift.p50, drift.p99, drift.max].map(show::millis);
         lines.push(("drift", format!("half within {p50}, 99 % within {p99}, all within {max}")));
     }
     lines.extend(meter::report::renditions(report));
-    let rate = BitRate(rounded(totals.bits_per_s));
+    let rate = BitRate(units::rounded(totals.bits_per_s));
     lines.push(("received", format!("{} at {rate}", ByteCount(totals.bytes))));
     facts(&lines)
 }
@@ -163,21 +163,16 @@ fn refused(report: &PlayReport) -> String {
     }
 }
 
-fn glitches(totals: &Totals) -> String {
-    if totals.glitches == 0 {
+fn stalls(totals: &Totals) -> String {
+    if totals.stalls == 0 {
         return "none".to_owned();
     }
     format!(
         "{} for {} viewers: stalled {:.1} % of the time",
-        totals.glitches,
-        totals.viewers_with_glitches,
+        totals.stalls,
+        totals.viewers_with_stalls,
         totals.stall_ratio * 100.0
     )
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate for people")]
-fn rounded(value: f64) -> u64 {
-    value.max(0.0).round() as u64
 }
 
 impl From<PlayError> for Failure {

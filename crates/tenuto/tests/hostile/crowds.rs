@@ -26,7 +26,7 @@ fn a_thousand_who_ask_at_once_are_let_in_or_told_when_to_come() {
     }
     let (mut admitted, mut refused) = (0, 0);
     for client in &mut crowd {
-        let answer = client.answer(true).expect("an answer for each");
+        let answer = client.read_response(true).expect("an answer for each");
         match answer.status {
             200 => admitted += 1,
             503 => {
@@ -72,7 +72,7 @@ fn a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone() {
     let (mut served, mut told) = (0, 0);
     for client in &mut flood {
         client.send(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n");
-        match client.answer(true) {
+        match client.read_response(true) {
             Some(answer) if answer.status == 200 => served += 1,
             Some(answer) => {
                 assert_eq!((answer.status, &*answer.error()), (503, "too-many-connections"));
@@ -88,7 +88,7 @@ fn a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone() {
     eventually("there is room again", || {
         let mut client = connect(&server);
         client.send(b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n");
-        client.answer(true).is_some_and(|answer| answer.status == 200)
+        client.read_response(true).is_some_and(|answer| answer.status == 200)
     });
     assert_eq!(server.stop(), Some(0));
 }
@@ -121,7 +121,7 @@ fn the_slow_and_the_rude_cost_the_others_nothing() {
     let totals = &report["totals"];
     assert_eq!((&totals["finished"], &totals["failed"]), (&json!(4), &json!(0)), "{totals}");
     // Byte for byte, a while later.
-    let answer = late.answer(true).expect("its answer has waited");
+    let answer = late.read_response(true).expect("its answer has waited");
     let said = String::from_utf8_lossy(&answer.body[..answer.body.len().min(400)]);
     assert_eq!((answer.status, answer.body.len()), (200, whole.body.len()), "{said}");
     assert!(answer.body == whole.body);

@@ -180,7 +180,7 @@ fn damaged_media_is_never_served_as_good_and_the_rest_is_served() {
         let master = client.get("/t/film/master.m3u8");
         let token = master.text().split("?s=").nth(1).unwrap().split(['"', '\n']).next().unwrap();
         client.send(format!("GET {place}?s={token} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes());
-        match client.answer(true) {
+        match client.read_response(true) {
             Some(answer) if answer.status == 200 && answer.whole => {
                 assert!(answer.body == *body, "{place}: damage passed");
                 good += 1;

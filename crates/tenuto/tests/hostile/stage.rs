@@ -1,6 +1,6 @@
 //! What these tests do again and again: look at a store before and after, make films, wait.
 
-use crate::client::{Client, addresses};
+use crate::client::{Client, playlist_uris};
 use crate::program::{Room, Run, Served, program};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -59,10 +59,10 @@ pub(crate) fn fetch_all(client: &mut Client, master: &str) -> Vec<(String, u16, 
     let answer = client.get(master);
     assert_eq!(answer.status, 200, "{master}");
     let mut all = Vec::new();
-    for list in addresses(answer.text(), master) {
+    for list in playlist_uris(answer.text(), master) {
         let answer = client.get(&list);
         assert_eq!(answer.status, 200, "{list}");
-        for address in addresses(answer.text(), &list) {
+        for address in playlist_uris(answer.text(), &list) {
             let answer = client.get(&address);
             assert!(answer.whole, "{address}");
             // Without the session, which is another each time.

@@ -82,7 +82,7 @@ fn a_store_that_vanishes_under_its_server_fails_requests_by_name_and_nothing_els
     let server = room.serve("");
     let mut client = connect(&server);
     // Opens the title, and lets nobody in for whom something would be read beforehand.
-    assert_eq!(client.ask("HEAD", "/t/film.mp4", &[]).status, 200);
+    assert_eq!(client.request("HEAD", "/t/film.mp4", &[]).status, 200);
     let file = OpenOptions::new().write(true).open(room.path("a.store")).unwrap();
     file.set_len(4096).unwrap();
     let (_, answer) = client.get_following("/t/film.mp4");

@@ -1,4 +1,4 @@
-//! Titles on two disks, and losing one.
+//! Titles with copies on two disks, and the loss of a disk.
 
 use super::*;
 
@@ -24,7 +24,12 @@ fn fill(fixture: &mut Fixture) -> Vec<SessionId> {
             AdmissionDecision::Admitted { session, .. } => sessions.push(session),
             AdmissionDecision::Refused(refusal) => {
                 let survives = refusal.detail.starts_with("if disk ");
-                assert_eq!(survives, fixture.engine.failover.is_enabled(), "{}", refusal.detail);
+                assert_eq!(
+                    survives,
+                    fixture.engine.streams.bookings().survives_loss(),
+                    "{}",
+                    refusal.detail
+                );
                 return sessions;
             }
         }
@@ -33,7 +38,7 @@ fn fill(fixture: &mut Fixture) -> Vec<SessionId> {
 }
 
 #[test]
-fn newcomers_go_to_the_disk_with_more_room() {
+fn a_newcomer_is_placed_on_the_disk_with_more_slack() {
     let mut fixture = Fixture::new(two_disks(8, false));
     fill(&mut fixture);
     let status = fixture.engine.status(fixture.now);
@@ -43,7 +48,7 @@ fn newcomers_go_to_the_disk_with_more_room() {
 }
 
 #[test]
-fn who_must_survive_a_loss_does_at_any_moment_and_on_either_disk() {
+fn sessions_survive_the_loss_of_either_disk_at_any_moment() {
     for (lost, after) in (0..2).flat_map(|lost| (0..24).map(move |n| (lost, 130 * n))) {
         let mut fixture = Fixture::new(two_disks(8, true));
         let sessions = fill(&mut fixture);
@@ -57,17 +62,21 @@ fn who_must_survive_a_loss_does_at_any_moment_and_on_either_disk() {
         fixture.engine.audit().unwrap();
         fixture.pass(60_000);
         let status = fixture.engine.status(fixture.now);
-        assert_eq!((status.deadline_misses, status.ended_by_loss), (0, 0), "{lost} after {after}");
-        assert!(status.moved > 0 && status.disks[usize::from(lost)].lost);
+        assert_eq!(
+            (status.deadline_misses, status.ended_by_disk_loss),
+            (0, 0),
+            "{lost} after {after}"
+        );
+        assert!(status.failed_over > 0 && status.disks[usize::from(lost)].lost);
         let whole = sessions.len() as u64 * u64::from(PIECES);
-        assert_eq!(status.on_time, whole, "{lost} after {after}");
+        assert_eq!(status.deadlines_met, whole, "{lost} after {after}");
         fixture.engine.audit().unwrap();
         assert!(fixture.engine.is_empty());
     }
 }
 
 #[test]
-fn without_that_more_come_in_and_some_end() {
+fn without_survive_loss_more_sessions_are_admitted_and_some_end() {
     let mut careful = Fixture::new(two_disks(8, true));
     let survivors = fill(&mut careful).len();
     let mut fixture = Fixture::new(two_disks(8, false));
@@ -82,14 +91,14 @@ fn without_that_more_come_in_and_some_end() {
     let status = fixture.engine.status(fixture.now);
     assert_eq!(status.disks[0].sessions, 0);
     assert_eq!(status.disks[1].sessions, status.sessions);
-    assert_eq!(status.moved + status.ended_by_loss, sessions.len() as u64 / 2);
+    assert_eq!(status.failed_over + status.ended_by_disk_loss, sessions.len() as u64 / 2);
     fixture.pass(120_000);
     fixture.engine.audit().unwrap();
     assert!(fixture.engine.is_empty());
 }
 
 #[test]
-fn a_read_that_fails_is_made_again_from_the_other_copy() {
+fn a_failed_read_is_repeated_from_the_other_copy() {
     let mut fixture = Fixture::new(two_disks(8, false));
     let AdmissionDecision::Admitted { session, .. } = fixture.engine.admit(fixture.now, copied(1))
     else {
@@ -121,7 +130,7 @@ fn a_read_that_fails_is_made_again_from_the_other_copy() {
 }
 
 #[test]
-fn what_came_late_counts_once_whoever_reads_it_again() {
+fn a_late_piece_counts_once_however_often_it_is_read() {
     let mut fixture = Fixture::new(two_disks(8, false));
     let AdmissionDecision::Admitted { session, .. } = fixture.engine.admit(fixture.now, copied(1))
     else {
@@ -142,12 +151,12 @@ fn what_came_late_counts_once_whoever_reads_it_again() {
     fixture.drain();
     fixture.pass(60_000);
     let status = fixture.engine.status(fixture.now);
-    assert_eq!((status.moved, status.deadline_misses), (1, hanging.len() as u64));
-    assert_eq!(status.on_time, u64::from(PIECES) - status.deadline_misses);
+    assert_eq!((status.failed_over, status.deadline_misses), (1, hanging.len() as u64));
+    assert_eq!(status.deadlines_met, u64::from(PIECES) - status.deadline_misses);
 }
 
 #[test]
-fn memory_that_moves_with_its_viewer_is_nobody_elses_until_it_is_free() {
+fn memory_that_moved_with_its_session_is_not_given_out_before_it_is_free() {
     let config = config(8, 60);
     let disks = vec![config.disks[0]; 3];
     let mut fixture = Fixture::new(EngineConfig { disks, ..config });
@@ -171,18 +180,28 @@ fn memory_that_moves_with_its_viewer_is_nobody_elses_until_it_is_free() {
     fixture.drain();
     assert_eq!(fixture.take_log("lost"), ["lost 0: 1 moved, 0 ended"]);
     let memory = |fixture: &Fixture| -> Vec<u64> {
-        fixture.engine.disks.iter().map(|disk| disk.memory / u64::from(PIECE)).collect()
+        fixture
+            .engine
+            .streams
+            .bookings()
+            .disks()
+            .iter()
+            .map(|disk| disk.memory / u64::from(PIECE))
+            .collect()
     };
     let there = memory(&fixture);
     assert_eq!(there.iter().sum::<u64>(), 60, "{there:?}");
     assert!(there[1] > 30, "more than its share, and half of that of the lost one: {there:?}");
-    assert!(fixture.engine.disks.iter().all(|disk| disk.lacks() == 0), "{there:?}");
+    assert!(
+        fixture.engine.streams.bookings().disks().iter().all(|disk| disk.lacks() == 0),
+        "{there:?}"
+    );
     fixture.pass(60_000);
     assert_eq!(memory(&fixture), [0, 30, 30], "even again");
 }
 
 #[test]
-fn the_device_says_so_or_fails_again_and_again() {
+fn a_disk_is_lost_when_the_device_is_gone_or_keeps_failing() {
     for (outcome, reads, lost) in [
         (ReadOutcome::Gone, 1, true),
         (ReadOutcome::Failed, 40, true),
@@ -208,7 +227,7 @@ fn the_device_says_so_or_fails_again_and_again() {
         }
         let status = fixture.engine.status(fixture.now);
         assert_eq!(status.disks[0].lost, lost, "{outcome:?}");
-        assert_eq!(status.ended_by_loss > 0, lost, "{outcome:?}");
+        assert_eq!(status.ended_by_disk_loss > 0, lost, "{outcome:?}");
         let refusal = fixture.admit(9).err().map(|refusal| refusal.detail);
         assert_eq!(refusal.is_some_and(|why| why.contains("no disk that it lies on")), lost);
         fixture.engine.audit().unwrap();

@@ -1,5 +1,4 @@
-//! Viewers who go on elsewhere, and how what they asked for starts: the door that every jump
-//! passes through, whole or not at all.
+//! Seeks: which requests are readmitted, and how delivery of a new position starts.
 
 use super::*;
 
@@ -29,7 +28,7 @@ fn want_both(fixture: &mut Fixture, session: SessionId, pieces: std::ops::Range<
 }
 
 #[test]
-fn nothing_is_shown_before_what_the_start_needs_is_in_memory() {
+fn delivery_waits_until_all_start_up_pieces_are_in_memory() {
     let mut fixture = Fixture::new(config(2, 20));
     let viewer = fixture.admit(1).unwrap();
     fixture.want(viewer, 0..6);
@@ -48,7 +47,7 @@ fn nothing_is_shown_before_what_the_start_needs_is_in_memory() {
 }
 
 #[test]
-fn who_goes_on_is_not_let_in_anew_and_who_jumps_is_each_time() {
+fn a_contiguous_request_is_not_readmitted_and_a_seek_is() {
     let mut fixture = Fixture::new(config(8, 200));
     let viewer = fixture.admit(1).unwrap();
     let mut anew = Vec::new();
@@ -75,7 +74,7 @@ fn a_session_starts_with_a_short_segment_in_the_last_read_of_a_long_one() {
     let mut fixture = Fixture::new(config(8, 200));
     let admit = |fixture: &mut Fixture, seconds| {
         let from = Duration::from_secs(seconds);
-        let request = AdmitRequest { from, ..request(Arc::clone(&layout)) };
+        let request = AdmitRequest { start: from, ..request(Arc::clone(&layout)) };
         let answer = fixture.engine.admit(fixture.now, request);
         fixture.drain();
         let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
@@ -98,7 +97,7 @@ fn a_session_starts_with_a_short_segment_in_the_last_read_of_a_long_one() {
 }
 
 #[test]
-fn a_jump_of_two_tracks_is_granted_or_refused_whole() {
+fn a_seek_of_two_tracks_is_granted_or_refused_whole() {
     let mut fixture = Fixture::new(config(8, 1000));
     let viewer = admit_two_tracks(&mut fixture);
     want_both(&mut fixture, viewer, 0..1);
@@ -120,7 +119,7 @@ fn a_jump_of_two_tracks_is_granted_or_refused_whole() {
     assert!(said.iter().any(|text| text.starts_with("refused")), "{said:?}");
     assert!(said.iter().all(|text| !text.starts_with("Readmitted")), "{said:?}");
     let after = fixture.engine.status(fixture.now);
-    assert_eq!(after.disks[0].least_slack, before.disks[0].least_slack, "nothing has moved");
+    assert_eq!(after.disks[0].slack_reads, before.disks[0].slack_reads, "nothing has moved");
     assert_eq!(after.active, before.active);
     want_both(&mut fixture, viewer, 21..22);
     fixture.pass(500);
@@ -136,7 +135,7 @@ fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     fixture.pass(5000);
     let said = fixture.take_log("");
     let granted = said.iter().filter(|text| text.starts_with("Readmitted")).count();
-    assert_eq!(granted, 1, "the younger one jumped: {said:?}");
+    assert_eq!(granted, 1, "the younger request seeks: {said:?}");
     let told = format!("declined {} Superseded", first.0);
     assert!(said.contains(&told), "the older is told: {said:?}");
     assert!(said.contains(&format!("complete {}", second.0)), "the younger is served: {said:?}");
@@ -144,7 +143,7 @@ fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
 }
 
 #[test]
-fn a_session_has_so_many_requests_open_and_others_have_theirs() {
+fn the_limit_of_open_requests_is_per_session() {
     let mut fixture = Fixture::new(config(4, 100));
     let (busy, other) = (fixture.admit(1).unwrap(), fixture.admit(2).unwrap());
     for piece in 0..17 {
@@ -159,7 +158,7 @@ fn a_session_has_so_many_requests_open_and_others_have_theirs() {
 }
 
 #[test]
-fn a_jump_that_fits_a_moment_later_waits_and_one_that_does_not_is_told_when() {
+fn a_seek_waits_for_a_start_within_the_start_up_time_or_is_refused_with_a_time() {
     // Six reads to start within four slots, one in each after: two reads a slot carry one start.
     let mut fixture = Fixture::new(config(2, 1000));
     let viewer = fixture.admit(1).unwrap();

@@ -1,5 +1,4 @@
-//! Viewers who see a part of a title, or at another speed; who change that while they watch; who
-//! wait for their place; and those who come back when they were told to.
+//! Parts of a title, other speeds, replaced sessions, delayed starts, and retries after a refusal.
 
 use super::*;
 
@@ -40,7 +39,7 @@ impl Fixture {
 }
 
 #[test]
-fn only_the_pieces_of_a_part_are_read_in_its_order_and_who_goes_on_is_not_let_in_anew() {
+fn a_part_of_a_title_reads_only_its_pieces_in_its_order() {
     let mut fixture = Fixture::new(config(4, 100));
     let (viewer, _) = fixture.begin_session(request(part(1, vec![2, 9, 5, 30, 31], 500)));
     // Each request ends within a piece, and the next one begins within the one after.
@@ -58,7 +57,7 @@ fn only_the_pieces_of_a_part_are_read_in_its_order_and_who_goes_on_is_not_let_in
 }
 
 #[test]
-fn whichever_way_a_title_is_watched_its_bytes_are_in_memory_once() {
+fn all_presentations_of_a_title_share_its_buffers() {
     let mut fixture = Fixture::new(config(4, 100));
     let (whole, _) = fixture.begin_session(request(layout(1)));
     fixture.want(whole, 0..8);
@@ -89,7 +88,7 @@ fn twice_the_speed_books_twice_the_reads() {
 }
 
 #[test]
-fn who_changes_what_it_sees_keeps_its_place_until_it_has_the_new_one() {
+fn a_replaced_session_keeps_its_reservation_until_the_new_one_is_admitted() {
     let mut fixture = Fixture::new(config(2, 100));
     let viewers = [1, 2].map(|title| {
         let (viewer, _) = fixture.begin_session(request(layout(title)));
@@ -97,7 +96,8 @@ fn who_changes_what_it_sees_keeps_its_place_until_it_has_the_new_one() {
         fixture.pass(3000);
         viewer
     });
-    let books = |fixture: &Fixture| fixture.engine.disks[0].dispatcher.books.total();
+    let books =
+        |fixture: &Fixture| fixture.engine.streams.bookings().disk(0).dispatcher.books.total();
     let before = books(&fixture);
     let faster = || AdmitRequest {
         replaces: Some(viewers[0]),
@@ -128,7 +128,7 @@ fn who_changes_what_it_sees_keeps_its_place_until_it_has_the_new_one() {
 }
 
 #[test]
-fn who_waits_is_let_in_for_later_and_plays_without_a_glitch() {
+fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
     let mut fixture = Fixture::new(config(2, 100));
     let (viewer, _) = fixture.begin_session(request(layout(1)));
     fixture.want(viewer, 0..PIECES);
@@ -147,7 +147,7 @@ fn who_waits_is_let_in_for_later_and_plays_without_a_glitch() {
 }
 
 #[test]
-fn who_comes_back_when_told_to_is_let_in() {
+fn a_request_repeated_at_the_exact_retry_time_is_admitted() {
     let (mut refused, mut came_back) = (0, 0);
     for seed in 0..60 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -190,7 +190,7 @@ fn who_comes_back_when_told_to_is_let_in() {
 }
 
 #[test]
-fn a_hundred_thousand_viewers_in_a_second_are_all_answered_and_the_books_stay_exact() {
+fn a_hundred_thousand_requests_in_a_second_are_answered_and_the_books_stay_exact() {
     let mut fixture = Fixture::new(config(8, 400));
     let (mut admitted, mut named, mut exact) = (0u64, 0, 0);
     for number in 0..100_000u64 {

@@ -1,10 +1,10 @@
-//! Bodies sent against an engine and a socket that do everything in any order.
+//! Transfers against an engine and a socket whose events come in random order.
 
 use super::*;
 use device::Pool;
 use units::ByteCount;
 
-// What a track's byte at an offset is, so that every byte of a body can be recognised.
+// The byte of a track at an offset, computed so that every byte of a body can be recognised.
 fn track_byte(track: u16, offset: u64) -> u8 {
     ((offset.wrapping_mul(31) >> 3) ^ u64::from(track).wrapping_mul(77)).to_le_bytes()[0]
 }
@@ -13,7 +13,7 @@ struct Viewer {
     transfer: Transfer,
     received: Vec<u8>,
     in_flight: VecDeque<Outgoing>,
-    answered: Vec<(RequestId, ReadId)>,
+    acknowledged: Vec<(RequestId, ReadId)>,
     delivered: Vec<(RequestId, ReadId)>,
 }
 
@@ -25,7 +25,7 @@ impl Viewer {
     fn take_one(&mut self) -> bool {
         let Some(outgoing) = self.in_flight.pop_front() else { return false };
         outgoing.slices.iter().for_each(|slice| self.received.extend_from_slice(slice));
-        self.answered.extend(self.transfer.sent(outgoing.number).1);
+        self.acknowledged.extend(self.transfer.sent(outgoing.number).1);
         true
     }
 }
@@ -44,31 +44,31 @@ fn play(body: &Arc<Body>, range: Range<u64>, seed: u64) -> Viewer {
         Arc::default(),
     );
     let (received, in_flight) = (Vec::new(), VecDeque::new());
-    let (answered, delivered) = (Vec::new(), Vec::new());
-    let mut viewer = Viewer { transfer, received, in_flight, answered, delivered };
+    let (acknowledged, delivered) = (Vec::new(), Vec::new());
+    let mut viewer = Viewer { transfer, received, in_flight, acknowledged, delivered };
     let (mut requests, mut reads) = (0, 0);
-    let mut wants: Vec<(MediaRequest, bool)> = Vec::new();
+    let mut open: Vec<(MediaRequest, bool)> = Vec::new();
     while !viewer.transfer.is_done() {
-        while let Some(want) = viewer.transfer.next_request(|| {
+        while let Some(request) = viewer.transfer.next_request(|| {
             requests += 1;
             RequestId(requests)
         }) {
-            wants.push((want, false));
+            open.push((request, false));
         }
         match random.u32(0..3) {
             0 => drop(viewer.take_one()),
             1 => viewer.pump(),
-            _ if wants.is_empty() => viewer.pump(),
+            _ if open.is_empty() => viewer.pump(),
             _ => {
                 // Any open request may be served next, not only the oldest.
-                let i = random.usize(0..wants.len());
-                let (want, accepted) = &mut wants[i];
+                let i = random.usize(0..open.len());
+                let (request, accepted) = &mut open[i];
                 if !*accepted {
-                    viewer.transfer.accepted(want.request);
+                    viewer.transfer.accepted(request.request);
                     *accepted = true;
                     continue;
                 }
-                let part = &mut want.parts[0];
+                let part = &mut request.parts[0];
                 let left = part.bytes.end - part.bytes.start;
                 let length = left.min(random.u64(1..=100_000));
                 let mut buffer = pool.take(256 * 1024).unwrap();
@@ -77,14 +77,14 @@ fn play(body: &Arc<Body>, range: Range<u64>, seed: u64) -> Viewer {
                 }
                 reads += 1;
                 let range = 7..7 + usize::try_from(length).unwrap();
-                viewer.delivered.push((want.request, ReadId(reads)));
-                viewer.transfer.deliver(want.request, ReadId(reads), buffer.freeze(), range);
+                viewer.delivered.push((request.request, ReadId(reads)));
+                viewer.transfer.deliver(request.request, ReadId(reads), buffer.freeze(), range);
                 part.bytes.start += length;
                 if part.bytes.is_empty() {
-                    want.parts.remove(0);
+                    request.parts.remove(0);
                 }
-                if want.parts.is_empty() {
-                    wants.remove(i);
+                if request.parts.is_empty() {
+                    open.remove(i);
                 }
             }
         }
@@ -117,23 +117,30 @@ fn body(slices: &[Slice]) -> (Arc<Body>, Vec<u8>) {
     (Arc::new(slices.iter().cloned().collect()), expected)
 }
 
-fn made(n: u8) -> Slice {
+fn generated_slice(n: u8) -> Slice {
     Slice::Generated { bytes: vec![n; 100].into(), range: 3..60 }
 }
 
-fn stored(track: u16, bytes: Range<u64>) -> Slice {
+fn stored_slice(track: u16, bytes: Range<u64>) -> Slice {
     Slice::Stored { track, bytes }
 }
 
 #[test]
-fn whatever_the_order_of_events_the_viewer_gets_the_body() {
+fn the_viewer_receives_the_body_for_every_order_of_events() {
     let bodies = [
         vec![],
-        vec![made(1)],
-        vec![stored(0, 5..6)],
-        vec![made(1), stored(0, 1000..5_000_000)],
-        vec![made(1), stored(0, 0..90_000), stored(1, 7..9_000), made(2), stored(0, 0..3), made(3)],
-        (0..200).map(|i| stored((i % 2) as u16, i * 1000..i * 1000 + 900)).collect(),
+        vec![generated_slice(1)],
+        vec![stored_slice(0, 5..6)],
+        vec![generated_slice(1), stored_slice(0, 1000..5_000_000)],
+        vec![
+            generated_slice(1),
+            stored_slice(0, 0..90_000),
+            stored_slice(1, 7..9_000),
+            generated_slice(2),
+            stored_slice(0, 0..3),
+            generated_slice(3),
+        ],
+        (0..200).map(|i| stored_slice((i % 2) as u16, i * 1000..i * 1000 + 900)).collect(),
     ];
     for slices in &bodies {
         let (body, expected) = body(slices);
@@ -145,17 +152,17 @@ fn whatever_the_order_of_events_the_viewer_gets_the_body() {
             let at = |offset: u64| usize::try_from(offset).unwrap();
             let wanted = [b"head", &expected[at(range.start)..at(range.end)]].concat();
             assert!(viewer.received == wanted, "seed {seed}, {} slices", slices.len());
-            viewer.answered.sort_unstable();
+            viewer.acknowledged.sort_unstable();
             viewer.delivered.sort_unstable();
-            assert_eq!(viewer.answered, viewer.delivered, "seed {seed}");
+            assert_eq!(viewer.acknowledged, viewer.delivered, "seed {seed}");
             assert!(viewer.transfer.open_requests().is_empty());
         }
     }
 }
 
 #[test]
-fn nothing_is_sent_until_the_engine_has_taken_the_first_window() {
-    let (body, _) = body(&[made(1), stored(0, 0..100)]);
+fn nothing_is_sent_before_the_engine_accepts_the_first_window() {
+    let (body, _) = body(&[generated_slice(1), stored_slice(0, 0..100)]);
     let mut transfer = whole(&body);
     assert!(transfer.outgoing().unwrap().is_empty());
     assert!(transfer.next_request(|| RequestId(1)).is_some());
@@ -166,11 +173,11 @@ fn nothing_is_sent_until_the_engine_has_taken_the_first_window() {
 }
 
 #[test]
-fn the_next_window_is_asked_for_when_the_last_has_been_delivered() {
-    let (body, _) = body(&[stored(0, 0..100_000_000)]);
+fn the_next_window_is_requested_when_the_previous_one_is_delivered() {
+    let (body, _) = body(&[stored_slice(0, 0..100_000_000)]);
     let mut transfer = whole(&body);
-    let want = transfer.next_request(|| RequestId(1)).unwrap();
-    assert_eq!(want.parts, [Part { track: 0, bytes: 0..WINDOW_BYTES }]);
+    let request = transfer.next_request(|| RequestId(1)).unwrap();
+    assert_eq!(request.parts, [Part { track: 0, bytes: 0..WINDOW_BYTES }]);
     assert!(transfer.next_request(|| RequestId(2)).is_none());
     transfer.accepted(RequestId(1));
     let pool = Pool::new(ByteCount::mib(8), ByteCount::mib(1));
@@ -183,9 +190,9 @@ fn the_next_window_is_asked_for_when_the_last_has_been_delivered() {
 }
 
 #[test]
-fn a_window_has_only_so_many_parts() {
-    let slices: Vec<Slice> = (0..1000).map(|i| stored((i % 2) as u16, i..i + 1)).collect();
+fn the_parts_of_a_window_are_limited() {
+    let slices: Vec<Slice> = (0..1000).map(|i| stored_slice((i % 2) as u16, i..i + 1)).collect();
     let (body, _) = body(&slices);
-    let want = whole(&body).next_request(|| RequestId(1)).unwrap();
-    assert_eq!(want.parts.len(), WINDOW_PARTS);
+    let request = whole(&body).next_request(|| RequestId(1)).unwrap();
+    assert_eq!(request.parts.len(), WINDOW_PARTS);
 }

@@ -1,4 +1,4 @@
-//! Answers that a waiting connection gets from the opener and the core.
+//! Answers of the opener and the core to a waiting connection.
 
 use super::Worker;
 use crate::http::answer;
@@ -12,7 +12,7 @@ use device::sockets::ConnectionId;
 use std::sync::Arc;
 
 impl Worker {
-    /// The opener has finished: the request is answered anew, from its start.
+    /// The opener has finished: the request is answered again from the start.
     pub(super) fn opened(&mut self, id: ConnectionId, result: Result<Arc<OpenTitle>, OpenError>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         match std::mem::replace(&mut connection.state, ConnectionState::Reading) {

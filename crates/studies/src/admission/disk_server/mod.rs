@@ -136,6 +136,7 @@ impl<'a> SingleDiskServer<'a> {
             }
         }
         self.counters.admitted += 1;
+        // The new plan covers all that is unread, so that the sweep is chosen again by it.
         self.break_off_sweep();
         let (number, summary) = (self.viewers.len(), self.demand.summary());
         self.dispatcher.books.book_demand(&self.demand);
@@ -193,6 +194,7 @@ impl<'a> SingleDiskServer<'a> {
                 self.busy.pauses();
             }
             self.now = until;
+            // Before the slot ends: a read that is done with its slot is on time.
             if self.flight.is_some_and(|flight| flight.finish == until) {
                 self.complete();
             }
@@ -244,6 +246,8 @@ impl<'a> SingleDiskServer<'a> {
     }
 
     fn supply(&self) -> Supply<'_> {
+        // A policy must not know the drawn rotational delay: the read in the device counts with its
+        // longest time.
         let free_at = self.flight.map_or(self.now, |flight| {
             let transfer = u64::from(flight.piece.transfer);
             let most = |costs: &Costs| Duration::from_nanos(costs.batch(1, transfer));

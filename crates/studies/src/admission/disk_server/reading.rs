@@ -51,6 +51,7 @@ impl SingleDiskServer<'_> {
     /// Gives the device its next read. The device must be idle.
     pub(super) fn begin_next(&mut self) {
         if self.dispatcher.chosen().len() == 0 && !self.waits {
+            // The sweep is compared with its charge before the next is chosen.
             self.sweep_is_over();
             self.choose_sweep();
         }
@@ -99,6 +100,7 @@ impl SingleDiskServer<'_> {
         self.counters.busy += finish.since(begun);
         self.counters.transfer += Duration::from_nanos(piece.transfer.into());
         if self.viewers[stream.viewer].gone {
+            // The viewer left while its read was in the device: nobody needs the buffer.
             self.dispatcher.books.release(piece);
             *self.state(stream.viewer, piece) = ReadState::Done;
             self.waits = false;
@@ -108,6 +110,7 @@ impl SingleDiskServer<'_> {
             self.counters.late += 1;
             self.counters.latest = self.counters.latest.max(self.now.since(deadline));
         }
+        // A late read may be past its release slot: its buffer is held to the end of this slot.
         let until = piece.release.max(self.dispatcher.books.current());
         *self.state(stream.viewer, piece) = ReadState::Held(until);
         self.dispatcher.books.hold_until(piece, until);
@@ -146,6 +149,7 @@ impl SingleDiskServer<'_> {
         };
         self.guard.swept(charge.nanos(costs), took);
         if self.rules.guarded && self.timings.slowdown != self.guard.slowdown() {
+            // The timings are shared and copied only here: most runs never slow down.
             std::sync::Arc::make_mut(&mut self.timings).slowdown = self.guard.slowdown();
         }
     }

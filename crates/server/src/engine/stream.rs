@@ -25,7 +25,7 @@ use units::Moment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct StreamId(pub(super) u64);
 
-/// What became of a piece that was read for a stream.
+/// The state of a piece that was read for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     /// The stream holds the buffer; `counted` once it is known whether it came in time.
@@ -45,6 +45,7 @@ pub(super) enum Counted {
     ForGood,
 }
 
+/// The delivery of one track to one session: its pieces unread and held, and its player.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) session: SessionId,
@@ -52,7 +53,7 @@ pub(super) struct Stream {
     pub(super) track: TrackNumber,
     pub(super) timing: PlayoutClock,
     /// The clock of the guaranteed deadlines, where reads follow a later clock (`timing`).
-    promise: Option<PlayoutClock>,
+    guaranteed: Option<PlayoutClock>,
     /// Unread pieces with a final count. All are at least `cursor`.
     accounted: BTreeSet<u32>,
     /// The next piece to be read.
@@ -66,15 +67,15 @@ pub(super) struct Stream {
     /// The ends of the latest requests, oldest first; a contiguous request continues at one.
     ends: VecDeque<u64>,
     /// End of the start-up, before which delivery waits until all pieces due by then are in
-    /// memory; see `start`. `None`: delivery has begun.
+    /// memory; see `streams::startup`. `None`: delivery has begun.
     pub(super) opens: Option<Moment>,
     /// The booking of policies that use only mean rates.
     pub(super) summary: RateSummary,
-    /// The least slack of all decisions since it was admitted; see `guarantee`.
+    /// The least slack of all decisions since it was admitted; see `streams::accounts`.
     pub(super) guaranteed_slack: Option<Duration>,
     /// When the player last requested or received data of this track.
     pub(super) last_activity: Moment,
-    /// The disk with the copy that takes over after a loss; see `failover`.
+    /// The disk with the copy that takes over after a loss; see `bookings::failover`.
     pub(super) replica: Option<usize>,
     /// The states of the pieces from `base` to `cursor`; the first is never `Gone`.
     holds: VecDeque<Hold>,
@@ -107,7 +108,7 @@ impl Stream {
             track,
             last_activity: timing.origin,
             timing,
-            promise: None,
+            guaranteed: None,
             accounted: BTreeSet::new(),
             cursor: first,
             end,
@@ -142,7 +143,7 @@ impl Stream {
     }
 
     pub(super) fn deadline(&self, piece: u32) -> Moment {
-        self.promise.unwrap_or(self.timing).deadline(self.curve().due(piece))
+        self.guaranteed.unwrap_or(self.timing).deadline(self.curve().due(piece))
     }
 
     /// The latest time at which the player needs `piece`, for the earliest possible position.
@@ -156,12 +157,16 @@ impl Stream {
     pub(super) fn is_contiguous(&self, start: u64) -> bool {
         let piece = self.piece_at(start);
         if self.ends.is_empty() {
+            // The first segment may begin in any of these pieces, so none of them is a seek.
             return self.start.contains(&piece);
         }
         let whole = self.is_whole();
+        // Bytes of the same piece again are no seek: it is held until it is delivered to its end.
         let from = |end: u64| start <= end && piece == self.piece_at(end);
         self.ends
             .iter()
+            // Between two segments of a presentation that skips media, a player passes over stored
+            // bytes.
             .any(|end| if whole { from(*end) } else { self.skips_less_than_a_piece(*end, start) })
     }
 
@@ -205,6 +210,7 @@ impl Stream {
             _ => None,
         });
         let unread = (self.cursor..self.end).map(|piece| (piece, self.deadline(piece)));
+        // Deadlines never go back, so the first one that is not missed ends the search.
         let unread = unread.take_while(missed).filter(|(piece, _)| !self.accounted.contains(piece));
         held.filter(missed).chain(unread).collect()
     }
@@ -252,6 +258,7 @@ impl Stream {
     /// The next piece is being read into `read`, or found there.
     pub(super) fn hold_next(&mut self, piece: PieceDue, read: ReadId) {
         let deadline = self.deadline(piece.piece);
+        // The piece may have been counted as late before it became unread: once is enough.
         let counted = self.accounted.remove(&piece.piece).then_some(Counted::ForGood);
         self.holds.push_back(Hold::Held { read, piece, deadline, counted, safe: false });
         self.cursor += 1;
@@ -262,6 +269,7 @@ impl Stream {
         let hold = self.hold_mut(piece)?;
         let Hold::Held { read, piece, safe, .. } = *hold else { return None };
         *hold = Hold::Gone;
+        // Pieces are numbered from `base`, which must be a held one for the list to stay short.
         while self.holds.front() == Some(&Hold::Gone) {
             self.holds.pop_front();
             self.base += 1;
@@ -301,6 +309,7 @@ impl Stream {
             self.accounted.insert(self.cursor);
             return None;
         };
+        // Before its deadline the piece may still become late, so its count is to be taken back.
         let on_time = counted == Some(Counted::OnTime) && now <= deadline;
         if counted.is_some() && !on_time {
             self.accounted.insert(self.cursor);
@@ -361,6 +370,7 @@ impl Stream {
 
     /// The player has taken `piece`, to its end or not.
     pub(super) fn delivered(&mut self, piece: u32, whole: bool) {
+        // Two responses in parallel are delivered out of order; the position does not go back.
         self.position = self.position.max(if whole { piece + 1 } else { piece });
     }
 

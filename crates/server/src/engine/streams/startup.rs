@@ -13,21 +13,20 @@
 //! show it, and then wait for the next second, whose deadline is later: a stall without any
 //! deadline miss.
 
-use super::Engine;
-use super::buffers::BufferState;
-use super::streams::{Stream, StreamId};
-use scheduler::PolicyKind;
+use super::Streams;
+use crate::engine::buffers::BufferState;
+use crate::engine::stream::{Stream, StreamId};
 use units::Moment;
 
-impl Engine {
+impl Streams {
     /// Whether delivery of a stream must wait for its start-up.
-    pub(super) fn is_held_back(&mut self, now: Moment, id: StreamId) -> bool {
+    pub(in crate::engine) fn is_held_back(&mut self, now: Moment, id: StreamId) -> bool {
         let stream = &self.streams[&id];
         let Some(opens) = stream.opens else { return false };
-        let held_back = self.config.policy != PolicyKind::None
-            && now < opens
-            && !self.has_all_due_by(stream, opens);
+        let held_back =
+            self.bookings.refuses() && now < opens && !self.has_all_due_by(stream, opens);
         if !held_back {
+            // For good: read-ahead that is dropped later must not hold back delivery again.
             self.streams[&id].opens = None;
         }
         held_back
@@ -42,7 +41,7 @@ impl Engine {
     }
 
     /// Opens delivery of the streams whose start-up time is over, whatever is not in memory.
-    pub(super) fn open_due_streams(&mut self, now: Moment) {
+    pub(in crate::engine) fn open_due(&mut self, now: Moment) {
         for stream in self.streams.values_mut().filter(|s| s.opens.is_some_and(|at| at <= now)) {
             stream.opens = None;
             self.to_serve.push(stream.session);

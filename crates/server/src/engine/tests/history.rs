@@ -1,4 +1,4 @@
-//! What the engine sees of a disk in use, whom it tells, and what outlives it.
+//! What the engine observes of a disk in use, who uses it, and what a restart keeps of it.
 
 use super::*;
 use scheduler::DiskHistory;
@@ -27,7 +27,7 @@ impl Fixture {
     }
 
     fn observed(&self) -> Option<u32> {
-        self.engine.status(self.now).disks[0].observed
+        self.engine.status(self.now).disks[0].observed_slot_reads
     }
 
     /// How many come in at once, of ever other titles.
@@ -38,7 +38,7 @@ impl Fixture {
 
 const MOST: usize = 100;
 
-/// Viewers come who wait long, so that there is always something to read.
+/// Admits patient viewers, so that there is always something to read.
 fn seen_busy(policy: PolicyKind, reads: usize) -> (Fixture, u32) {
     let mut fixture = fixture(policy);
     let mut slots = 0;
@@ -51,7 +51,7 @@ fn seen_busy(policy: PolicyKind, reads: usize) -> (Fixture, u32) {
 }
 
 #[test]
-fn the_fewest_reads_of_busy_slots_are_seen_and_those_of_idle_ones_are_not() {
+fn observed_reads_are_those_of_busy_slots_only() {
     for policy in [PolicyKind::VbrSim, PolicyKind::Observed] {
         let (mut fixture, slots) = seen_busy(policy, 6);
         assert!(slots > 60, "half a minute of busy slots: {slots}");
@@ -63,12 +63,12 @@ fn the_fewest_reads_of_busy_slots_are_seen_and_those_of_idle_ones_are_not() {
         (0..40).for_each(|_| fixture.slot_of(MOST));
         assert_eq!(fixture.observed(), Some(5), "{policy:?}");
         let status = fixture.engine.status(fixture.now);
-        assert_eq!((status.disks[0].behind, status.disks[0].min_read), (0, 4), "{policy:?}");
+        assert_eq!((status.disks[0].slowdown, status.disks[0].min_read), (0, 4), "{policy:?}");
     }
 }
 
 #[test]
-fn what_was_observed_lets_more_in_by_its_own_policy_and_by_no_other() {
+fn only_the_policy_observed_admits_by_observed_reads() {
     let (before, _) = seen_busy(PolicyKind::Observed, 12);
     let kept = before.engine.disk_history(DISK).unwrap();
     let kept = DiskHistory::decode(&kept.encode()).unwrap();
@@ -85,19 +85,19 @@ fn what_was_observed_lets_more_in_by_its_own_policy_and_by_no_other() {
 }
 
 #[test]
-fn a_slow_disk_is_still_slow_when_it_is_used_again_and_of_other_reads_nothing_is_known() {
+fn history_applies_after_a_restart_and_not_to_reads_of_another_kind() {
     let mut slow = fixture(PolicyKind::VbrSim);
     slow.come_in();
     (0..6).for_each(|_| slow.slot_of(1));
     let kept = slow.engine.disk_history(DISK).unwrap();
     let believed = slow.engine.status(slow.now).disks[0];
-    assert!(believed.min_read < 4 && believed.behind > 0, "{believed:?}");
+    assert!(believed.min_read < 4 && believed.slowdown > 0, "{believed:?}");
 
     let mut again = fixture(PolicyKind::VbrSim);
     assert!(again.engine.restore_history(again.now, DISK, kept.clone()));
     let status = again.engine.status(again.now).disks[0];
-    assert_eq!((status.min_read, status.behind), (believed.min_read, believed.behind));
-    assert_eq!(status.slowest_slot, believed.slowest_slot);
+    assert_eq!((status.min_read, status.slowdown), (believed.min_read, believed.slowdown));
+    assert_eq!(status.slowest_slot_reads, believed.slowest_slot_reads);
     assert!(again.come_in() < fixture(PolicyKind::VbrSim).come_in());
 
     let mut other = Fixture::new(config(5, 10_000));

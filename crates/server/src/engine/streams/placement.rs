@@ -7,11 +7,12 @@
 //!     the placement with the most slack is taken; none fits ──▶ the next offer
 //! ```
 
-use super::admission::{Choice, Rejected, Rejection};
-use super::evaluate::Accepted;
-use super::pieces::{times, validate};
-use super::{AdmitRequest, Engine, Layout, PieceTimes, SessionId, TrackLayout};
-use scheduler::Slack;
+use super::Streams;
+use crate::engine::bookings::evaluate::{Accepted, Candidate, Shortfall};
+use crate::engine::pieces::{curve, validate};
+use crate::engine::stream::Stream;
+use crate::engine::{AdmitRequest, Layout, SessionId, TrackLayout, TrackNumber};
+use scheduler::{Slack, sending_reserve};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,25 +20,25 @@ use units::Moment;
 
 /// A copy that a title can be read from, and the disk with the copy that takes over.
 #[derive(Clone, Debug)]
-pub(super) struct PlacementCandidate {
-    pub(super) layout: Arc<Layout>,
-    pub(super) replica: Option<usize>,
+struct PlacementCandidate {
+    layout: Arc<Layout>,
+    replica: Option<usize>,
     /// All copies.
-    pub(super) copies: Arc<[Arc<Layout>]>,
+    copies: Arc<[Arc<Layout>]>,
 }
 
-impl Engine {
-    /// The placements of a title, in the order of its copies.
-    pub(super) fn placements(&self, request: &AdmitRequest) -> Vec<PlacementCandidate> {
+impl Streams {
+    // The placements of a title, in the order of its copies.
+    fn placements(&self, request: &AdmitRequest) -> Vec<PlacementCandidate> {
         let first = &request.layout;
         let alike = request.copies.iter().filter(|copy| is_copy(first, copy));
         let copies: Arc<[Arc<Layout>]> = std::iter::once(first).chain(alike).cloned().collect();
-        let live = |layout: &&Arc<Layout>| self.is_live(layout);
+        let live = |layout: &&Arc<Layout>| self.bookings.is_live(layout);
         let mut placements = Vec::new();
         for layout in copies.iter().filter(live) {
             let others = copies.iter().filter(live).filter(|other| other.disk != layout.disk);
             let replicas: Vec<_> = others.map(|other| Some(usize::from(other.disk.0))).collect();
-            let replicas = if self.failover.is_enabled() { replicas } else { Vec::new() };
+            let replicas = if self.bookings.survives_loss() { replicas } else { Vec::new() };
             for replica in if replicas.is_empty() { vec![None] } else { replicas } {
                 let (layout, copies) = (Arc::clone(layout), Arc::clone(&copies));
                 placements.push(PlacementCandidate { layout, replica, copies });
@@ -46,21 +47,16 @@ impl Engine {
         placements
     }
 
-    /// Whether the disk of a copy is there.
-    pub(super) fn is_live(&self, layout: &Layout) -> bool {
-        self.disk_index(layout.disk).is_some_and(|disk| !self.disks[disk].lost)
-    }
-
     /// The first offer that fits, at the placement with the most slack; if none fits, all
     /// candidates.
-    pub(super) fn choose_placement(
+    pub(in crate::engine) fn choose_placement(
         &mut self,
         now: Moment,
         request: &AdmitRequest,
         session: SessionId,
     ) -> Result<Choice, Rejection> {
         let placements = self.placements(request);
-        let from_ms = u32::try_from(request.from.as_millis()).unwrap_or(u32::MAX);
+        let from_ms = u32::try_from(request.start.as_millis()).unwrap_or(u32::MAX);
         let mut rejected = Vec::new();
         let mut reason = "nothing was offered".to_owned();
         for (offer, tracks) in request.offers.iter().enumerate() {
@@ -107,8 +103,8 @@ impl Engine {
 
     // The order of placements: by slack, then by fewer bytes still to be read.
     fn room_left(&self, disk: usize, slack: Slack) -> (Duration, Reverse<u64>) {
-        let state = &self.disks[disk];
-        let each = self.config.slot / state.guard.min_read().max(1);
+        let state = self.bookings.disk(disk);
+        let each = self.bookings.slot_length() / state.guard.min_read().max(1);
         let time = match slack {
             Slack::Time(time) => time,
             Slack::Reads(reads) => each.saturating_mul(u32::try_from(reads).unwrap_or(u32::MAX)),
@@ -117,42 +113,47 @@ impl Engine {
         (time, Reverse(state.dispatcher.books.unread()))
     }
 
-    /// Times a track's pieces in all copies, where the disks' times are known: each piece takes the
-    /// longest of its copies' times, so that it is booked alike wherever it is read. Where the
-    /// times of one disk are unknown, no piece counts as read in one visit with the next.
-    pub(super) fn time_copies(&self, copies: &[Arc<Layout>], number: usize) {
-        let tracks = || copies.iter().map(|layout| (layout, &layout.tracks[number]));
-        if tracks().any(|(_, track)| track.times.get().is_some()) {
-            return;
+    // The streams of one offer at one placement, and their demand; or why it cannot be served.
+    fn candidate(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        place: &PlacementCandidate,
+        tracks: &[TrackNumber],
+        from_ms: u32,
+    ) -> Result<Candidate, String> {
+        let PlacementCandidate { layout, replica, copies } = place;
+        let timing = self.bookings.playout_clock(now, from_ms, *replica);
+        let disk = usize::from(layout.disk.0);
+        let read_size = self.bookings.disk(disk).guarantee.read_size.0;
+        // Also the tracks that are not offered: a session may switch to any of them.
+        for (number, track) in layout.tracks.iter().enumerate() {
+            // Also copies on lost disks: a disk may come back, and be a replica then.
+            match self.bookings.survives_loss() {
+                false => self.bookings.time_track(disk, track),
+                true => self.bookings.time_copies(copies, number),
+            }
         }
-        let (mut longest, mut unknown) = (None::<PieceTimes>, false);
-        for (layout, track) in tracks() {
-            let Some(times) = self.piece_times(usize::from(layout.disk.0), track) else {
-                unknown = true;
-                continue;
+        let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
+        for number in tracks {
+            let Some(track) = layout.tracks.get(usize::from(*number)) else {
+                return Err(format!("there is no track {number}"));
             };
-            longest = Some(match longest {
-                None => times,
-                Some(before) => before.longest(&times),
-            });
+            validate(track, read_size)
+                .map_err(|error| format!("track {number} cannot be served: {error}"))?;
+            if streams.iter().all(|stream| stream.track != *number) {
+                let first = curve(track).first_needed(from_ms);
+                let mut stream = Stream::new(session, layout.clone(), *number, timing, first);
+                stream.replica = *replica;
+                streams.push(stream);
+            }
         }
-        let Some(mut longest) = longest else { return };
-        if unknown {
-            longest.followed.clear();
+        if streams.is_empty() {
+            return Err("an offer without tracks".to_owned());
         }
-        for (_, track) in tracks() {
-            track.times.get_or_init(|| longest.clone());
-        }
-    }
-
-    /// What the pieces of a sound track take of `disk`, if that is known.
-    pub(super) fn piece_times(&self, disk: usize, track: &TrackLayout) -> Option<PieceTimes> {
-        let state = self.disks.get(disk)?;
-        let costs = state.timings.costs.as_ref()?;
-        if validate(track, state.guarantee.read_size.0).is_err() {
-            return None;
-        }
-        Some(times(track, costs))
+        let (layout, copies) = (layout.clone(), Arc::clone(copies));
+        let demand = self.bookings.demand_of(&mut streams, reserve_for(&layout, tracks));
+        Ok(Candidate { layout, replica: *replica, copies, streams, demand })
     }
 }
 
@@ -165,4 +166,31 @@ fn is_copy(first: &Layout, other: &Layout) -> bool {
         && first.disk != other.disk
         && first.tracks.len() == other.tracks.len()
         && first.tracks.iter().zip(&other.tracks).all(alike)
+}
+
+/// The offer that is accepted, with its session beginning `slots` later than now.
+pub(in crate::engine) struct Choice {
+    pub(in crate::engine) offer: usize,
+    pub(in crate::engine) accepted: Accepted,
+    pub(in crate::engine) slots: u32,
+}
+
+/// Why no offer fits at once.
+pub(in crate::engine) enum Rejection {
+    /// No offer can be served whatever is booked, for this reason.
+    Unusable(String),
+    /// Each has too little of something. At least one.
+    Short(Vec<Rejected>),
+}
+
+/// A candidate that does not fit, and the offer that it is of.
+pub(in crate::engine) struct Rejected {
+    pub(in crate::engine) offer: usize,
+    pub(in crate::engine) candidate: Candidate,
+    pub(in crate::engine) shortfall: Shortfall,
+}
+
+/// Memory that the sockets of a session with these tracks need.
+pub(in crate::engine) fn reserve_for(layout: &Layout, tracks: &[TrackNumber]) -> u64 {
+    sending_reserve(tracks.iter().map(|track| layout.tracks[usize::from(*track)].piece))
 }

@@ -13,48 +13,50 @@
 //! Reads are early for the slot in which a loss is noticed: what the lost disk had not read is due
 //! later than that. Where no loss need be survived, there are no such books and nothing is done.
 
-use super::Engine;
-use super::streams::Stream;
+use super::Placement;
+use crate::engine::stream::Stream;
 use scheduler::{DiskBooks, Failover, PieceDue};
 use units::SlotIndex;
 
 /// What each disk would have to read if another were lost; empty where no loss is survived.
 #[derive(Debug)]
-pub(super) struct FailoverBooks {
+pub(in crate::engine) struct FailoverBooks {
     books: Option<Failover>,
 }
 
 impl FailoverBooks {
-    pub(super) fn new(disks: usize, wanted: bool) -> Self {
+    pub(in crate::engine) fn new(disks: usize, wanted: bool) -> Self {
         Self { books: wanted.then(|| Failover::new(disks)) }
     }
 
     /// Whether admitted streams must survive the loss of any one disk.
-    pub(super) fn is_enabled(&self) -> bool {
+    pub(in crate::engine) fn is_enabled(&self) -> bool {
         self.books.is_some()
     }
 
-    pub(super) fn books_mut(&mut self) -> Option<&mut Failover> {
+    pub(in crate::engine) fn books_mut(&mut self) -> Option<&mut Failover> {
         self.books.as_mut()
     }
 
-    pub(super) fn advance(&mut self, slot: SlotIndex) {
+    pub(in crate::engine) fn advance(&mut self, slot: SlotIndex) {
         if let Some(books) = &mut self.books {
             books.advance(slot);
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::engine) fn is_empty(&self) -> bool {
         self.books.as_ref().is_none_or(Failover::is_empty)
     }
 
     /// Books all pieces that a stream would read, or hold, at its replica.
-    pub(super) fn book(&mut self, stream: &Stream) {
+    pub(in crate::engine) fn book(&mut self, stream: &Stream) {
         let Some(books) = self.of(stream) else { return };
         stream.unread().for_each(|piece| books.book(at_replica(stream, piece)));
         for (piece, safe) in stream.held_and_safe() {
             let piece = at_replica(stream, piece);
             books.book(piece);
+            // What is still being read from the disk would be lost with it and be read at the
+            // replica.
             if safe {
                 books.start_read(piece);
             }
@@ -63,7 +65,7 @@ impl FailoverBooks {
     }
 
     /// Takes off all that `book` has booked for a stream.
-    pub(super) fn unbook(&mut self, stream: &Stream) {
+    pub(in crate::engine) fn unbook(&mut self, stream: &Stream) {
         let Some(books) = self.of(stream) else { return };
         stream.unread().for_each(|piece| books.unbook(at_replica(stream, piece)));
         for (piece, safe) in stream.held_and_safe() {
@@ -73,42 +75,43 @@ impl FailoverBooks {
     }
 
     /// A piece of a stream is in memory: no loss takes it away.
-    pub(super) fn piece_in_memory(&mut self, stream: &Stream, piece: u32) {
+    pub(in crate::engine) fn piece_in_memory(&mut self, stream: &Stream, piece: u32) {
         if let Some(books) = self.of(stream) {
             books.start_read(at_replica(stream, stream.due(piece)));
         }
     }
 
     /// A stream does not need a piece any more.
-    pub(super) fn release(&mut self, stream: &Stream, piece: u32, safe: bool) {
+    pub(in crate::engine) fn release(&mut self, stream: &Stream, piece: u32, safe: bool) {
         if let Some(books) = self.of(stream) {
             release_from(books, at_replica(stream, stream.due(piece)), safe);
         }
     }
 
     /// A piece of a stream is unread again.
-    pub(super) fn unread(&mut self, stream: &Stream, piece: u32, safe: bool) {
+    pub(in crate::engine) fn unread(&mut self, stream: &Stream, piece: u32, safe: bool) {
+        // A piece that was not in memory is booked as unread here already.
         if let Some(books) = self.of(stream).filter(|_| safe) {
             books.undo_read(at_replica(stream, stream.due(piece)));
         }
     }
 
     /// Reserves memory for a session's sockets.
-    pub(super) fn reserve(&mut self, placement: Placement, bytes: u64) {
+    pub(in crate::engine) fn reserve(&mut self, placement: Placement, bytes: u64) {
         if let (Some(books), Some(replica)) = (&mut self.books, placement.replica) {
             books.standby(placement.disk, replica).reserve(bytes);
         }
     }
 
     /// Releases memory that was reserved for a session's sockets.
-    pub(super) fn unreserve(&mut self, placement: Placement, bytes: u64) {
+    pub(in crate::engine) fn unreserve(&mut self, placement: Placement, bytes: u64) {
         if let (Some(books), Some(replica)) = (&mut self.books, placement.replica) {
             books.standby(placement.disk, replica).unreserve(bytes);
         }
     }
 
     /// Compares with books made anew; says where they differ.
-    pub(super) fn differs(&mut self, fresh: &mut Self, disks: usize) -> Option<String> {
+    pub(in crate::engine) fn differs(&mut self, fresh: &mut Self, disks: usize) -> Option<String> {
         let (Some(these), Some(those)) = (&mut self.books, &mut fresh.books) else {
             return None;
         };
@@ -131,32 +134,10 @@ impl FailoverBooks {
     }
 }
 
-/// The disks that a session has a booking on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Placement {
-    /// The disk that it is read from.
-    pub(super) disk: usize,
-    /// The disk with the copy that takes over if the first disk is lost.
-    pub(super) replica: Option<usize>,
-}
-
-impl Engine {
-    /// Reserves memory for a session's sockets, on its disk and for the loss of that.
-    pub(super) fn reserve_send_memory(&mut self, placement: Placement, bytes: u64) {
-        self.disks[placement.disk].dispatcher.books.reserve(bytes);
-        self.failover.reserve(placement, bytes);
-    }
-
-    /// Releases memory that was reserved for a session's sockets.
-    pub(super) fn release_send_memory(&mut self, placement: Placement, bytes: u64) {
-        self.disks[placement.disk].dispatcher.books.unreserve(bytes);
-        self.failover.unreserve(placement, bytes);
-    }
-}
-
 fn release_from(books: &mut DiskBooks, piece: PieceDue, safe: bool) {
     match safe {
         true => books.release(piece),
+        // Not in memory, so its read was never marked as made in these books.
         false => books.unbook(piece),
     }
 }
@@ -169,4 +150,4 @@ fn at_replica(stream: &Stream, piece: PieceDue) -> PieceDue {
 }
 
 /// Slots by which a stream with a replica is read before it must be.
-pub(super) const EARLY_SLOTS: u32 = 1;
+pub(in crate::engine) const EARLY_SLOTS: u32 = 1;

@@ -1,0 +1,326 @@
+//! One disk as the engine sees it: what it guarantees, what is booked on it, what is in it now.
+
+use super::best_effort::BestEffort;
+use super::scan::ScanRun;
+use crate::engine::stream::{Stream, StreamId};
+use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
+use scheduler::admission::least_slack;
+use scheduler::{
+    BusySlots, ChosenRead, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard, HistoryKey,
+    ObservedCurve, Supply,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use units::{Moment, SlotIndex};
+
+/// A read that was chosen for a sweep or a batch and not yet given to the device.
+pub(in crate::engine) type Chosen = ChosenRead<StreamId, ReadId>;
+
+/// The state of one disk.
+#[derive(Debug)]
+pub(in crate::engine) struct Disk {
+    pub(in crate::engine) guarantee: DiskGuarantee,
+    pub(in crate::engine) guard: Guard,
+    observed_curve: ObservedCurve,
+    busy_slots: BusySlots,
+    /// In this slot the disk was idle for want of reads, or did best-effort work: the slot's reads
+    /// do not measure the disk.
+    pub(in crate::engine) has_lacked: bool,
+    /// What is booked on it, and what it reads next.
+    pub(in crate::engine) dispatcher: Dispatcher<StreamId, ReadId>,
+    /// Its share of the buffers, in bytes.
+    pub(in crate::engine) memory: u64,
+    /// Its share of the buffers while no disk is lost, in bytes.
+    pub(in crate::engine) fair_memory: u64,
+    pub(in crate::engine) slot: Duration,
+    pub(in crate::engine) timings: DiskTimings,
+    /// Timings to be used once no stream is booked by the present ones.
+    pub(in crate::engine) pending_timings: Option<DiskTimings>,
+    /// The sweep under way, where its time is counted.
+    pub(in crate::engine) scan: ScanRun,
+    /// Reads in the device.
+    pub(in crate::engine) in_flight: u32,
+    /// Reads given to the device when this slot began and not complete yet.
+    pub(in crate::engine) batch: BTreeSet<ReadId>,
+    /// Number of reads given to the device when this slot began.
+    pub(in crate::engine) batch_len: u32,
+    pub(in crate::engine) work: BestEffort,
+    /// Searches made in this slot.
+    searches: u32,
+    pub(in crate::engine) last_search: Duration,
+    pub(in crate::engine) reads: u64,
+    pub(in crate::engine) bytes: u64,
+    pub(in crate::engine) failures: u64,
+    pub(in crate::engine) failed_in_row: u32,
+    /// The disk is lost: nothing is read from it any more.
+    pub(in crate::engine) lost: bool,
+    /// Consecutive slots with reads in the device of which none ended.
+    pub(in crate::engine) silent_slots: u32,
+    pub(in crate::engine) slot_reads: u32,
+    pub(in crate::engine) last_slot_reads: u32,
+}
+
+impl Disk {
+    pub(in crate::engine) fn new(guarantee: DiskGuarantee, memory: u64, slot: Duration) -> Self {
+        Self {
+            guarantee,
+            guard: Guard::new(guarantee.min_read),
+            observed_curve: ObservedCurve::default(),
+            busy_slots: BusySlots::default(),
+            // Nothing is read before the first slot begins, so that time does not measure the disk.
+            has_lacked: true,
+            dispatcher: Dispatcher::default(),
+            memory,
+            fair_memory: memory,
+            slot,
+            timings: DiskTimings::default(),
+            pending_timings: None,
+            scan: ScanRun::default(),
+            in_flight: 0,
+            batch: BTreeSet::new(),
+            batch_len: 0,
+            work: BestEffort::default(),
+            searches: 0,
+            last_search: Duration::ZERO,
+            reads: 0,
+            bytes: 0,
+            failures: 0,
+            failed_in_row: 0,
+            lost: false,
+            silent_slots: 0,
+            slot_reads: 0,
+            last_slot_reads: 0,
+        }
+    }
+
+    /// What admission may count with. From `free_at` on the device is certainly free.
+    pub(in crate::engine) fn supply(&self, free_at: Moment) -> Supply<'_> {
+        Supply {
+            min_read: self.guard.min_read(),
+            read_size: self.guarantee.read_size.0,
+            memory: self.memory,
+            slot: self.slot,
+            free_at,
+            timings: &self.timings,
+        }
+    }
+
+    /// Bytes of the disk's share of memory that are neither held nor reserved.
+    pub(in crate::engine) fn room(&self) -> u64 {
+        self.dispatcher.room(self.memory)
+    }
+
+    /// Bytes that are held or reserved beyond the disk's share of memory.
+    pub(in crate::engine) fn lacks(&self) -> u64 {
+        let books = &self.dispatcher.books;
+        (books.held() + books.reserved()).saturating_sub(self.memory)
+    }
+
+    /// Whether one more search for a start or for memory may be made in this slot; counts it.
+    pub(in crate::engine) fn may_search(&mut self) -> bool {
+        let may = self.searches < MAX_SEARCHES;
+        self.searches += u32::from(may);
+        may
+    }
+
+    /// Everything in the device: reads and best-effort work.
+    pub(in crate::engine) fn busy(&self) -> u32 {
+        self.in_flight + self.work.in_flight()
+    }
+
+    /// The device was given a read.
+    pub(in crate::engine) fn read_issued(&mut self, now: Moment, offset: u64, len: u32) {
+        self.device_takes(now, offset, len);
+        self.in_flight += 1;
+    }
+
+    /// A read in the device has ended.
+    pub(in crate::engine) fn read_ended(
+        &mut self,
+        now: Moment,
+        read: ReadId,
+        offset: u64,
+        len: u32,
+        good: bool,
+    ) {
+        self.in_flight -= 1;
+        self.device_ended(now, offset, len);
+        self.batch.remove(&read);
+        self.reads += 1;
+        self.slot_reads += 1;
+        if good {
+            self.bytes += u64::from(len);
+        } else {
+            self.failures += 1;
+            // No charge covers a failed read: the drive may have tried again for any time.
+            self.note_unplanned_io(now);
+        }
+    }
+
+    /// A slot has ended and `slot` begins.
+    pub(in crate::engine) fn roll(&mut self, slot: SlotIndex, plans: bool) {
+        // What is left of the batch when its slot ends is late.
+        let late = u32::try_from(self.batch.len()).expect("bounded by the batch");
+        self.guard.slot_ended(self.batch_len, self.batch_len - late);
+        if plans {
+            // Where time is counted, sweeps are measured, and they do not end with slots.
+            self.watch_sweep(slot.start(self.slot));
+        } else {
+            self.remember(slot, late > 0);
+        }
+        self.batch.clear();
+        self.batch_len = 0;
+        self.searches = 0;
+        // A disk that has nothing to read is idle, not silent.
+        let silent = self.in_flight > 0 && self.slot_reads == 0;
+        self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
+        self.last_slot_reads = std::mem::take(&mut self.slot_reads);
+        self.dispatcher.advance(slot);
+    }
+
+    // Accounts for the slots since the last call: the slot that reads were given to, and idle ones.
+    fn remember(&mut self, slot: SlotIndex, late: bool) {
+        // A slot in which nothing was late shows no less than the calibration.
+        let calibrated = self.guarantee.min_read;
+        self.observed_curve
+            .slot_ended(if late { self.guard.min_read() } else { calibrated }, calibrated);
+        // No slot begins while the engine is quiet: those slots count as good ones, up to the
+        // number after which older observations do not matter.
+        let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
+        for _ in 1..slots.min(LONGEST_MEMORY) {
+            self.observed_curve.slot_ended(calibrated, calibrated);
+        }
+        // Only a slot that was busy from start to end shows how many reads the disk completes.
+        if slots == 1 && !self.has_lacked {
+            self.busy_slots.slot_ended(self.slot_reads);
+        }
+        // Best-effort work that is still in the device takes time of the new slot.
+        self.has_lacked = self.work.in_flight() > 0;
+        self.update_timings();
+    }
+
+    // Hands what was observed to admission, where reads are counted.
+    fn update_timings(&mut self) {
+        (self.timings.slowdown, self.timings.observed_curve) =
+            (self.guard.slowdown(), self.observed_curve.curve());
+        self.timings.observed_min_read = self.busy_slots.fewest();
+    }
+
+    /// Takes a new calibration; observations made with the old one are dropped.
+    pub(in crate::engine) fn recalibrate(&mut self, guarantee: DiskGuarantee) {
+        self.guarantee = guarantee;
+        self.guard.recalibrate(guarantee.min_read);
+        (self.observed_curve, self.busy_slots) = (ObservedCurve::default(), BusySlots::default());
+        (self.timings.observed_curve, self.timings.observed_min_read) = (None, None);
+    }
+
+    /// Observations of the disk, to be kept over a restart.
+    pub(in crate::engine) fn remembered(&self) -> DiskHistory {
+        DiskHistory {
+            key: self.history_key(),
+            guard: self.guard,
+            time_guard: self.scan.guard(),
+            observed_curve: self.observed_curve.clone(),
+            busy_slots: self.busy_slots.clone(),
+        }
+    }
+
+    /// Takes over observations from an earlier run, if they are of reads of this kind; returns
+    /// whether they are.
+    pub(in crate::engine) fn recall(&mut self, remembered: DiskHistory, plans: bool) -> bool {
+        let DiskHistory { key, guard, time_guard, observed_curve, busy_slots } = remembered;
+        if key != self.history_key() {
+            return false;
+        }
+        (self.guard, self.observed_curve, self.busy_slots) = (guard, observed_curve, busy_slots);
+        self.scan.set_guard(time_guard);
+        if plans {
+            self.timings.slowdown = time_guard.slowdown();
+        } else {
+            self.update_timings();
+        }
+        true
+    }
+
+    fn history_key(&self) -> HistoryKey {
+        let DiskGuarantee { min_read, read_size, .. } = self.guarantee;
+        // The charge of one read stands for all times: another calibration has another one.
+        let charged = self
+            .timings
+            .costs
+            .as_ref()
+            .map_or(0, |costs| costs.batch(1, costs.slowest_transfer(read_size.0)));
+        HistoryKey { slot: self.slot, read_size: read_size.0, min_read, charged }
+    }
+
+    /// Books everything that `stream` has unread or holds.
+    pub(in crate::engine) fn book(&mut self, stream: &Stream) {
+        stream.unread().for_each(|piece| self.dispatcher.books.book(piece));
+        for (_, piece) in stream.held() {
+            self.dispatcher.books.book(piece);
+            // A held piece takes memory and no disk time, which is how a piece is booked once it is
+            // read.
+            self.dispatcher.books.start_read(piece);
+        }
+        self.dispatcher.books.book_summary(stream.summary);
+    }
+
+    /// Takes everything that `stream` has unread or holds off the books.
+    pub(in crate::engine) fn unbook(&mut self, stream: &Stream) {
+        stream.unread().for_each(|piece| self.dispatcher.books.unbook(piece));
+        stream.held().for_each(|(_, piece)| self.dispatcher.books.release(piece));
+        self.dispatcher.books.unbook_summary(stream.summary);
+    }
+
+    /// Compares its books and its queue with those of a disk that was booked anew; says where they
+    /// differ.
+    pub(in crate::engine) fn differs(&self, fresh: &Self) -> Option<String> {
+        let (books, due) = (&self.dispatcher.books, &fresh.dispatcher.books);
+        let sums = |books: &DiskBooks| {
+            let ahead = books.ahead_of_now().to_vec();
+            (ahead, books.overdue(), books.held(), books.reserved(), books.summary())
+        };
+        if sums(books) != sums(due) {
+            return Some(format!("booked {books:?}, due {due:?}"));
+        }
+        let (queue, due) = (self.dispatcher.queue(), fresh.dispatcher.queue());
+        (queue.len() != due.len()).then(|| format!("queued {queue:?}, due {due:?}"))
+    }
+
+    pub(in crate::engine) fn status(&self, now: Moment, plans: bool) -> DiskStatus {
+        let slack = if plans {
+            self.least_spare(now).unwrap_or(u64::MAX)
+        } else {
+            least_slack(&self.dispatcher.books, &self.supply(now))
+        };
+        DiskStatus {
+            min_read: self.guard.min_read(),
+            reads: self.reads,
+            bytes: self.bytes,
+            failures: self.failures,
+            last_slot_reads: self.last_slot_reads,
+            in_flight: self.busy(),
+            sessions: 0,
+            lost: self.lost,
+            slowdown: self.timings.slowdown,
+            slowest_slot_reads: self
+                .timings
+                .observed_curve
+                .as_ref()
+                .map_or(self.guarantee.min_read, |seen| {
+                    u32::try_from(seen.least(1)).expect("not more than guaranteed")
+                }),
+            observed_slot_reads: self.timings.observed_min_read,
+            guaranteed_slack: self.scan.slack(),
+            // With nothing due all of the next slot is slack.
+            slack_reads: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
+        }
+    }
+}
+
+/// Idle slots after which no observation from before counts.
+const LONGEST_MEMORY: u64 = 1000;
+
+/// Searches for a start or for memory, per slot and disk: each tries up to seventy starts, some
+/// 10 µs each, and follows thousands of future reads.
+const MAX_SEARCHES: u32 = 8;

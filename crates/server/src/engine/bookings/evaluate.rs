@@ -1,0 +1,319 @@
+//! Admission control: does a demand fit beside what is booked, and the plan that follows if it
+//! does.
+//!
+//! ```text
+//!   Candidate ──evaluate──▶ Approval ──▶ Accepted ──book──▶ booked, and the disk follows the plan
+//!      │                       (changes no booking)
+//!      └─▶ Shortfall: what is short, when, and which disk loss would make it so
+//! ```
+//!
+//! An evaluation leaves the books as they were; its whole result is the value that it returns. A
+//! newcomer is evaluated as if the reads that were chosen for a sweep, and not given to the device
+//! yet, were unread ([`Unissued`]); [`Approval::unchosen`] names them, and only `Streams::adopt`
+//! makes that true.
+
+use super::disk::Chosen;
+use super::{Bookings, EARLY_SLOTS, Placement};
+use crate::engine::stream::Stream;
+use crate::engine::{Layout, ReadId, Resource};
+use scheduler::admission::Policy;
+use scheduler::{
+    Demand, DiskBooks, DiskState, FailoverRequest, FailoverVerdict, Shortage, Slack, Supply,
+    Verdict, WindowPlan,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use units::{Moment, SlotIndex};
+
+/// A reservation to be decided on: the streams of one session at one placement.
+pub(in crate::engine) struct Candidate {
+    /// The copy that the streams are read from.
+    pub(in crate::engine) layout: Arc<Layout>,
+    /// The disk with the copy that takes over if the first disk is lost.
+    pub(in crate::engine) replica: Option<usize>,
+    /// All copies of the title.
+    pub(in crate::engine) copies: Arc<[Arc<Layout>]>,
+    pub(in crate::engine) streams: Vec<Stream>,
+    /// What the streams ask of the disk, and the bytes that sockets may hold.
+    pub(in crate::engine) demand: Demand,
+}
+
+/// A positive evaluation of a demand on one disk. It is valid until the next change to the books.
+pub(in crate::engine) struct Approval {
+    pub(in crate::engine) disk: usize,
+    /// Where disk time is counted: the windows to be read by from now on.
+    pub(in crate::engine) plan: WindowPlan,
+    /// The time, or the reads, by which the schedule is early where it is tightest.
+    pub(in crate::engine) slack: Slack,
+    /// Chosen reads that the plan takes for unread.
+    pub(in crate::engine) unchosen: BTreeSet<ReadId>,
+}
+
+/// A candidate that fits, with all that booking it takes.
+pub(in crate::engine) struct Accepted {
+    pub(in crate::engine) candidate: Candidate,
+    pub(in crate::engine) approval: Approval,
+}
+
+/// Why a demand does not fit.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct Shortfall {
+    pub(in crate::engine) shortage: Shortage,
+    /// The loss that the demand would not survive; `None`: it does not fit as the disks are.
+    pub(in crate::engine) failover: Option<FailoverShortfall>,
+}
+
+/// A disk loss after which another disk would be short.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) struct FailoverShortfall {
+    pub(in crate::engine) lost: usize,
+    pub(in crate::engine) short: usize,
+}
+
+/// The policy that decides, and what the disk does besides its booked reads.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Terms {
+    pub(in crate::engine) policy: &'static dyn Policy,
+    /// Nanoseconds of other work that the device does first.
+    pub(in crate::engine) work: u64,
+    /// Whether the loss of any one disk must be survived.
+    pub(in crate::engine) survive_loss: bool,
+}
+
+impl Candidate {
+    pub(in crate::engine) fn disk(&self) -> usize {
+        usize::from(self.layout.disk.0)
+    }
+
+    pub(in crate::engine) fn placement(&self) -> Placement {
+        Placement { disk: self.disk(), replica: self.replica }
+    }
+
+    /// The candidate as if its viewer came `slots` later.
+    pub(in crate::engine) fn delay(&mut self, slots: u32) {
+        self.demand.shift(u64::from(slots));
+        self.streams.iter_mut().for_each(|stream| stream.delay(slots));
+    }
+
+    pub(in crate::engine) fn accepted(self, approval: Approval) -> Accepted {
+        Accepted { candidate: self, approval }
+    }
+}
+
+impl From<Shortage> for Shortfall {
+    fn from(shortage: Shortage) -> Self {
+        Self { shortage, failover: None }
+    }
+}
+
+impl Bookings {
+    /// The demand of streams that are not booked, in a buffer from the pool. Fills in what the
+    /// policies by mean rate want to know of each stream.
+    pub(in crate::engine) fn demand_of<'a>(
+        &mut self,
+        streams: impl IntoIterator<Item = &'a mut Stream>,
+        reserve: u64,
+    ) -> Demand {
+        let mut demand = self.demands.take(self.slot);
+        demand.reserve = reserve;
+        for stream in streams {
+            stream.summary = demand.add_track(stream.unread());
+            // A stream that was on the books before brings the buffers that it holds.
+            stream.held().for_each(|(_, piece)| demand.add_held(piece));
+        }
+        demand
+    }
+
+    /// An empty demand, from the pool: what is booked is to be decided on without a newcomer.
+    pub(in crate::engine) fn empty_demand(&mut self) -> Demand {
+        self.demands.take(self.slot)
+    }
+
+    /// Gives a demand back to the pool.
+    pub(in crate::engine) fn put_demand(&mut self, demand: Demand) {
+        self.demands.put(demand);
+    }
+
+    /// The terms of the configured policy.
+    pub(in crate::engine) fn terms(&self) -> Terms {
+        let policy = self.policy.policy();
+        Terms { policy, work: 0, survive_loss: self.failover.is_enabled() }
+    }
+
+    /// Whether a demand fits on the disks, by the terms given.
+    pub(in crate::engine) fn evaluate(
+        &mut self,
+        placement: Placement,
+        demand: &Demand,
+        terms: Terms,
+        unissued: &Unissued,
+    ) -> Result<Approval, Shortfall> {
+        let disk = placement.disk;
+        if !self.refuses() {
+            let (plan, unchosen) = (WindowPlan::default(), BTreeSet::new());
+            return Ok(Approval { disk, plan, slack: Slack::Unknown, unchosen });
+        }
+        if terms.survive_loss {
+            return self.evaluate_losses(placement, demand, terms, unissued);
+        }
+        let verdict = self.with_unissued_unread(disk, terms.work, unissued, |books, supply| {
+            terms.policy.verdict(books, supply, demand)
+        });
+        match verdict {
+            Verdict::Admit { slack, plan } => {
+                Ok(Approval { disk, plan, slack, unchosen: unissued.reads(disk) })
+            }
+            Verdict::Refuse(shortage) => Err(shortage.into()),
+        }
+    }
+
+    /// Slots for which a refused demand cannot begin for certain, at least one. Dearer than the
+    /// evaluation.
+    pub(in crate::engine) fn ruled_out(
+        &mut self,
+        disk: usize,
+        demand: &Demand,
+        refused: Shortage,
+        unissued: &Unissued,
+    ) -> u64 {
+        let policy = self.policy.policy();
+        self.with_unissued_unread(disk, 0, unissued, |books, supply| {
+            policy.ruled_out(books, supply, demand, refused)
+        })
+    }
+
+    // Asks about a disk's books with its unissued reads unread. Afterwards the books are as before.
+    fn with_unissued_unread<T>(
+        &mut self,
+        disk: usize,
+        work: u64,
+        unissued: &Unissued,
+        ask: impl FnOnce(&DiskBooks, &Supply<'_>) -> T,
+    ) -> T {
+        // If the demand is accepted these reads become unread, so their time and memory are free
+        // for it.
+        let unread = unissued.of(disk);
+        let state = &mut self.disks[disk];
+        unread.iter().for_each(|chosen| state.dispatcher.books.undo_read(chosen.piece));
+        // Other work goes into the device first, and the next sweep begins after it.
+        let free_at = Moment(state.busy_until(self.now, unread).0.saturating_add(work));
+        let answer = ask(&state.dispatcher.books, &state.supply(free_at));
+        unread.iter().for_each(|chosen| state.dispatcher.books.start_read(chosen.piece));
+        answer
+    }
+
+    // Asks the policy once for the disks as they are, and once for each loss that the demand makes
+    // worse (see `scheduler::Failover`).
+    fn evaluate_losses(
+        &mut self,
+        placement: Placement,
+        demand: &Demand,
+        terms: Terms,
+        unissued: &Unissued,
+    ) -> Result<Approval, Shortfall> {
+        let Placement { disk, replica } = placement;
+        // A loss concerns all disks, so the chosen reads of all of them are taken for unread.
+        for (number, state) in self.disks.iter_mut().enumerate() {
+            let unread = unissued.of(number);
+            unread.iter().for_each(|chosen| state.dispatcher.books.undo_read(chosen.piece));
+        }
+        let mut at_replica = demand.clone();
+        // At home reads are early by so much; at the replica they are due when they are needed.
+        at_replica.shift(u64::from(EARLY_SLOTS));
+        // The failover books charge each read a visit of its own, so the newcomer is charged alike.
+        at_replica.forget_visits();
+        let newcomer = FailoverRequest {
+            home: disk,
+            at_home: demand,
+            replica: replica.map(|replica| (replica, &at_replica)),
+        };
+        let standing = self.disks.iter().enumerate().map(|(number, state)| {
+            let work = if number == disk { terms.work } else { 0 };
+            let busy_until = state.busy_until(self.now, unissued.of(number));
+            let free_at = Moment(busy_until.0.saturating_add(work));
+            let (books, supply) = (&state.dispatcher.books, state.supply(free_at));
+            DiskState { books, supply, lost: state.lost }
+        });
+        let standing: Vec<DiskState<'_>> = standing.collect();
+        let books = self.failover.books_mut().expect("asked only where losses must be survived");
+        let answer = books.verdict(terms.policy, &standing, newcomer);
+        drop(standing);
+        for (number, state) in self.disks.iter_mut().enumerate() {
+            let unread = unissued.of(number);
+            unread.iter().for_each(|chosen| state.dispatcher.books.start_read(chosen.piece));
+        }
+        match answer {
+            FailoverVerdict::Admit { slack, plan } => {
+                Ok(Approval { disk, plan, slack, unchosen: unissued.reads(disk) })
+            }
+            FailoverVerdict::Refuse { lost, at, shortage } => {
+                let failover = lost.map(|lost| FailoverShortfall { lost, short: at });
+                Err(Shortfall { shortage, failover })
+            }
+        }
+    }
+
+    /// Whether the network has room for a demand beside what it carries.
+    pub(in crate::engine) fn check_network(&self, demand: &Demand) -> Result<(), Shortfall> {
+        let Some(rate) = self.network_rate.filter(|_| self.refuses()) else { return Ok(()) };
+        let short = self.network.verdict(demand, rate.bytes_in(self.slot_length).0).err();
+        short.map_or(Ok(()), |(slot, missing)| {
+            Err(Shortage { resource: Resource::Network, slot, missing }.into())
+        })
+    }
+
+    /// Whether the network has room for a demand that is booked when slot `current` runs.
+    pub(in crate::engine) fn network_carries_from(
+        &self,
+        demand: &Demand,
+        current: SlotIndex,
+    ) -> bool {
+        let Some(rate) = self.network_rate else { return true };
+        // A copy, because books cannot go back from a later slot to the present one.
+        let mut network = self.network.clone();
+        network.advance(current);
+        network.verdict(demand, rate.bytes_in(self.slot_length).0).is_ok()
+    }
+}
+
+/// Per disk, the reads that are chosen, that the device was not given, and that can become unread:
+/// evaluations take them for unread.
+#[derive(Debug)]
+pub(in crate::engine) struct Unissued(Vec<Vec<Chosen>>);
+
+impl Unissued {
+    /// Per disk its reads, in an order in which they can become unread.
+    pub(in crate::engine) fn new(by_disk: Vec<Vec<Chosen>>) -> Self {
+        Self(by_disk)
+    }
+
+    fn of(&self, disk: usize) -> &[Chosen] {
+        &self.0[disk]
+    }
+
+    fn reads(&self, disk: usize) -> BTreeSet<ReadId> {
+        self.of(disk).iter().map(|chosen| chosen.read).collect()
+    }
+}
+
+/// Demands that are not in use, kept for their memory. Their content means nothing.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct DemandPool(Vec<Demand>);
+
+impl DemandPool {
+    /// An empty demand, decided on in slot `current`.
+    pub(in crate::engine) fn take(&mut self, current: SlotIndex) -> Demand {
+        let mut demand = self.0.pop().unwrap_or_default();
+        demand.begin(current);
+        demand
+    }
+
+    pub(in crate::engine) fn put(&mut self, demand: Demand) {
+        if self.0.len() < POOLED_DEMANDS {
+            self.0.push(demand);
+        }
+    }
+}
+
+/// Demands kept for their memory: a few placements are compared at a time.
+const POOLED_DEMANDS: usize = 8;

@@ -1,0 +1,121 @@
+//! What is counted of each session and of all: pieces on time, deadline misses, guarantee
+//! violations.
+//!
+//! ```text
+//!   decision    slack: the least time between the end of a sweep and its deadline, over the whole
+//!               schedule. A stream's guaranteed slack is the least of all decisions while the
+//!               stream is open.
+//!   completion  the time between the end of a read and the end of the slot that it was due in.
+//!               Below zero, the guarantee is violated: by the disk, if since the session was
+//!               admitted the disk took longer than it was charged, had to read again or was lost;
+//!               by the scheduler, if none of these is the case.
+//! ```
+//!
+//! A read is due up to a slot before it is needed, so a violation shows a disk that is slower than
+//! its calibration before any deadline is missed. A violation by the scheduler is a bug. Where
+//! memory is not short, reading ahead keeps slack above zero: it uses only sweeps that leave as
+//! much (`scheduler::WindowPlan`). With buffers for a few pieces only, a disk that waits for a
+//! buffer may use the slack up. Policies that count reads guarantee slots and no slack.
+
+use crate::engine::table::Table;
+use crate::engine::{SessionId, SessionSummary};
+use std::time::Duration;
+use units::Moment;
+
+/// The accounts of the open sessions, and the sums of all sessions since the start.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Accounts {
+    sessions: Table<SessionId, SessionSummary>,
+    totals: Totals,
+}
+
+/// Sums since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::engine) struct Totals {
+    pub(in crate::engine) deadlines_met: u64,
+    pub(in crate::engine) deadline_misses: u64,
+    pub(in crate::engine) violations_by_scheduler: u64,
+    pub(in crate::engine) violations_by_disk: u64,
+    pub(in crate::engine) cache_hits: u64,
+}
+
+impl Accounts {
+    pub(in crate::engine) fn open(&mut self, session: SessionId, summary: SessionSummary) {
+        self.sessions.insert(session, summary);
+    }
+
+    pub(in crate::engine) fn close(&mut self, session: SessionId) -> SessionSummary {
+        self.sessions.take(&session)
+    }
+
+    pub(in crate::engine) fn of(&self, session: SessionId) -> &SessionSummary {
+        &self.sessions[&session]
+    }
+
+    pub(in crate::engine) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Counts one piece, in memory (or given up) `now`.
+    pub(in crate::engine) fn count_piece(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        deadline: Moment,
+    ) {
+        let summary = &mut self.sessions[&session];
+        if now <= deadline {
+            summary.deadlines_met += 1;
+            self.totals.deadlines_met += 1;
+        } else {
+            summary.deadline_misses += 1;
+            summary.worst_lateness = summary.worst_lateness.max(now.since(deadline));
+            self.totals.deadline_misses += 1;
+        }
+    }
+
+    /// A piece that is unread again and was counted as `on_time` is counted when it comes again.
+    pub(in crate::engine) fn uncount_piece(&mut self, session: SessionId, on_time: bool) {
+        self.sessions[&session].deadlines_met -= u64::from(on_time);
+        self.totals.deadlines_met -= u64::from(on_time);
+    }
+
+    /// Notes a read that ended `early` before the slot that it was due in was over.
+    pub(in crate::engine) fn record_slack(
+        &mut self,
+        session: SessionId,
+        guaranteed: Duration,
+        early: Duration,
+    ) {
+        let least = |before: Option<Duration>, now| Some(before.map_or(now, |b| b.min(now)));
+        let summary = &mut self.sessions[&session];
+        summary.guaranteed_slack = least(summary.guaranteed_slack, guaranteed);
+        summary.observed_slack = least(summary.observed_slack, early);
+    }
+
+    /// Counts a guarantee violation; `by_disk`: the disk took longer than it was charged.
+    pub(in crate::engine) fn count_violation(&mut self, session: SessionId, by_disk: bool) {
+        let summary = &mut self.sessions[&session];
+        if by_disk {
+            summary.violations_by_disk += 1;
+            self.totals.violations_by_disk += 1;
+        } else {
+            summary.violations_by_scheduler += 1;
+            self.totals.violations_by_scheduler += 1;
+        }
+    }
+
+    /// A piece was found in memory when its turn to be read came.
+    pub(in crate::engine) fn count_cache_hit(&mut self) {
+        self.totals.cache_hits += 1;
+    }
+
+    pub(in crate::engine) fn count_delivered(&mut self, session: SessionId, bytes: u64) {
+        self.sessions[&session].delivered += bytes;
+    }
+
+    /// The session ends because its disk was lost.
+    pub(in crate::engine) fn mark_lost(&mut self, session: SessionId) {
+        self.sessions[&session].lost = true;
+    }
+}

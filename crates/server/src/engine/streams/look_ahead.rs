@@ -1,0 +1,154 @@
+//! The earliest start that fits: for a delayed admission, and for the `Retry-After` of a refusal.
+//!
+//! ```text
+//!   booked shift     the smallest delay that fits if the candidate is booked now, so that its
+//!                    reads may be made before its start. No smaller delay fits.
+//!   from there on    the disk's books as `scheduler::Forecast` predicts them, slot after slot,
+//!                    without further admissions or departures; until the candidate fits with none
+//!                    of its reads made before
+//! ```
+//!
+//! The result is an upper bound: a disk may be faster than guaranteed, and sessions may end. The
+//! search is cheap: it covers a bounded part of the future, and few searches are made in a slot;
+//! further refusals repeat the last result, marked as a guess.
+
+use super::Streams;
+use crate::engine::Resource;
+use crate::engine::bookings::evaluate::{Approval, Candidate};
+use crate::engine::stream::Stream;
+use scheduler::admission::earliest_shift;
+use scheduler::{Demand, Forecast, Supply};
+use std::time::Duration;
+use units::{Moment, nanos};
+
+impl Streams {
+    /// Delays a candidate by the fewest slots, up to `limit`, with which it fits if it is booked
+    /// now, and returns their number. `None`: it fits with no such delay and is unchanged.
+    pub(in crate::engine) fn delay_until_it_fits(
+        &mut self,
+        candidate: &mut Candidate,
+        limit: u32,
+    ) -> Option<(u32, Approval)> {
+        if limit == 0 || !self.bookings.disk_mut(candidate.disk()).may_search() {
+            return None;
+        }
+        let mut slots = 1;
+        while slots <= limit {
+            match self.evaluate_delayed(candidate, u64::from(slots)) {
+                Ok(approval) => {
+                    candidate.delay(slots);
+                    return Some((slots, approval));
+                }
+                Err(out) => {
+                    // Skips the starts that are ruled out: each evaluation costs a decision.
+                    slots = slots.saturating_add(u32::try_from(out).unwrap_or(u32::MAX).max(1));
+                }
+            }
+        }
+        None
+    }
+
+    // Evaluates a candidate that is delayed by `slots`; if it does not fit, returns the number of
+    // slots from there on for which it certainly does not fit.
+    fn evaluate_delayed(&mut self, candidate: &mut Candidate, slots: u64) -> Result<Approval, u64> {
+        candidate.demand.shift(slots);
+        let result = self.evaluate(candidate).map_err(|shortfall| {
+            let shortage = shortfall.shortage;
+            match shortage.resource {
+                // The policies do not know the network, so they rule out no start because of it.
+                Resource::Network => 1,
+                // The failover books are not followed into the future.
+                _ if self.bookings.survives_loss() => 1,
+                _ => self.ruled_out(candidate.disk(), &candidate.demand, shortage),
+            }
+        });
+        candidate.demand.unshift(slots);
+        result
+    }
+
+    /// The time from now after which a refused candidate fits if it is requested again then, and
+    /// whether that is exact.
+    pub(in crate::engine) fn earliest_start(
+        &mut self,
+        candidate: &mut Candidate,
+    ) -> (Duration, bool) {
+        let disk = candidate.disk();
+        let state = self.bookings.disk_mut(disk);
+        if !state.may_search() {
+            return (state.last_search, false);
+        }
+        // A lower bound first: without reads made early the candidate fits no sooner.
+        let booked = earliest_shift(u64::from(SEARCH_SLOTS), |slots| {
+            self.evaluate_delayed(candidate, slots).map(|_| ())
+        });
+        // The failover books are not followed into the future.
+        let follows = !self.bookings.survives_loss();
+        let found = booked.filter(|_| follows);
+        let found = found.and_then(|slots| self.fits_then(disk, &mut candidate.demand, slots));
+        let slots = found.or(booked).unwrap_or(u64::from(SEARCH_SLOTS));
+        let slots = u32::try_from(slots).unwrap_or(SEARCH_SLOTS);
+        let start = self.bookings.slot_length() * slots;
+        self.bookings.disk_mut(disk).last_search = start;
+        (start, found.is_some())
+    }
+
+    // The fewest slots from now, at least `from`, after which the demand fits if it is requested
+    // then, with nothing booked for it before.
+    fn fits_then(&self, disk: usize, demand: &mut Demand, from: u64) -> Option<u64> {
+        let state = self.bookings.disk(disk);
+        let (policy, counts_time) = (self.bookings.policy().policy(), self.bookings.plans(disk));
+        let mut forecast = self.forecast(disk);
+        let supply = state.supply(self.bookings.now());
+        for ahead in 1..from.saturating_add(STARTS_TRIED) {
+            if forecast.reads >= MOST_READS {
+                break;
+            }
+            forecast.end_slot();
+            match counts_time {
+                true => forecast.read_by_plan(&supply),
+                false => forecast.read_by_count(&supply),
+            }
+            // Before `from` it does not fit even if its reads may be made early.
+            if ahead < from {
+                continue;
+            }
+            demand.shift(ahead);
+            let passed = self.bookings.slot_length() * u32::try_from(ahead).unwrap_or(u32::MAX);
+            let now = Moment(self.bookings.now().0.saturating_add(nanos(passed)));
+            // The request is decided at `now` of that slot, even if the disk has been idle before.
+            let supply = Supply { free_at: now.max(forecast.free_at()), ..supply };
+            let books = forecast.books();
+            let fits = policy.verdict(books, &supply, demand).is_admit()
+                && self.bookings.network_carries_from(demand, books.current());
+            demand.unshift(ahead);
+            if fits {
+                return Some(ahead);
+            }
+        }
+        None
+    }
+
+    // A disk's present state, and the reads that its streams will need.
+    fn forecast(&self, disk: usize) -> Forecast<'_> {
+        let state = self.bookings.disk(disk);
+        let free_at = state.busy_until(self.bookings.now(), &[]);
+        let dispatcher = &state.dispatcher;
+        let mut forecast =
+            Forecast::new(dispatcher.books.clone(), dispatcher.plan().clone(), free_at);
+        let of_disk = |stream: &&Stream| usize::from(stream.layout.disk.0) == disk;
+        for stream in self.streams.values().filter(of_disk) {
+            forecast.add_stream(stream.unread());
+            stream.held().for_each(|(_, piece)| forecast.hold(piece));
+        }
+        forecast
+    }
+}
+
+/// How far ahead the earliest start is searched for: ten minutes of 500 ms slots.
+pub(in crate::engine) const SEARCH_SLOTS: u32 = 1200;
+
+/// Starts tried with nothing booked before them, from the first that fits if it is booked now.
+const STARTS_TRIED: u64 = 64;
+
+/// Future reads that one search follows: some milliseconds of processor time.
+const MOST_READS: u64 = 20_000;

@@ -1,0 +1,418 @@
+//! All admitted streams: what each holds in memory, and what their disks read for them next.
+//!
+//! ```text
+//!   Engine ── sessions, requests ──▶ Streams ──▶ Bookings: disks, network, failover
+//!                                       │
+//!        evaluate ─▶ book               ├─▶ Buffers: pieces in memory, or being read
+//!        begin_slot, dispatch ─▶ Read   ├─▶ Accounts: on time, late, violations
+//!        end_read ─▶ waiters to notify  └─▶ actions, sessions to serve
+//! ```
+//!
+//! It keeps one invariant between books and memory: a stream that is here is on all books, each of
+//! its held pieces is booked as held and pins its buffer once, and each disk's queue has it by its
+//! next read ([`Streams::audit`]). So streams change only through methods of this module; the
+//! engine above reads them, and owns a stream only while it is off the books
+//! ([`Streams::remove`]).
+//!
+//! Knows sessions as names only. Requests are known by the pieces that they wait for.
+
+mod accounts;
+mod awaited;
+mod best_effort;
+mod evaluate;
+mod look_ahead;
+mod memory;
+mod placement;
+mod reading;
+mod startup;
+mod sweeps;
+mod titles;
+
+use super::bookings::{Bookings, Placement};
+use super::buffers::{BufferState, Buffers};
+use super::stream::{Stream, StreamId};
+use super::table::Table;
+use super::{Action, EngineConfig, ReadId, SessionId, TitleKey};
+use accounts::Accounts;
+use awaited::Awaited;
+use scheduler::PieceDue;
+use std::ops::{Index, Range};
+use std::time::Duration;
+use titles::Titles;
+use units::Moment;
+
+pub(super) use look_ahead::SEARCH_SLOTS;
+pub(super) use placement::{Choice, Rejected, Rejection, reserve_for};
+pub(super) use reading::Retry;
+
+/// All admitted streams, with everything that they hold.
+#[derive(Debug)]
+pub(super) struct Streams {
+    /// Between two calls each is on all books, and in the list of its session.
+    streams: Table<StreamId, Stream>,
+    bookings: Bookings,
+    /// Pinned once for each piece that a stream holds and each delivery that a socket has not
+    /// taken.
+    buffers: Buffers,
+    titles: Titles,
+    accounts: Accounts,
+    awaited: Awaited,
+    /// Sessions whose next piece may have come into memory during this call. Empty between calls.
+    to_serve: Vec<SessionId>,
+    /// Not taken by the owner yet.
+    actions: Vec<Action>,
+    next_stream: u64,
+    next_permit: u64,
+}
+
+impl Index<&StreamId> for Streams {
+    type Output = Stream;
+
+    fn index(&self, id: &StreamId) -> &Stream {
+        &self.streams[id]
+    }
+}
+
+/// The parts, for reading.
+impl Streams {
+    pub(super) fn new(config: &EngineConfig) -> Self {
+        Self {
+            streams: Table::default(),
+            bookings: Bookings::new(config),
+            buffers: Buffers::new(config.buffers.0),
+            titles: Titles::default(),
+            accounts: Accounts::default(),
+            awaited: Awaited::default(),
+            to_serve: Vec::new(),
+            actions: Vec::new(),
+            next_stream: 0,
+            next_permit: 0,
+        }
+    }
+
+    pub(super) fn bookings(&self) -> &Bookings {
+        &self.bookings
+    }
+
+    pub(super) fn bookings_mut(&mut self) -> &mut Bookings {
+        &mut self.bookings
+    }
+
+    pub(super) fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    pub(super) fn buffers_mut(&mut self) -> &mut Buffers {
+        &mut self.buffers
+    }
+
+    pub(super) fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    pub(super) fn accounts_mut(&mut self) -> &mut Accounts {
+        &mut self.accounts
+    }
+
+    pub(super) fn awaited_mut(&mut self) -> &mut Awaited {
+        &mut self.awaited
+    }
+
+    pub(super) fn awaited(&self) -> &Awaited {
+        &self.awaited
+    }
+
+    pub(super) fn titles(&self) -> &Titles {
+        &self.titles
+    }
+
+    pub(super) fn get(&self, id: StreamId) -> Option<&Stream> {
+        self.streams.get(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&StreamId, &Stream)> {
+        self.streams.iter()
+    }
+}
+
+/// What is to be done, and for whom.
+impl Streams {
+    pub(super) fn push(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    pub(super) fn actions_mut(&mut self) -> &mut Vec<Action> {
+        &mut self.actions
+    }
+
+    /// A session's next piece may be in memory: it is served before the call ends.
+    pub(super) fn serve_soon(&mut self, session: SessionId) {
+        self.to_serve.push(session);
+    }
+
+    /// The next session to be served.
+    pub(super) fn next_to_serve(&mut self) -> Option<SessionId> {
+        self.to_serve.pop()
+    }
+
+    pub(super) fn is_served(&self) -> bool {
+        self.to_serve.is_empty()
+    }
+}
+
+/// On the books and off them.
+impl Streams {
+    /// Puts a stream back on the books, under its own id.
+    pub(super) fn insert(&mut self, id: StreamId, mut stream: Stream) {
+        self.bookings.insert(id, &mut stream);
+        self.streams.insert(id, stream);
+    }
+
+    /// Takes a stream off all books. Its buffers stay pinned.
+    pub(super) fn remove(&mut self, id: StreamId) -> Stream {
+        let stream = self.streams.take(&id);
+        self.bookings.remove(id, &stream);
+        stream
+    }
+
+    /// Counts the overdue pieces of a stream that is off the books, and unpins its buffers.
+    pub(super) fn settle(&mut self, now: Moment, stream: &Stream) {
+        for (_, deadline) in stream.overdue(now) {
+            self.count_unserved(now, stream, deadline);
+        }
+        for (read, _) in stream.held() {
+            self.buffers.unpin(read);
+        }
+    }
+
+    /// A stream no longer needs a piece. Other streams that hold it keep it.
+    pub(super) fn release_piece(&mut self, id: StreamId, piece: u32) {
+        let stream = &mut self.streams[&id];
+        let Some((read, due, safe)) = stream.release(piece) else { return };
+        self.bookings.release(stream, due, safe);
+        self.buffers.unpin(read);
+    }
+
+    /// The stream goes on without a piece that cannot be read.
+    pub(super) fn give_up_piece(&mut self, now: Moment, id: StreamId, piece: u32) {
+        let stream = &mut self.streams[&id];
+        let (session, deadline) = (stream.session, stream.deadline(piece));
+        let (_, due, safe) = stream.release(piece).expect("held");
+        self.bookings.release(stream, due, safe);
+        // A piece that cannot be read counts as missed, also if its deadline is still to come.
+        let late = now.max(deadline + Duration::from_nanos(1));
+        self.accounts.count_piece(late, session, deadline);
+    }
+
+    /// A disk that a stream's replica is on is lost: the stream is read from its own disk alone.
+    pub(super) fn drop_replica(&mut self, id: StreamId) {
+        let mut stream = self.remove(id);
+        // Off the books while this changes: the standby books have the stream by its replica.
+        stream.replica = None;
+        self.insert(id, stream);
+    }
+
+    /// Reads a stream as if it began now with piece `from`, whatever was read for it before.
+    pub(super) fn restart(&mut self, now: Moment, id: StreamId, from: u32) {
+        let mut stream = self.remove(id);
+        // What is unread is counted when it is read, if its viewer still needs it.
+        let held = |(piece, _): &(u32, Moment)| *piece < stream.cursor;
+        for (piece, deadline) in stream.overdue(now).into_iter().filter(held).collect::<Vec<_>>() {
+            stream.account(piece);
+            self.accounts.count_piece(now, stream.session, deadline);
+        }
+        for read in stream.restart(now, from) {
+            self.buffers.unpin(read);
+        }
+        self.to_serve.push(stream.session);
+        self.insert(id, stream);
+    }
+
+    /// Moves the rest of a stream's schedule `slots` slots later, if that fits. It always does as
+    /// far as the disk is concerned; memory is held for longer. Returns whether it fits.
+    pub(super) fn delay(&mut self, now: Moment, id: StreamId, slots: u32) -> bool {
+        let mut stream = self.remove(id);
+        let disk = usize::from(stream.layout.disk.0);
+        let placement = Placement { disk, replica: stream.replica };
+        // The demand below replaces it, and after a refusal the books need the old one.
+        let before = stream.summary;
+        let late = stream.overdue(now);
+        stream.delay(slots);
+        // The memory for its session's sockets is still reserved.
+        let demand = self.bookings.demand_of([&mut stream], 0);
+        let approval = self.evaluate_demand(placement, &demand);
+        self.bookings.put_demand(demand);
+        let fits = approval.is_ok();
+        if let Ok(approval) = approval {
+            self.adopt(approval);
+            // What was late is not made good by that.
+            for (piece, deadline) in late {
+                stream.account(piece);
+                self.count_unserved(now, &stream, deadline);
+            }
+        } else {
+            stream.undo_delay(slots);
+            stream.summary = before;
+        }
+        self.insert(id, stream);
+        fits
+    }
+}
+
+/// The player of a stream.
+impl Streams {
+    /// The player of a stream requested, received or cancelled data of it.
+    pub(super) fn note_activity(&mut self, now: Moment, id: StreamId) {
+        self.streams[&id].last_activity = now;
+    }
+
+    /// The player requests these bytes of a track.
+    pub(super) fn note_request(&mut self, id: StreamId, bytes: &Range<u64>) {
+        self.streams[&id].note_request(bytes);
+    }
+
+    /// A request ended with nothing delivered from `bytes.start` on.
+    pub(super) fn note_cancelled(&mut self, id: StreamId, bytes: &Range<u64>) {
+        self.streams[&id].note_cancelled(bytes.start, bytes.end);
+    }
+
+    /// A piece was handed over to the player, to its end or not.
+    pub(super) fn note_delivered(
+        &mut self,
+        now: Moment,
+        id: StreamId,
+        piece: u32,
+        whole: bool,
+        read: ReadId,
+    ) {
+        if whole && self.streams[&id].cursor == piece {
+            // It was in memory for another viewer before its turn came. Delivered in part, it
+            // must wait for its turn to be held: memory is given out strictly by deadline.
+            self.hold_cached_piece(now, id, read);
+        }
+        let stream = &mut self.streams[&id];
+        stream.last_activity = now;
+        stream.delivered(piece, whole);
+        if whole {
+            // Its read may have ended in this call, with this request served before the stream.
+            self.record_arrival(now, id, piece);
+            self.release_piece(id, piece);
+        }
+    }
+}
+
+/// Titles in use, so that a removed title's space is freed once no session reads it.
+impl Streams {
+    pub(super) fn title_use_began(&mut self, title: TitleKey) {
+        self.titles.use_began(title);
+    }
+
+    /// A use of a title has ended. The last use of a withdrawn title frees its buffers.
+    pub(super) fn title_use_ended(&mut self, title: TitleKey) {
+        if self.titles.use_ended(title) && self.titles.is_withdrawn(title) {
+            self.purge(title);
+            self.actions.push(Action::TitleIdle { title });
+        }
+    }
+
+    /// Admits no session to a title any more; returns whether it is still in use.
+    pub(super) fn withdraw(&mut self, title: TitleKey) -> bool {
+        self.titles.withdraw(title);
+        let in_use = self.titles.is_in_use(title);
+        if !in_use {
+            self.purge(title);
+        }
+        in_use
+    }
+
+    fn purge(&mut self, title: TitleKey) {
+        let mut forgotten = Vec::new();
+        self.buffers.purge(title, &mut forgotten);
+        self.actions.extend(forgotten.into_iter().map(|read| Action::Forget { read }));
+    }
+}
+
+/// Counting.
+impl Streams {
+    /// Counts a piece that a stream does not get, or gets later than it was admitted for. Past the
+    /// deadline that is a violation.
+    pub(super) fn count_unserved(&mut self, now: Moment, stream: &Stream, deadline: Moment) {
+        self.count_unserved_by(usize::from(stream.layout.disk.0), now, stream, deadline);
+    }
+
+    /// Counts such a piece of a stream that `disk` was to be read for, which is not its disk now.
+    fn count_unserved_by(&mut self, disk: usize, now: Moment, stream: &Stream, deadline: Moment) {
+        self.accounts.count_piece(now, stream.session, deadline);
+        // Without a guaranteed slack there is no guarantee that this would violate.
+        if now > deadline && stream.guaranteed_slack.is_some() {
+            self.count_violation(now, stream.session, disk);
+        }
+    }
+
+    // Compares a piece that came into memory with the slack that the stream was admitted with.
+    fn record_slack(&mut self, now: Moment, id: StreamId, piece: PieceDue) {
+        let stream = &self.streams[&id];
+        let Some(guaranteed) = stream.guaranteed_slack else { return };
+        // The end of the due slot, not the deadline: the disk may be late before the player is.
+        let due = piece.due.next().start(self.bookings.slot_length());
+        let (session, disk) = (stream.session, usize::from(stream.layout.disk.0));
+        self.accounts.record_slack(session, guaranteed, due.since(now));
+        if now > due {
+            self.count_violation(now, session, disk);
+        }
+    }
+
+    fn count_violation(&mut self, now: Moment, session: SessionId, disk: usize) {
+        let admitted = self.accounts.of(session).admitted;
+        let by_disk = self.bookings.disk(disk).overran_since(admitted, now);
+        self.accounts.count_violation(session, by_disk);
+    }
+
+    // Lowers the guaranteed slack of the disk's streams to that of the plan followed from now on.
+    fn lower_guaranteed_slack(&mut self, disk: usize, slack: Duration) {
+        if !self.bookings.policy().guarantees() {
+            return;
+        }
+        let of_disk = |stream: &&mut Stream| usize::from(stream.layout.disk.0) == disk;
+        for stream in self.streams.values_mut().filter(of_disk) {
+            stream.guaranteed_slack =
+                Some(stream.guaranteed_slack.map_or(slack, |before| before.min(slack)));
+        }
+    }
+}
+
+/// Checks.
+impl Streams {
+    /// Compares books and pins with the streams, the sessions' reserves, and what sockets hold;
+    /// says what differs. Slow.
+    pub(super) fn audit(
+        &mut self,
+        reserves: impl Iterator<Item = (Placement, u64)> + Clone,
+        detached: impl Iterator<Item = (usize, u64)> + Clone,
+        unsent: usize,
+    ) -> Result<(), String> {
+        let streams = self.streams.iter().map(|(id, stream)| (*id, stream));
+        self.bookings.audit(streams, reserves, detached)?;
+        let holds: usize = self.streams.values().map(|stream| stream.held().count()).sum();
+        let pins = self.buffers.pins();
+        if pins != holds + unsent {
+            return Err(format!("{pins} pins for {holds} held and {unsent} unsent pieces"));
+        }
+        if self.buffers.used() > self.buffers.total() {
+            return Err(format!("{} bytes of buffers in use", self.buffers.used()));
+        }
+        Ok(())
+    }
+
+    /// Bytes of buffers that are in use or in the device. Memory that is set apart for a read is
+    /// taken when the device is given the read.
+    pub(super) fn buffers_used(&self) -> u64 {
+        let unissued = self.bookings.disks().iter().map(|disk| disk.dispatcher.unissued_bytes());
+        self.buffers.used() - unissued.sum::<u64>()
+    }
+
+    /// Whether a buffer that a stream holds is still being read.
+    pub(super) fn is_reading(&self, read: ReadId) -> bool {
+        self.buffers.get(read).expect("held").state == BufferState::Reading
+    }
+}

@@ -1,0 +1,360 @@
+//! The viewers' requests: from a player's fetch to the last byte that its socket takes, and what
+//! becomes of them when they are refused, fail or are cancelled.
+
+use super::audience::SHORTEST_WAIT;
+use super::{Event, World};
+use crate::checks::{Contiguity, SeekTarget};
+use crate::titles::byte_count;
+use crate::viewers::{FetchRange, Request};
+use player::{Fetch, PlaybackState};
+use server::engine::{
+    Action, MediaRequest, Part, ReadId, RequestId, ScheduleChange, SessionId, TrackNumber,
+};
+use std::time::Duration;
+use units::{ByteCount, Moment, nanos};
+
+impl World<'_> {
+    /// Serves a player's fetch: by a request that is open already, or by a new one.
+    pub(super) fn fetch(&mut self, number: usize, fetch: Fetch) {
+        let viewer = &mut self.viewers[number];
+        let extended =
+            viewer.requests.iter().copied().find(|id| {
+                self.requests.get_mut(id).is_some_and(|request| request.extend_to(fetch))
+            });
+        if let Some(request) = extended {
+            if viewer.rows_after_seek.remove(&fetch.track) {
+                viewer.rows_without_guarantee.insert(fetch.track);
+            }
+            return self.advance_request(request);
+        }
+        let title = &self.titles[viewer.profile.title];
+        let count = if title.progressive { viewer.profile.fetches_per_request } else { 1 };
+        let end = fetch.piece.saturating_add(count).min(title.fetches());
+        let start = title.fetch_start(fetch.piece);
+        if viewer.session.is_none() {
+            viewer.rows_without_guarantee = viewer.all_rows();
+            if let Err(wait) = self.admit(number, start, None) {
+                self.viewers[number].to_retry.push(fetch);
+                return self.retry_later(number, wait, Event::Retry(number));
+            }
+        } else if viewer.replaces_at <= self.now {
+            viewer.replaces_at = Moment::MAX;
+            let attempts = viewer.attempts;
+            // The old session stays if the new one is refused.
+            if self.admit(number, start, self.viewers[number].session).is_ok() {
+                self.viewers[number].rows_without_guarantee = self.viewers[number].all_rows();
+            }
+            self.viewers[number].attempts = attempts;
+        }
+        let viewer = &self.viewers[number];
+        let title = &self.titles[viewer.profile.title];
+        let mut parts = Vec::new();
+        let mut ends = Vec::new();
+        for piece in fetch.piece..end {
+            parts.extend(title.parts(&viewer.tracks, fetch.track, piece));
+            ends.push(byte_count(&parts));
+        }
+        self.send_request(number, fetch, parts, ends);
+    }
+
+    /// Sends one request for `parts`, in which the player's fetches end at `ends`.
+    fn send_request(&mut self, number: usize, fetch: Fetch, parts: Vec<Part>, ends: Vec<u64>) {
+        self.last_request += 1;
+        let id = RequestId(self.last_request);
+        let viewer = &mut self.viewers[number];
+        let session = viewer.session.expect("a viewer requests admission before media");
+        let fetches = FetchRange { row: fetch.track, first: fetch.piece, ends };
+        let mut request = Request::new(number, session, fetches, self.now);
+        request.closed = parts.is_empty();
+        self.requests.insert(id, request);
+        viewer.requests.push(id);
+        let title = viewer.profile.title;
+        let numbers = [id.0, session.0, fetch.track as u64, fetch.piece as u64];
+        self.note("request: request, session, row, fetch", numbers);
+        if parts.is_empty() {
+            return self.advance_request(id);
+        }
+        let key = self.titles[title].layout.title;
+        self.liveness.request_opened(id);
+        self.deliveries.expect(id, key, parts.clone());
+        let judged = self.deadlines.requested(self.now, session, id, &parts);
+        self.engine.request(self.now, MediaRequest { request: id, session, parts });
+        let actions = self.engine.take_actions();
+        let granted = granted_tracks(&actions, id);
+        if !actions.iter().any(|action| is_rejection(action, id)) {
+            self.deadlines.accepted(id, &granted);
+            let decided = |(track, contiguity): &(TrackNumber, Contiguity)| {
+                *contiguity != Contiguity::Seeks || granted.contains(track)
+            };
+            self.violations.require(
+                judged.iter().all(decided),
+                "a seek is readmitted or refused at once",
+                || format!("{id:?} of {session:?}: {judged:?}, granted {granted:?}"),
+            );
+        }
+        let seeks = judged.iter().any(|(_, contiguity)| *contiguity == Contiguity::Seeks);
+        let viewer = &mut self.viewers[number];
+        if viewer.rows_after_seek.remove(&fetch.track) && !seeks && granted.is_empty() {
+            // A seek within the player's buffer: the server sees a request that continues, and the
+            // player needs it earlier than its schedule.
+            viewer.rows_without_guarantee.insert(fetch.track);
+        }
+        self.actions.extend(actions);
+    }
+
+    /// Checks a change of the engine's guarantee for a session.
+    pub(super) fn rescheduled(&mut self, session: SessionId, change: &ScheduleChange) {
+        let justified = match change {
+            ScheduleChange::Readmitted { request, tracks, wait } => {
+                let wait_ns = nanos(*wait);
+                let numbers = [session.0, request.0, tracks.len() as u64, wait_ns];
+                self.note("readmitted: session, request, tracks, wait", numbers);
+                self.readmitted(*request, tracks, *wait)
+            }
+            ScheduleChange::Delayed { track, slots } => {
+                let numbers = [session.0, (*track).into(), (*slots).into(), 0];
+                self.note("delayed: session, track, slots", numbers);
+                self.deadlines.delayed(self.now, session, *track, *slots)
+            }
+            ScheduleChange::Released { track } => {
+                self.note(
+                    "reservation released: session, track",
+                    [session.0, (*track).into(), 0, 0],
+                );
+                self.deadlines.released(self.now, session, *track)
+            }
+        };
+        let allowed = justified || !self.scenario.guarantees_deadlines();
+        self.violations.require(
+            allowed,
+            "a guarantee changes only when the viewer seeks, is late or is idle",
+            || format!("{session:?}: {change:?}"),
+        );
+    }
+
+    /// Notes the readmission of a request. Returns whether it is justified.
+    fn readmitted(&mut self, request: RequestId, tracks: &[TrackNumber], wait: Duration) -> bool {
+        let mut all_justified = wait <= self.scenario.startup;
+        for &track in tracks {
+            let Some(byte) = self.deadlines.next_byte(request, track) else { continue };
+            let Some(open) = self.requests.get(&request) else { continue };
+            let title = &self.titles[self.viewers[open.viewer].profile.title];
+            let fetch = title.fetch_of(track, byte);
+            let (start, end) = (title.fetch_start(fetch), title.fetch_start(fetch + 1));
+            let target = SeekTarget { track, byte, start, end, wait };
+            let (check, justified) = self.deadlines.readmitted(self.now, request, &target);
+            all_justified &= justified;
+            self.schedule_checks(check);
+        }
+        if let Some(open) = self.requests.get_mut(&request) {
+            // The new grant guarantees all that the request still waits for.
+            open.guaranteed_by = Some(Moment::ZERO);
+            let viewer = &mut self.viewers[open.viewer];
+            let is_waiting = viewer
+                .player
+                .as_ref()
+                .is_some_and(|player| player.state() == PlaybackState::Waiting);
+            let tracks_of_row = if viewer.rows == 1 { viewer.tracks.len() } else { 1 };
+            // The grant counts from now. A player that shows nothing starts with it; one that
+            // plays may need the bytes earlier.
+            if is_waiting && tracks.len() == tracks_of_row {
+                viewer.rows_without_guarantee.remove(&open.row);
+            } else {
+                viewer.rows_without_guarantee.insert(open.row);
+            }
+        }
+        all_justified
+    }
+
+    /// Gives the player the fetches that have arrived, sends what can be sent, and removes a
+    /// request that has ended.
+    fn advance_request(&mut self, id: RequestId) {
+        while let Some(fetch) = self.requests.get_mut(&id).and_then(Request::next_arrival) {
+            let number = self.requests[&id].viewer;
+            let viewer = &mut self.viewers[number];
+            if let Some(player) = viewer.player.as_mut().filter(|_| !viewer.has_left) {
+                player.arrived(self.now, fetch);
+                viewer.attempts = 0;
+                self.runnable.push_back(number);
+            }
+        }
+        self.transmit(id);
+        self.remove_finished(id);
+    }
+
+    pub(super) fn transmit(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let viewer = &self.viewers[request.viewer];
+        if let Some(len) = request.next_to_send().filter(|_| !viewer.socket_stalled) {
+            request.sending = true;
+            let time = ByteCount(len.into()).time_at(viewer.profile.link);
+            self.schedule(self.now + time, Event::Sent(id));
+        }
+    }
+
+    /// A socket has taken a delivery.
+    pub(super) fn delivery_sent(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get_mut(&id).filter(|request| request.sending) else {
+            return;
+        };
+        if self.viewers[request.viewer].socket_stalled {
+            return;
+        }
+        let session = request.session;
+        let sent = request.finish_sending(self.now);
+        self.note("sent: request, read, bytes", [id.0, sent.read.0, sent.len.into(), 0]);
+        self.release_buffer(session, sent.read);
+        self.engine.sent(self.now, id, sent.read);
+        self.advance_request(id);
+    }
+
+    /// A socket of the session no longer holds a buffer.
+    fn release_buffer(&mut self, session: SessionId, read: ReadId) {
+        if let Some((track, len)) = self.memory.track_and_len(read) {
+            self.deadlines.buffer_sent(self.now, session, track, len);
+        }
+        self.memory.unpin(read);
+    }
+
+    /// Removes a request that waits for nothing more.
+    fn remove_finished(&mut self, id: RequestId) {
+        let finished = self.requests.get(&id).filter(|request| request.is_finished());
+        if let Some(request) = finished {
+            let viewer = &mut self.viewers[request.viewer];
+            viewer.requests.retain(|other| *other != id);
+            self.requests.remove(&id);
+        }
+    }
+
+    /// The engine has ended the request; deliveries may still be in the socket's queue.
+    pub(super) fn close_request(&mut self, id: RequestId) {
+        self.liveness.request_closed(id);
+        self.deadlines.closed(self.now, id, false);
+        if let Some(request) = self.requests.get_mut(&id) {
+            request.closed = true;
+        }
+        self.advance_request(id);
+    }
+
+    pub(super) fn request_refused(&mut self, id: RequestId, wait: Duration) {
+        self.outcome.refused_seeks += 1;
+        self.deliveries.close(id);
+        let violated =
+            self.deadlines.is_all_guaranteed(self.now, id) && self.scenario.guarantees_deadlines();
+        self.violations
+            .require(!violated, "a guaranteed request is not refused", || format!("{id:?}"));
+        self.retry_request(id, wait);
+    }
+
+    pub(super) fn request_failed(&mut self, id: RequestId) {
+        self.retry_request(id, SHORTEST_WAIT);
+    }
+
+    /// Closes a request that will not be completed, and schedules a retry of the fetch that the
+    /// player waits for.
+    fn retry_request(&mut self, id: RequestId, wait: Duration) {
+        let Some(request) = self.requests.get_mut(&id) else { return self.close_request(id) };
+        let (number, fetch) = (request.viewer, request.awaited());
+        request.abandoned = true;
+        self.close_request(id);
+        let viewer = &mut self.viewers[number];
+        viewer.rows_without_guarantee = viewer.all_rows();
+        if let Some(fetch) = fetch {
+            viewer.to_retry.push(fetch);
+            self.retry_later(number, wait, Event::Retry(number));
+        }
+    }
+
+    /// Makes the player repeat the fetches that were refused or failed.
+    pub(super) fn retry(&mut self, number: usize) {
+        let viewer = &mut self.viewers[number];
+        let Some(player) = viewer.player.as_mut().filter(|_| !viewer.has_left) else { return };
+        for fetch in std::mem::take(&mut viewer.to_retry) {
+            player.failed(self.now, fetch);
+        }
+        self.runnable.push_back(number);
+    }
+
+    /// The viewer seeks or leaves: its open requests are cancelled.
+    pub(super) fn cancel_requests(&mut self, number: usize) {
+        self.end_stall(number);
+        self.viewers[number].rows_after_seek = self.viewers[number].all_rows();
+        for id in self.viewers[number].requests.clone() {
+            // The actions that followed the previous cancellation may have ended this request.
+            let Some(request) = self.requests.get(&id) else { continue };
+            let awaited = request.awaited();
+            self.cancel(id);
+            self.execute_actions();
+            let viewer = &mut self.viewers[number];
+            let awaited_once = awaited.filter(|fetch| !viewer.to_retry.contains(fetch));
+            if let (Some(player), Some(fetch)) = (viewer.player.as_mut(), awaited_once) {
+                player.failed(self.now, fetch);
+            }
+        }
+        self.retry(number);
+    }
+
+    pub(super) fn cancel(&mut self, id: RequestId) {
+        let Some(request) = self.requests.remove(&id) else { return };
+        self.note("cancelled: request", [id.0, 0, 0, 0]);
+        self.viewers[request.viewer].requests.retain(|other| *other != id);
+        for buffer in &request.unsent {
+            self.release_buffer(request.session, buffer.read);
+        }
+        self.deliveries.close(id);
+        self.deadlines.closed(self.now, id, true);
+        self.liveness.request_closed(id);
+        self.cancelled.insert(id);
+        self.engine.cancel(self.now, id);
+    }
+
+    /// The engine has ended a session. A viewer that is still present requests a new one.
+    pub(super) fn end_session(&mut self, session: SessionId) {
+        let Some(number) = self.sessions.remove(&session) else { return };
+        let viewer = &mut self.viewers[number];
+        if viewer.session == Some(session) {
+            viewer.session = None;
+            viewer.rows_without_guarantee = viewer.all_rows();
+        }
+        let of_session = |id: &RequestId| self.requests[id].session == session;
+        let ids: Vec<RequestId> = viewer.requests.iter().copied().filter(of_session).collect();
+        for id in ids {
+            self.deliveries.close(id);
+            if self.requests.get(&id).is_none_or(|request| request.closed) {
+                continue;
+            }
+            // A server may close the connection or answer with an error: both must work.
+            if self.rng.bool() {
+                self.retry_request(id, SHORTEST_WAIT);
+            } else {
+                let awaited = self.requests[&id].awaited();
+                self.cancel(id);
+                if let Some(fetch) = awaited {
+                    self.viewers[number].to_retry.push(fetch);
+                    self.retry_later(number, SHORTEST_WAIT, Event::Retry(number));
+                }
+            }
+        }
+    }
+}
+
+/// Whether an action ends the request: it was not accepted, or its session ended at this moment.
+fn is_rejection(action: &Action, id: RequestId) -> bool {
+    match action {
+        Action::Refused { request, .. }
+        | Action::Declined { request, .. }
+        | Action::Failed { request, .. } => *request == id,
+        _ => false,
+    }
+}
+
+/// The tracks for which a request was readmitted.
+fn granted_tracks(actions: &[Action], id: RequestId) -> Vec<TrackNumber> {
+    let tracks = actions.iter().filter_map(|action| match action {
+        Action::Rescheduled {
+            change: ScheduleChange::Readmitted { request, tracks, .. }, ..
+        } if *request == id => Some(tracks.iter().copied()),
+        _ => None,
+    });
+    tracks.flatten().collect()
+}
