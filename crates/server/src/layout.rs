@@ -47,6 +47,7 @@ pub(crate) fn layouts(
         };
         (piece, due)
     };
+    // Every copy is cut into the same pieces, so that a session can continue with another copy.
     let cut: Vec<(u32, Vec<u32>)> = numbers.map(cut_track).collect();
     let layout = |copy: &CopyLocation| {
         let cut_tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);

@@ -39,6 +39,7 @@ pub(crate) fn open(
     memory: ByteCount,
 ) -> Result<PreparedStore, ServerError> {
     let failed = |reason: String| ServerError::Store { path: path.to_owned(), reason };
+    // Direct: the engine manages read memory itself. Exclusive: one process owns a store.
     let options = OpenOptions { direct: true, write: true, exclusive: true };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
@@ -51,6 +52,7 @@ pub(crate) fn open(
         Err(StoreError::Owned { .. }) => return Err(in_use(path)),
         Err(error) => return Err(failed(error.to_string())),
     };
+    // From here on, reads are on schedule.
     if let Some(slow) = &slowdown.as_disk {
         slow.set_pass_through(false);
     }

@@ -74,6 +74,7 @@ impl StoreOwner for ServedStore {
         let mounted = self.mounted();
         let store = &mounted.store;
         let active = || self.shared.snapshot().engine.active;
+        // Sampled during the measurement, because sessions begin and end meanwhile.
         let mut most_active = active();
         let acquire = |bytes: ByteCount| -> Box<dyn Any> { Box::new(self.io.acquire(bytes)) };
         let mut on_progress = |done: CalibrateProgress| {

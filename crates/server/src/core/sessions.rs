@@ -55,6 +55,7 @@ impl Core {
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
         let PlayRequest { title, presentation, name, format, max_wait, replaces } = request;
+        // The HTTP thread had the title open when it was removed.
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }

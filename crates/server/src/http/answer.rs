@@ -220,6 +220,7 @@ fn progressive(
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
         return Decision::Respond(whole_file_only());
     }
+    // A HEAD request begins no session: it describes the file of the best offer.
     if request.method == Method::Head {
         let tracks = title.whole.offers()[0].clone();
         let Some(body) = title.cached_file(&tracks) else {
@@ -236,6 +237,7 @@ fn progressive(
 
 /// Answers a request for a session's playlist, initialization segment or media segment.
 fn of_session(request: &HttpRequest, route: &Route, session: Arc<PlayerSession>) -> Decision {
+    // The manifest has fixed these parameters; ignoring others would hide a mistake of the client.
     if playback_params::has_any(&request.query) {
         return Decision::Respond(manifests_only());
     }
@@ -282,6 +284,7 @@ fn ranged(
         let head = Head::new(304).field("ETag", etag);
         return Decision::Respond(Response { head, body: Vec::new(), length: 0 });
     }
+    // A range of another version of the body would be joined to bytes of the old version.
     let fresh = request.if_range.as_deref().is_none_or(|tag| tag == etag);
     let requested = match request.range.filter(|_| fresh).map(|range| range.of(length)) {
         None => None,

@@ -121,6 +121,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.keep_alive = (request.keep_alive || has("keep-alive")) && !has("close");
         } else if is("host") {
             hosts += 1;
+        // The bytes of a body would be parsed as the next request.
         } else if is("transfer-encoding") || is("content-length") && value != "0" {
             return Err(BODY);
         }
