@@ -1,8 +1,7 @@
 //! A device with scripted faults, for tests.
 //!
 //! Faults are scripted by place and kind of access, each a number of times; the first that applies
-//! is
-//! used. Nothing is random: a latency tail counts accesses. Transfers of a queue follow the same
+//! is used. Nothing is random: a latency tail counts accesses. Transfers of a queue follow the same
 //! script as blocking ones; a torn write, including the read of the rest of its block, is made when
 //! it is submitted.
 

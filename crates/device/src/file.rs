@@ -4,8 +4,7 @@
 //! because some file systems accept `O_DIRECT` and then refuse to read with it. On those the device
 //! is read through the page cache and reports that ([`FileDevice::is_direct`], [`Queue::method`]).
 //! Opening is in `opening.rs`, making and growing files in `preallocate.rs`, and the reads of a
-//! queue
-//! in `method/`.
+//! queue in `method/`.
 
 use crate::block::ByteSpan;
 use crate::bounce::Bounce;

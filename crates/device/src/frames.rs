@@ -8,12 +8,10 @@
 //! ```
 //!
 //! A frame is lent whole, or cut into equal parts (powers of two from 4 KiB to half a frame) until
-//! the
-//! last of them is returned. Parts come from the lowest frame that has one free, so that the others
-//! become whole again. Parts that are kept for long can still hold on to frames that are otherwise
-//! empty, so that a buffer may not be available although as many bytes are free. A caller that
-//! needs
-//! it must return other buffers first.
+//! the last of them is returned. Parts come from the lowest frame that has one free, so that the
+//! others become whole again. Parts that are kept for long can still hold on to frames that are
+//! otherwise empty, so that a buffer may not be available although as many bytes are free. A caller
+//! that needs it must return other buffers first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use units::index;

@@ -1,8 +1,7 @@
 //! The lateness of a paced device: it shows whether its times can be relied on.
 //!
 //! Lateness is counted by atomics in buckets a quarter wider each, from 1 us to about 20 minutes:
-//! no
-//! lock in the path of a read, and constant memory.
+//! no lock in the path of a read, and constant memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,8 +1,7 @@
 //! An open file or block device: checks, reads and writes.
 //!
 //! It is shared by a [`FileDevice`](crate::FileDevice) and its queues. Opening is in `opening.rs`,
-//! the
-//! reads of a queue in `method/`.
+//! the reads of a queue in `method/`.
 
 use crate::block::ByteSpan;
 use crate::{DeviceError, DeviceKind, Direction, Geometry, Transfer};

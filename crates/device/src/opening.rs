@@ -1,6 +1,5 @@
 //! Opening a file or a block device: the flags, exclusive access, and the properties that the
-//! kernel
-//! reports. Its use is in `file.rs`.
+//! kernel reports. Its use is in `file.rs`.
 
 use crate::bounce::Bounce;
 use crate::open_file::{OpenFile, end_of};

@@ -1,6 +1,5 @@
 //! A device with the times of a modelled disk: real reads and writes, completed when that disk
-//! would
-//! complete them, with seeks, rotation, zones and write cache. Needs no privileges.
+//! would complete them, with seeks, rotation, zones and write cache. Needs no privileges.
 //!
 //! The modelled disk serves one request after another in the order of submission, over all callers.
 //! Its first and last byte are those of the device below, however small that is

@@ -8,10 +8,8 @@
 //!
 //! All buffers are in one stretch of memory, reserved when the pool is made and touched only when
 //! used; in huge pages where the kernel has them, because the block layer splits a read into
-//! scattered
-//! small pages. Buffers are not cleared between users: a device read overwrites them or fails, and
-//! a
-//! writer fills them first.
+//! scattered small pages. Buffers are not cleared between users: a device read overwrites them or
+//! fails, and a writer fills them first.
 #![expect(unsafe_code, reason = "memory that the kernel writes to is mapped by hand")]
 
 use crate::frames::{FrameSlot, Frames};
@@ -210,10 +208,8 @@ impl Memory {
         // SAFETY: at most a huge page further, and the mapping has one to spare.
         let start = unsafe { mapped.add(mapped.as_ptr().align_offset(HUGE_PAGE)) };
         // Without huge pages reads are only split smaller; a child process (FFmpeg) does not need
-        // the
-        // buffers. A kernel without either advice refuses it, which is no error. Both cover the
-        // same
-        // stretch, because a huge page does not cross from one advice to another.
+        // the buffers. A kernel without either advice refuses it, which is no error. Both cover the
+        // same stretch, because a huge page does not cross from one advice to another.
         for advice in [Advice::LinuxHugepage, Advice::LinuxDontFork] {
             // SAFETY: within the mapping, and neither advice changes what the memory holds.
             let _ = unsafe { madvise(start.as_ptr().cast(), huge, advice) };

@@ -1,7 +1,6 @@
 //! A file that is opened by one call without checks, for measuring the times of opening, reading,
 //! writing and closing. All other code uses a [`FileDevice`](crate::FileDevice), which checks a
-//! file
-//! before its use.
+//! file before its use.
 
 use crate::DeviceError;
 use crate::block::ByteSpan;

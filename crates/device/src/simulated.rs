@@ -1,6 +1,5 @@
 //! A disk in virtual time: a modelled disk with its own clock that never waits, so that years of
-//! reads
-//! take seconds and equal requests always take equal times.
+//! reads take seconds and equal requests always take equal times.
 //!
 //! ```text
 //!   ask(offset, len) ──▶ script of faults ──▶ model's head ──▶ done at that moment
@@ -13,17 +12,15 @@
 //! cut.
 //!
 //! Requests are served in the order of submission, without reordering in the drive. Time advances
-//! only
-//! by waiting: a blocking read or write sets the clock to its end, [`Queue::wait`] to the next
+//! only by waiting: a blocking read or write sets the clock to its end, [`Queue::wait`] to the next
 //! completion or its time limit, [`SimulatedDisk::advance_to`] to any moment. To get the time of a
 //! transfer without its bytes, call [`SimulatedDisk::ask`] or [`SimulatedDisk::ask_write`], which
 //! touch no memory.
 //!
 //! Faults use the scripts of [`Faulty`](crate::Faulty), but lost time is virtual and delays all
-//! later
-//! requests, as in a drive that repeats reads of a sector. Written pages are kept in memory; places
-//! that were never written read as zeros. All clones are one disk; threads that share it share its
-//! clock, so that only a single thread always gives the same times.
+//! later requests, as in a drive that repeats reads of a sector. Written pages are kept in memory;
+//! places that were never written read as zeros. All clones are one disk; threads that share it
+//! share its clock, so that only a single thread always gives the same times.
 
 use crate::block::ByteSpan;
 use crate::faulty::{FaultRule, FaultScript, failed, spoil};

@@ -1,6 +1,5 @@
 //! The properties of a block device under `/sys/dev/block`. Values that a kernel does not publish
-//! are
-//! `None`; nothing here opens the device.
+//! are `None`; nothing here opens the device.
 //!
 //! ```text
 //!   /sys/dev/block/8:1 ─▶ .../block/sda/sda1     partition, start, size, holders/

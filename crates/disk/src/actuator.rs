@@ -34,6 +34,7 @@ impl Calibration {
         let sure = |rate: BitRate| BitRate(rounded(float(rate.0) * SURE_RATE));
         let zones: Vec<(ByteCount, BitRate)> =
             slower.map(|((offset, rate), next)| (*offset, sure((*rate).min(next)))).collect();
+        // The model's zones are shares of the crossed bytes; one beyond them would be empty.
         let inside = zones.iter().skip(1).all(|zone| zone.0 < arm.capacity);
         if zones.is_empty() || !inside || arm.capacity == ByteCount::ZERO {
             return None;

@@ -2,8 +2,7 @@
 //!
 //! They are for planning and comparison; admission uses a [`Calibration`](crate::Calibration). All
 //! assume equal streams of constant rate with one read per round each. A million bytes is 8 Mb
-//! here:
-//! Alderman and Diallo's figures agree only in one system of units.
+//! here: Alderman and Diallo's figures agree only in one system of units.
 
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -75,6 +74,7 @@ impl ReadCost {
 
     /// The largest number of streams for which a cycle exists, by eq. 5: S_max < r0 / R.
     pub fn streams(&self, stream: BitRate) -> u64 {
+        // The inequality is strict: streams that need all of r0 leave no time for t0.
         self.r0.0.saturating_sub(1).checked_div(stream.0).unwrap_or(0)
     }
 }

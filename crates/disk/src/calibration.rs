@@ -118,6 +118,7 @@ impl DiskModel {
             let count = slot.as_nanos() / time.as_nanos().max(1);
             time = self.mean_read_time(size, u32::try_from(count).unwrap_or(u32::MAX));
         }
+        // Not zero: callers divide by it.
         time.max(duration(1.0))
     }
 }

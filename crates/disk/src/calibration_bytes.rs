@@ -123,6 +123,7 @@ impl Calibration {
             (sizes_grow, "order of read sizes"),
             (zones_grow, "order of zones"),
             (self.guarantees.iter().all(usual), "number of reads"),
+            // Costs are computed from the actuator's model, so that it must exist.
             (self.actuator.is_none() || self.model().is_some(), "actuator"),
         ] {
             if !holds {
@@ -151,6 +152,7 @@ fn writing(rest: &mut Decoder<'_>) -> Result<Option<WriteCost>, CalibrationError
     let (mean, slowest) = (Duration::from_nanos(mean), Duration::from_nanos(slowest));
     match (write_size, mean, slowest) {
         (0, Duration::ZERO, Duration::ZERO) => Ok(None),
+        // "Not measured" has one encoding.
         (0, ..) => Err(CalibrationError::Impossible("cost of writes")),
         _ => Ok(Some(WriteCost { write_size: ByteCount(write_size), mean, slowest })),
     }
@@ -170,6 +172,7 @@ fn encode_actuator(actuator: Option<Actuator>, out: &mut Encoder) {
     out.u64(capacity.0);
     out.u64(nanos(revolution));
     [settle_ms, track_ms, root_ms, knee, full_ms].into_iter().for_each(|value| out.f64(value));
+    // One more than the time: zero nanoseconds and "not measured" stay apart.
     out.u64(following.map_or(0, |time| nanos(time).saturating_add(1)));
 }
 

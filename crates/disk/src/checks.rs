@@ -35,6 +35,7 @@ impl Spinning {
             ("spinning.head_switch_ms", self.head_switch_ms, revolution),
             ("spinning.cylinder_switch_ms", self.cylinder_switch_ms, revolution),
         ] {
+            // `contains` is false for NaN, so that it is refused, too.
             if !(0.0..=most).contains(&ms) {
                 let wanted = "it is not negative, a switch at most a revolution, an overhead 1000";
                 return impossible(what, ms, wanted);
@@ -106,6 +107,7 @@ fn check_zones(zones: &[Zone]) -> Result<(), ParameterError> {
     }
     let mut start = 0.0;
     for zone in zones {
+        // Each comparison with NaN is false, so that it needs a test of its own.
         if zone.until.is_nan() || zone.until <= start {
             let wanted = "zones end one after the other, as parts of the capacity above 0";
             return impossible("spinning.zones", format!("[{}, ...]", zone.until), wanted);

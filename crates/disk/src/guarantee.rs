@@ -1,14 +1,11 @@
 //! The guarantees of a modelled disk, for any places of the reads.
 //!
 //! A guarantee is about *sweeps*: the reads of a slot are issued in the order of their places, from
-//! one
-//! end to the other. Then the head crosses the disk once to reach the first of them and once more
-//! to
-//! serve them all, in n - 1 seeks, which take longest if equally long (the seek curve's concave
-//! bound).
-//! Each read may wait for a whole revolution and be in the slowest zone. If reads overlap or the
-//! disk
-//! reads ahead, the head may have to step back by as much, which is also counted.
+//! one end to the other. Then the head crosses the disk once to reach the first of them and once
+//! more to serve them all, in n - 1 seeks, which take longest if equally long (the seek curve's
+//! concave bound). Each read may wait for a whole revolution and be in the slowest zone. If reads
+//! overlap or the disk reads ahead, the head may have to step back by as much, which is also
+//! counted.
 //!
 //! Writes, a busy host, and disks that differ from their model are not covered.
 
@@ -54,6 +51,7 @@ impl DiskModel {
         let Kind::Flash(chips) = &self.kind else { return DEPTH_OF_ARM };
         let transfer = float(read_size.0.max(1)) * chips.read_per_byte;
         let mut depth = 2;
+        // Until a batch transfers for 16 latencies: then waiting is a small part of its time.
         while depth * 2 <= chips.lanes && f64::from(depth) * transfer < 16.0 * float(chips.latency)
         {
             depth *= 2;
@@ -86,6 +84,8 @@ impl Platters {
         let seeks = if count <= 1 {
             0.0
         } else {
+            // Each step back is crossed forwards again, so that all moves together cover the stroke
+            // and these steps.
             moves * self.seek.bound((1.0 + moves * step_back) / moves)
         };
         self.seek.bound(1.0) + seeks + f64::from(count) * each

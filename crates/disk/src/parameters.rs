@@ -4,8 +4,7 @@
 //! A parameter file is TOML with the names below; `models/*.toml` are the built-in ones, and users'
 //! files are parsed in the same way ([`Parameters::parse`]). Numbers are in common units
 //! (milliseconds, MB/s of 10^6 bytes, `256KiB`). `checks.rs` refuses impossible numbers. There is
-//! no
-//! arithmetic here.
+//! no arithmetic here.
 
 use serde::{Deserialize, Deserializer};
 use units::ByteCount;
@@ -62,8 +61,8 @@ pub struct Spinning {
     pub zones: Vec<Zone>,
 }
 
-/// The time of a seek over `x` of the full stroke (0 < x <= 1): settle +
-/// track + root × √x up to the knee, from there a straight line to `full` at x = 1.
+/// The time of a seek over `x` of the full stroke (0 < x <= 1): settle + track + root × √x up to
+/// the knee, from there a straight line to `full` at x = 1.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekTimes {

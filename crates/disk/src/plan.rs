@@ -8,11 +8,9 @@
 //! | ratio | mean rate | none | none | no: no other cost is counted |
 //! | S_max (Lee & Srivastava eq. 5) | fitted r0 | none | none | no |
 //! | usual | mean rate | half a revolution | n at 1/n of the stroke | no: the mean |
-//! | zone-exact | each read at its own place | a revolution | worst for n in one sweep | yes, for
-//! reads all over the disk |
-//! | any place | slowest zone | a revolution | worst for n in one sweep | yes, at any places |
-//! | Özden | slowest zone | a revolution, settle | two strokes, settle each | as good as its
-//! figures |
+//! | zone-exact | own place of each read | a revolution | worst of a sweep | yes, if spread evenly |
+//! | any place | slowest zone | a revolution | worst of a sweep | yes |
+//! | Özden | slowest zone | a revolution, settle | two strokes, settle each | if its figures hold |
 //!
 //! For a calibrated disk only the measured bounds exist: the ratio, S_max, and the usual. The
 //! scheduler decides which streams a *policy* admits.
@@ -138,6 +136,7 @@ impl DiskSource<'_> {
             Self::Model(model) => model.mean_rate(),
             Self::Measured(record) => {
                 let rates: u64 = record.zones.iter().map(|(_, rate)| rate.0).sum();
+                // Without zones the fitted rate of an endless read is the best known mean.
                 BitRate(rates.checked_div(record.zones.len() as u64).unwrap_or(record.r0.0))
             }
         }
@@ -198,6 +197,7 @@ impl Platters {
     fn even_sweep(&self, size: u64, count: u32) -> f64 {
         let size = size.min(self.capacity);
         let room = self.capacity - size;
+        // A single read is at the start; two or more divide the room between first and last byte.
         let place = |i: u32| room / u64::from(count.max(2) - 1) * u64::from(i);
         let transfer = |i: u32| {
             let media = self.streamed(place(i) + size) - self.streamed(place(i));

@@ -1,12 +1,9 @@
 //! The geometry of spinning platters: where a byte is, and when it passes the head.
 //!
 //! One number gives both: the *streamed* time of an offset, the nanoseconds in which a disk that
-//! reads
-//! without interruption from its first byte reaches it. Between tracks the disk switches heads,
-//! between
-//! cylinders it moves the head by one; tracks are skewed by exactly that time, so that the first
-//! byte of
-//! the next track arrives when the head is ready.
+//! reads without interruption from its first byte reaches it. Between tracks the disk switches
+//! heads, between cylinders it moves the head by one; tracks are skewed by exactly that time, so
+//! that the first byte of the next track arrives when the head is ready.
 //!
 //! ```text
 //!   ├─ track ─┤hs├─ track ─┤hs├─ track ─┤cs├─ track ─ ...      streamed time, track = revolution
@@ -18,10 +15,9 @@
 //! ```
 //!
 //! The sustained rate of a zone determines the bytes of its tracks: those that pass in a revolution
-//! and
-//! the mean switch. A read of n bytes takes at most n at the sustained rate and one cylinder
-//! switch: a
-//! window of the picture above deviates by no more, because a cylinder switch is the longest.
+//! and the mean switch. A read of n bytes takes at most n at the sustained rate and one cylinder
+//! switch: a window of the picture above deviates by no more, because a cylinder switch is the
+//! longest.
 
 use crate::parameters::Spinning;
 use crate::seek::SeekCurve;
@@ -87,6 +83,7 @@ impl Platters {
             cylinder_switch,
             head_switch,
             heads,
+            // From the native capacity: a scaled disk has as many cylinders, so that seeks stay.
             cylinders: (whole_disk / cylinder_time).round().max(1.0),
             zones: Vec::with_capacity(spinning.zones.len()),
             streamed_total: 0.0,
@@ -120,6 +117,8 @@ impl Platters {
         let passed = tracks.floor();
         let cylinders = (passed / self.heads).floor();
         passed * self.head_switch
+            // The line before counts a head switch after each track; a cylinder's last track has
+            // the longer one.
             + cylinders * (self.cylinder_switch - self.head_switch)
             + tracks * float(self.revolution)
     }
@@ -132,6 +131,7 @@ impl Platters {
     /// Nanoseconds from `now` until the byte at this streamed time passes the head next, less than
     /// a revolution.
     pub(crate) fn rotation(&self, now: u64, streamed: f64) -> f64 {
+        // The byte may have just passed: then it comes with the next revolution.
         (streamed - float(now % self.revolution)).rem_euclid(float(self.revolution))
     }
 
@@ -179,5 +179,6 @@ pub(crate) fn duration(nanos: f64) -> Duration {
 }
 
 fn part_of(capacity: u64, part: f64) -> u64 {
+    // Exact for the last zone: a product of floats could miss the capacity by some bytes.
     if part >= 1.0 { capacity } else { rounded(float(capacity) * part).min(capacity) }
 }

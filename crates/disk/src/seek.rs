@@ -43,6 +43,7 @@ impl SeekCurve {
 
     /// The steepest slope of the bound from `x` on, in nanoseconds per stroke.
     pub(crate) fn steepest_from(&self, x: f64) -> f64 {
+        // The root is infinitely steep at zero, so that the distance must stay positive.
         let at_tangent = x.clamp(f64::MIN_POSITIVE, self.tangent.max(f64::MIN_POSITIVE));
         let line =
             (self.full - self.bound(self.tangent)) / (1.0 - self.tangent).max(f64::MIN_POSITIVE);
@@ -66,6 +67,7 @@ fn tangent(rise: f64, root: f64) -> f64 {
     if root <= 0.0 || rise <= root {
         return 1.0;
     }
+    // The larger solution lies beyond the full stroke.
     let u = (rise - (rise * rise - root * root).sqrt()) / root;
     u * u
 }

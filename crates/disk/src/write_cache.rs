@@ -2,8 +2,7 @@
 //!
 //! It is only a set of areas: the [`Head`](crate::Head) decides when they are written, namely while
 //! the disk is idle, when the memory is full, and at a flush. Areas are written in the order of
-//! their
-//! places from the head on, and then from the front again (C-SCAN).
+//! their places from the head on, and then from the front again (C-SCAN).
 
 use std::collections::BTreeMap;
 
@@ -59,6 +58,7 @@ impl WriteCache {
         let before = self.dirty.range(..offset).next_back().map(|(o, e)| (*o, *e));
         let inside: Vec<(u64, u64)> =
             self.dirty.range(offset..end).map(|(o, e)| (*o, *e)).collect();
+        // The area before may reach into the range, or beyond its end.
         for (start, until) in before.into_iter().filter(|(_, e)| *e > offset).chain(inside) {
             self.dirty.remove(&start);
             self.bytes -= until - start;

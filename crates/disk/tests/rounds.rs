@@ -1,10 +1,8 @@
 //! The model compared with measurements: Alderman and Diallo's rounds on the ST39183W.
 //!
 //! N streams of 1.5 Mb/s each read 1 MB (10^6 bytes) a round in order of place; a round lasts as
-//! long as
-//! 1 MB plays. The result is the largest number with at most one late round in 100. The paper
-//! measured
-//! 63 with reads from the raw disk.
+//! long as 1 MB plays. The result is the largest number with at most one late round in 100. The
+//! paper measured 63 with reads from the raw disk.
 
 use disk::DiskModel;
 use std::time::Duration;

@@ -1,10 +1,8 @@
 //! Boxes of ISO BMFF and QuickTime as raw bytes: iterating over boxes in memory, and writing
-//! containers
-//! around the output of `mp4-atom`.
+//! containers around the output of `mp4-atom`.
 //!
 //! It is for boxes whose bytes must be kept (sample entries) or that `mp4-atom` does not parse in
-//! their
-//! QuickTime form; all others use `mp4-atom`. Nothing here is recursive.
+//! their QuickTime form; all others use `mp4-atom`. Nothing here is recursive.
 //!
 //! ```text
 //! size u32 | kind 4 bytes | payload            size counts from its own first byte
@@ -34,6 +32,7 @@ pub(crate) fn boxes(mut bytes: &[u8]) -> impl Iterator<Item = Result<RawBox<'_>,
             return None;
         }
         let found = split_box(bytes);
+        // After an error the boundaries of all further boxes are unknown.
         bytes = found.map_or(&[], |found| &bytes[found.whole.len()..]);
         Some(found.ok_or(NotBoxes))
     })
@@ -48,11 +47,13 @@ fn split_box(bytes: &[u8]) -> Option<RawBox<'_>> {
     let size = be_u32(bytes, 0)?;
     let kind = FourCC::from(be_u32(bytes, 4)?);
     let (header, size) = match size {
+        // Size zero: the box extends to the end of what contains it (ISO/IEC 14496-12, 4.2).
         0 => (8, bytes.len()),
         1 => (16, usize::try_from(be_u64(bytes, 8)?).ok()?),
         _ => (8, usize::try_from(size).ok()?),
     };
     let whole = bytes.get(..size)?;
+    // A size below that of the header fails here, so that iterating always advances.
     Some(RawBox { kind, whole, payload: whole.get(header..)? })
 }
 
@@ -77,6 +78,7 @@ pub(crate) fn be_u64(bytes: &[u8], at: usize) -> Option<u64> {
 /// Writes a box: the header, then the output of `payload`.
 pub(crate) fn write_box(out: &mut Vec<u8>, kind: &[u8; 4], payload: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
+    // Boxes are nested, so the size is known, and filled in, after the payload.
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(kind);
     payload(out);

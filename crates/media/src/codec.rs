@@ -2,8 +2,7 @@
 //! ISO.
 //!
 //! Only the values that players need beforehand are parsed; the entry itself is kept byte for byte.
-//! If a
-//! configuration cannot be parsed, the entry's plain fields are used.
+//! If a configuration cannot be parsed, the entry's plain fields are used.
 //!
 //! ```text
 //! any entry    8 header, 6 reserved, 2 data reference, then
@@ -33,6 +32,7 @@ impl<'a> SampleEntry<'a> {
     /// Whether the entry is only valid in a QuickTime file.
     pub(crate) fn is_quicktime(self) -> bool {
         !ISO_KINDS.contains(&&self.kind())
+            // Versions 1 and 2 of sound entries, and the box `wave`, exist in QuickTime files only.
             || (self.is_sound_kind() && self.sound_version() != 0)
             || self.child(b"wave").is_some()
     }
@@ -58,6 +58,7 @@ impl<'a> SampleEntry<'a> {
             )]
             return (1.0..=4e9).contains(&rate).then_some(rate as u32);
         }
+        // Rates above 65,535 Hz do not fit into 16.16 and are written as zero.
         Some(be_u32(self.0, 32)? >> 16).filter(|&rate| rate > 0)
     }
 
@@ -85,6 +86,7 @@ impl<'a> SampleEntry<'a> {
             2 => 72,
             _ => 36,
         };
+        // The kind of the entry may be unknown: children are sought at both places.
         [86, sound].into_iter().filter_map(|at| self.0.get(at..)).find_map(|children| {
             let inside = find(children, b"wave").and_then(|wave| find(wave.payload, kind));
             find(children, kind).or(inside).map(|found| found.payload)
@@ -119,6 +121,7 @@ impl<'a> SampleEntry<'a> {
     fn configured_channels(self) -> Option<u16> {
         match &self.kind() {
             b"mp4a" => {
+                // Other object types (MP3, for example) have no configuration of this form.
                 let config = self.descriptor().filter(|c| c.object_type == AAC)?;
                 aac_config(config.specific)?.1
             }
@@ -142,6 +145,7 @@ fn hevc(name: &str, record: &[u8]) -> Option<String> {
     let profile = *record.get(1)?;
     let space = ["", "A", "B", "C"][usize::from(profile >> 6)];
     let tier = if profile & 0x20 == 0 { 'L' } else { 'H' };
+    // Annex E.3 lists the flags from the lowest bit on, the record from the highest.
     let compatible = be_u32(record, 2)?.reverse_bits();
     let level = *record.get(12)?;
     let mut codec = format!("{name}.{space}{}.{compatible:X}.{tier}{level}", profile & 0x1f);
@@ -194,6 +198,7 @@ fn decoder_config(es: &[u8]) -> Option<DecoderConfig<'_>> {
     let es = descriptor(es, 0x03)?;
     let flags = *es.get(2)?;
     let mut rest = es.get(3..)?;
+    // Three optional fields, by flags: number of another stream, address, number of a clock stream.
     if flags & 0x80 != 0 {
         rest = rest.get(2..)?;
     }
@@ -204,6 +209,7 @@ fn decoder_config(es: &[u8]) -> Option<DecoderConfig<'_>> {
         rest = rest.get(2..)?;
     }
     let config = descriptor(rest, 0x04)?;
+    // 13 bytes precede: object type, stream type and buffer size (1 + 4), two bit rates (4 each).
     let specific = config.get(13..).and_then(|rest| descriptor(rest, 0x05)).unwrap_or(&[]);
     Some(DecoderConfig { object_type: *config.first()?, specific })
 }
@@ -214,6 +220,7 @@ fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
         return None;
     }
     let mut length = 0;
+    // A length has up to four bytes of seven bits; the top bit is set if another one follows.
     for (i, byte) in bytes.get(1..)?.iter().take(4).enumerate() {
         length = length << 7 | usize::from(byte & 0x7f);
         if byte & 0x80 == 0 {
@@ -228,17 +235,20 @@ fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
 fn aac_config(config: &[u8]) -> Option<(u8, Option<u16>)> {
     let mut bits = Bits { bytes: config, at: 0 };
     let mut object_type = bits.take(5)?;
+    // 31 is the escape for the types from 32 on.
     if object_type == 31 {
         object_type = 32 + bits.take(6)?;
     }
     let object_type = u8::try_from(object_type).ok()?;
     let channels = || {
         let mut bits = bits.clone();
+        // 15 is the escape for a rate that is not in the table: 24 bits with the rate follow.
         if bits.take(4)? == 15 {
             bits.take(24)?;
         }
         match bits.take(4)? {
             n @ 1..=6 => u16::try_from(n).ok(),
+            // Configuration 7 is 7.1: eight channels.
             7 => Some(8),
             _ => None,
         }

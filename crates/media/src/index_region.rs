@@ -2,8 +2,7 @@
 //!
 //! It is written once when a title is sealed, and read whole when it is opened. It is explicitly
 //! little-endian, and every byte is covered by a CRC-32C, so that changed bytes are found before
-//! they
-//! are used. Chunks and extents are unknown here: bytes behind its own length are ignored.
+//! they are used. Chunks and extents are unknown here: bytes behind its own length are ignored.
 //!
 //! ```text
 //! header, 32 bytes
@@ -136,6 +135,7 @@ fn is_consistent(kind: TitleKind, track: &TrackIndex) -> bool {
     let spans = track.data_len.div_ceil(CHECKSUM_SPAN);
     track.checksums.len() as u64 == spans
         && track.description.timescale.0 != 0
+        // A file has no LDUs; its length is bounded by its checksums alone.
         && (kind == TitleKind::File || track.ldus.data_len() == track.data_len)
 }
 
@@ -204,6 +204,7 @@ fn decode_header(bytes: &[u8]) -> Result<(TitleKind, u32, &[u8]), IndexError> {
     reader.bytes(5).map_err(malformed)?;
     let tracks = reader.u32().map_err(malformed)?;
     let length = reader.u64().map_err(malformed)?;
+    // Before the version: a damaged header must not be reported as one of a newer program.
     if reader.u32().map_err(malformed)? != checksum(&header[..28]) {
         return Err(IndexError::Checksum(Section::Header));
     }
@@ -244,10 +245,12 @@ fn decode_section<'a, T>(
     let crc = rest.u32().map_err(malformed)?;
     let length = usize::try_from(length).map_err(|_| IndexError::Malformed(name))?;
     let mut bytes = Decoder::new(rest.bytes(length).map_err(malformed)?);
+    // Before decoding: damage must be reported as damage, not as a malformed index.
     if crc != section_checksum(&whole[..SECTION_LEN + length]) {
         return Err(IndexError::Checksum(name));
     }
     let value = payload(&mut bytes).map_err(malformed)?;
+    // The checksum covers the tag, so that a wrong tag is an error of the writer.
     if given_tag != tag || !bytes.is_empty() {
         return Err(IndexError::Malformed(name));
     }
@@ -309,6 +312,7 @@ fn decode_edit(reader: &mut Decoder<'_>) -> Result<Edit, Malformed> {
         _ => return Err(IMPOSSIBLE),
     };
     let has_media_time = decode_bool(reader)?;
+    // The field is always present; the flag before it says whether it counts.
     let media_time = Some(reader.i64()?).filter(|_| has_media_time);
     Ok(Edit { duration, media_time })
 }

@@ -11,6 +11,7 @@ pub(crate) fn unpack(code: u16) -> String {
     }
     [10, 5, 0]
         .map(|shift| {
+            // Letters are stored from 1 for `a`; other values must not break the playlist's syntax.
             let letter = u8::try_from(code >> shift & 0x1f).expect("five bits") + 0x60;
             if letter.is_ascii_lowercase() { char::from(letter) } else { '_' }
         })

@@ -19,8 +19,7 @@
 //!     composition zigzag varint, unless as before
 //! ```
 //! A group starts at a sync LDU; "before" is zero at its start. If every LDU is sync, or none for a
-//! long
-//! time, groups have a fixed length.
+//! long time, groups have a fixed length.
 
 use crate::title::{Ldu, LduIndex};
 use units::{Decoder, Encoder, Malformed};
@@ -50,6 +49,7 @@ pub(crate) fn encode(index: &LduIndex, out: &mut Encoder) {
     let mut codes = Encoder::default();
     let mut before = Before::default();
     for (i, ldu) in index.iter().enumerate() {
+        // The first LDU always begins a group.
         let run = anchors.last().map_or(usize::MAX, |a| i - a.first);
         if run >= GROUP_MAX || (ldu.sync && run >= GROUP_MIN) {
             let (offset, time) = (ldu.offset, ldu.decode_time);
@@ -83,6 +83,8 @@ pub(crate) fn decode(reader: &mut Decoder<'_>) -> Result<LduIndex, Malformed> {
     for i in 0..count {
         if let Some(anchor) = next.as_ref().filter(|a| a.first == i) {
             let at = codes_len - reader.len();
+            // An anchor repeats what the codes before it add up to. A reader that begins at it
+            // relies on it.
             let truth = (at, index.data_len(), index.duration_ticks());
             if truth != (anchor.at, anchor.offset, anchor.time) {
                 return Err(IMPOSSIBLE);
@@ -153,6 +155,7 @@ fn decode_ldu(
     let composition = match head >> COMPOSITION_SHIFT {
         AS_BEFORE => before.composition,
         IN_DURATIONS => {
+            // The encoder uses this form only for durations that fit.
             let duration = i32::try_from(duration).map_err(|_| IMPOSSIBLE)?;
             reader.zigzag()?.checked_mul(duration).ok_or(IMPOSSIBLE)?
         }

@@ -2,10 +2,8 @@
 //! remux, and packaging for players (HLS with fragmented MP4, progressive MP4).
 //!
 //! The crate is pure: bytes and numbers in, bytes and numbers out. It never decodes a picture,
-//! never
-//! uses a device or a socket, and never holds a title's payload: a response is a [`Body`], a list
-//! of
-//! slices that were generated here or are in the store.
+//! never uses a device or a socket, and never holds a title's payload: a response is a [`Body`], a
+//! list of slices that were generated here or are in the store.
 
 #![warn(missing_docs)]
 

@@ -48,8 +48,8 @@ pub struct TrackDescription {
     /// The sample entry box (of `stsd`) as the muxer wrote it, byte for byte: codec and its
     /// configuration. Empty for [`TrackKind::File`].
     pub sample_entry: Vec<u8>,
-    /// RFC 6381 codec string (`avc1.64001f`), or the sample entry's four characters where the
-    /// RFC has none.
+    /// RFC 6381 codec string (`avc1.64001f`), or the sample entry's four characters where the RFC
+    /// has none.
     pub codec: String,
     /// ISO 639-2 code, `und` if unknown.
     pub language: String,
@@ -92,8 +92,7 @@ pub struct Ldu {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LduIndex {
     // Structure of arrays: 3 h of video at 25 fps are 270,000 entries with 21 bytes each; an array
-    // of
-    // `Ldu` would take 32.
+    // of `Ldu` would take 32.
     sizes: Vec<u32>,
     ends: Vec<u64>,
     durations: Vec<u32>,
@@ -131,6 +130,7 @@ impl LduIndex {
 
     /// Corrects the duration of the last LDU, once the time of the next one is known.
     pub(crate) fn set_last_duration(&mut self, duration: u32) {
+        // `sparse_times` stays valid: none of its entries lies after the last LDU.
         if let Some(last) = self.durations.last_mut() {
             self.duration_ticks = self.duration_ticks - u64::from(*last) + u64::from(duration);
             *last = duration;
@@ -183,6 +183,7 @@ impl LduIndex {
 
     /// A range of LDUs in decode order. Panics beyond the end, like a slice.
     pub fn range(&self, ldus: Range<usize>) -> impl Iterator<Item = Ldu> + '_ {
+        // Looked up once and then added up: a look-up per LDU costs up to 63 additions.
         let mut decode_time = if ldus.is_empty() { 0 } else { self.decode_time(ldus.start) };
         ldus.map(move |i| {
             let ldu = Ldu {

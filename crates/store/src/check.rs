@@ -171,6 +171,7 @@ fn check_title(
     }
     let mut reader = match reader {
         Ok(reader) => reader,
+        // The title was removed meanwhile, which is no damage.
         Err(StoreError::NoTitle { .. }) => return Ok(Vec::new()),
         Err(error) => {
             found.push(finding(FindingKind::Index, error.to_string()));
@@ -184,6 +185,7 @@ fn check_title(
             Ok(damage) => found
                 .extend(damage.iter().map(|error| finding(FindingKind::Data, error.to_string()))),
             Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
+            // A track that cannot be read is a finding: the check goes on with the others.
             Err(error) => found.push(finding(FindingKind::Data, error.to_string())),
         }
     }

@@ -7,7 +7,6 @@ use units::{ByteCount, show_duration};
 
 /// A failure of the store, or a refusal of an operation. After any of them, except for the cause of
 /// [`StoreError::Stopped`], the store is as it was before the call.
-/// [`StoreError::Stopped`]'s cause the store is as it was before the call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

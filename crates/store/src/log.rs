@@ -9,8 +9,7 @@
 //!    only after it is durable itself.
 //!
 //! To keep invariant 3, a checkpoint is written whenever the entries since the newest one would
-//! take
-//! more than half of the ring.
+//! take more than half of the ring.
 
 use crate::catalogue::Catalogue;
 use crate::format::bytes::Malformed;

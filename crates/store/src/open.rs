@@ -40,8 +40,7 @@ impl Store {
             let before = open_device(path, true)?;
             if !options.destroy {
                 // A file shorter than a block is not blank either, although the device shows no
-                // block
-                // of it.
+                // block of it.
                 if (1..BLOCK).contains(&about.len()) {
                     let what = format!("what is in {}", path.display());
                     return Err(StoreError::WouldDestroy { what });

@@ -6,10 +6,8 @@
 //! ```
 //!
 //! Each title's index region begins with a label that holds the title's complete record. A scan
-//! over
-//! all chunks finds the labels; those whose index is valid and whose chunks belong to no newer
-//! title
-//! become titles again. There are two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`]
+//! over all chunks finds the labels; those whose index is valid and whose chunks belong to no newer
+//! title become titles again. There are two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`]
 //! replaces the catalogue.
 //!
 //! Not restored are new names of renamed titles (a label keeps the first name), the calibration and
@@ -144,8 +142,7 @@ fn labels_on(
             let read = device.read_at(chunk * layout.chunk, &mut bytes);
             let title = read.ok().and_then(|()| label::decode(&bytes, superblock.uuid));
             // An ingested file may contain a copy of this store, whose labels refer to other chunks
-            // than
-            // the one that they are in.
+            // than the one that they are in.
             let in_place = |title: &TitleRecord| {
                 title.index.first().is_some_and(|first| first.start.0 == chunk)
             };

@@ -1,6 +1,5 @@
 //! Ingest of real files through FFmpeg, and export: the decoded frames of an export are those of
-//! its
-//! source; a file that cannot be ingested is refused by name and leaves nothing.
+//! its source; a file that cannot be ingested is refused by name and leaves nothing.
 //!
 //! The clips are made with FFmpeg, which must be installed, as for ingest.
 

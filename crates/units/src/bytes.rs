@@ -1,10 +1,8 @@
 //! The one binary codec of all formats: little-endian numbers, varints, and counted bytes.
 //!
 //! Decoding accepts any bytes: each step reports what is missing, and a count is compared with the
-//! number
-//! of following bytes (or with the format's limit) before memory is reserved. Big-endian MP4 boxes
-//! are
-//! parsed in the media crate.
+//! number of following bytes (or with the format's limit) before memory is reserved. Big-endian MP4
+//! boxes are parsed in the media crate.
 
 use std::fmt;
 
@@ -219,10 +217,12 @@ impl<'a> Decoder<'a> {
     /// Takes a varint in its shortest form only: one value has one encoding.
     pub fn varint(&mut self) -> Result<u32, Malformed> {
         let mut value = 0u64;
+        // 32 bits need five bytes; the fifth may hold bits beyond them, hence the conversion below.
         for shift in (0..35).step_by(7) {
             let byte = self.u8()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
+                // A last byte of zero adds nothing, except to the number zero itself.
                 let shortest = byte != 0 || shift == 0;
                 return u32::try_from(value).ok().filter(|_| shortest).ok_or(BAD_VARINT);
             }

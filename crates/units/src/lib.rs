@@ -2,8 +2,7 @@
 //! chunks), one binary codec, and number conversions.
 //!
 //! There is one type per meaning, so that an index, a count and a size cannot be mixed up. Nothing
-//! here
-//! depends on disks, tracks or clocks; a [`Moment`] is only a number that came from a clock.
+//! here depends on disks, tracks or clocks; a [`Moment`] is only a number that came from a clock.
 
 mod bytes;
 mod number;

@@ -73,6 +73,7 @@ impl fmt::Display for ByteCount {
         }
         let mut value = self.0 as f64 / 1024.0;
         let mut unit = 0;
+        // From here on one decimal would be shown as 1024.0 of the smaller unit.
         while value >= 1023.95 && unit + 1 < UNITS.len() {
             value /= 1024.0;
             unit += 1;

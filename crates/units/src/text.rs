@@ -94,11 +94,13 @@ fn parse(
     let (number, unit) = text.split_at(split);
     let unit = unit.trim().to_ascii_lowercase();
     let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(error)?.1;
+    // Whole numbers stay exact: a float loses digits beyond 2^53.
     if factor == 1.0 {
         return number.parse().map_err(|_| error());
     }
     let value: f64 = number.parse().map_err(|_| error())?;
     let product = value * factor;
+    // The cast below would saturate without an error.
     if !product.is_finite() || product >= 9.0e18 {
         return Err(error());
     }

@@ -16,6 +16,7 @@ impl MediaTime {
 
     /// Converts from ticks of `scale`, rounded down so that nothing is due after its time.
     pub fn from_ticks(ticks: i64, scale: Timescale) -> Self {
+        // `div_euclid` also rounds down before zero, where a division rounds up.
         let nanos = (i128::from(ticks) * 1_000_000_000).div_euclid(i128::from(scale.0));
         Self(i64::try_from(nanos).unwrap_or(if ticks < 0 { i64::MIN } else { i64::MAX }))
     }

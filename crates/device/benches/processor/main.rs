@@ -10,8 +10,7 @@
 //! registered file, registered buffers. Our buffers are in huge pages wherever the kernel has some;
 //! those of fio with `--huge`, which takes reserved ones (`sysctl vm.nr_hugepages=64`). The sides
 //! alternate, so that other work of the machine affects both. Start-up is not counted: fio leaves
-//! it
-//! out of its report; ours (probes, ring, memory touched for the first time and registered) is
+//! it out of its report; ours (probes, ring, memory touched for the first time and registered) is
 //! printed at the end. Our figure covers the whole process including the kernel's workers for it;
 //! that of fio, as in its report, the reading thread.
 //!

@@ -4,10 +4,8 @@
 //! (`offsets.rs`) for each read size; sequential reads by place; and, on a rotating disk, timed
 //! single reads from which the arm is fitted (`geometry.rs`). All of them only read. A last part,
 //! the cost of a writer beside the readers, is measured only where the caller names a range that
-//! may
-//! be overwritten. The order and the arithmetic are in `procedure.rs`, which has no clock; reads
-//! are
-//! made and timed in `device_timer.rs`.
+//! may be overwritten. The order and the arithmetic are in `procedure.rs`, which has no clock;
+//! reads are made and timed in `device_timer.rs`.
 //!
 //! On a shared disk every few reads wait for a permit ([`DiskAccess`]), and only the time under
 //! permits counts.

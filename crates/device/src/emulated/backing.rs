@@ -1,10 +1,8 @@
 //! The backing file of an emulated disk: its requirements, and reads and writes.
 //!
 //! The page cache is used on purpose: the emulated disk must be slower than its backing storage,
-//! and
-//! a cached file answers in microseconds. (The loop device on top is direct, so that this is the
-//! only
-//! cache of these bytes.)
+//! and a cached file answers in microseconds. (The loop device on top is direct, so that this is
+//! the only cache of these bytes.)
 
 use crate::DeviceError;
 use crate::opening::lock;

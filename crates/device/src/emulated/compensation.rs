@@ -111,8 +111,7 @@ mod tests {
     #[test]
     fn lateness_and_round_trip_are_subtracted_down_to_the_model() {
         // The times at which the model finished, the request had arrived, the answer was sent and
-        // the
-        // next request arrived; and the time at which that would have arrived.
+        // the next request arrived; and the time at which that would have arrived.
         for (finish, came, answered, next, asked, why) in [
             (100, 10, 103, 106, 101, "late by 3, a way of 2, a program of 1"),
             (100, 10, 100, 102, 100, "a program that takes no time"),

@@ -1,8 +1,7 @@
 //! The two files as which an emulated disk appears: `disk` and `control`.
 //!
 //! This is only a translation between FUSE requests and the drive. The files cannot be made,
-//! removed,
-//! renamed or truncated; both are read and written without the page cache.
+//! removed, renamed or truncated; both are read and written without the page cache.
 
 use super::drive::Drive;
 use fuser::{

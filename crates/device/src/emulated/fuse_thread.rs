@@ -8,10 +8,9 @@
 //! ```
 //!
 //! A program may read the disk that it emulates, and may be killed while it reads. Its reading
-//! thread
-//! cannot end before it is answered, and files that it shares are not closed before it ends. If
-//! `/dev/fuse` were one of them, the kernel would wait for ever for an answer that nobody gives. So
-//! it is open only in the table of these threads. None of them waits for the disk: they end
+//! thread cannot end before it is answered, and files that it shares are not closed before it ends.
+//! If `/dev/fuse` were one of them, the kernel would wait for ever for an answer that nobody gives.
+//! So it is open only in the table of these threads. None of them waits for the disk: they end
 //! immediately, the kernel sees `/dev/fuse` closed, and all waiting requests fail.
 
 use super::disk_files::DiskFiles;
@@ -83,8 +82,7 @@ impl FuseThread {
             let realtime = realtime::enter().map_err(|error| error.to_string());
             sharpen_timers();
             // The kernel may wait for these threads to free memory, so they must not wait for it.
-            // Without
-            // privileges this is refused, but then no file system is mounted on them.
+            // Without privileges this is refused, but then no file system is mounted on them.
             let _ = rustix::process::configure_io_flusher_behavior(true);
             let files = DiskFiles::new(Arc::clone(&drive), about.size, about.text(&realtime));
             let session = Session::new(files, &at, &mount_options()).and_then(Session::spawn)?;

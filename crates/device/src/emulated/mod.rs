@@ -277,8 +277,7 @@ impl Drop for EmulatedDisk {
     fn drop(&mut self) {
         if self.stop().is_err() {
             // The disk is in use: it is at least taken off the list of mounts, and the threads end
-            // with
-            // its last user.
+            // with its last user.
             self.drive.set_fast(true);
             if let Some(device) = self.device.take() {
                 let mounted = mounts::all().unwrap_or_default();

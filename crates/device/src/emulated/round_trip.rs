@@ -1,6 +1,5 @@
 //! The time of the round trip to an emulated disk: the share of the kernel and this program,
-//! without
-//! the disk's.
+//! without the disk's.
 //!
 //! ```text
 //!   read() ──▶ block layer ─ loop device ─ FUSE ──▶ came │ the disk │ answered ──▶ ... ──▶ read()
@@ -8,10 +7,8 @@
 //! ```
 //!
 //! It is measured once, by reads of one block from both ends in turn: as far apart in time as those
-//! of
-//! a program that waits for a disk, so that caches are as cold. The median is used, because on a
-//! busy
-//! machine it is the usual time and not the worst.
+//! of a program that waits for a disk, so that caches are as cold. The median is used, because on a
+//! busy machine it is the usual time and not the worst.
 
 use super::drive::Drive;
 use crate::{Pool, realtime};

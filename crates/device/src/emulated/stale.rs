@@ -1,8 +1,7 @@
 //! The removal of emulated disks that killed processes left behind.
 //!
 //! Only disks that nobody can use any more are removed: the mount of a disk without a server, and
-//! file
-//! systems that are mounted from it, whose every read and write fails.
+//! file systems that are mounted from it, whose every read and write fails.
 
 use super::{NAME, disk_files, mounts};
 use rustix::io::Errno;

@@ -1,6 +1,5 @@
 //! A queue over an asynchronous interface: the common part of io_uring, libaio and POSIX aio. Each
-//! of
-//! them is an [`AsyncInterface`]; this queue decides when it is called.
+//! of them is an [`AsyncInterface`]; this queue decides when it is called.
 //!
 //! ```text
 //!   start ──▶ list (no system call)

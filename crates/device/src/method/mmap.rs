@@ -6,19 +6,15 @@
 //! ```
 //!
 //! These are the two forms of the first paper (Alderman and Diallo, section 5.6: a map and a touch
-//! for
-//! each read; it suggests mapping all first). There the program touches the pages, and a page that
-//! cannot be read (a bad sector, a truncated file) is a signal that ends the process. Here the
-//! kernel
-//! touches and copies them (`process_vm_readv` and `process_vm_writev` on this process): the same
-//! page
-//! faults in the same order, but a failure is an error of one transfer.
+//! for each read; it suggests mapping all first). There the program touches the pages, and a page
+//! that cannot be read (a bad sector, a truncated file) is a signal that ends the process. Here the
+//! kernel touches and copies them (`process_vm_readv` and `process_vm_writev` on this process): the
+//! same page faults in the same order, but a failure is an error of one transfer.
 //!
 //! Pages always come from the page cache. For a direct file the cached pages of a read are dropped
 //! first, so that the disk is read; pages that are mapped elsewhere or dirty stay. Written pages go
-//! to
-//! the disk before the write completes (`msync`), so that the disk's time and errors belong to the
-//! write; for a buffered file they stay in the cache.
+//! to the disk before the write completes (`msync`), so that the disk's time and errors belong to
+//! the write; for a buffered file they stay in the cache.
 #![expect(unsafe_code, reason = "a mapping, read and written by the kernel")]
 
 use super::probe_buffer;
@@ -85,8 +81,7 @@ impl BlockingMethod for Mmap {
             copied = mapping.write_out();
         }
         // Behind the end of a file the last page is zeros, which would pass for data, and writes to
-        // it
-        // are lost.
+        // it are lost.
         file.check_end(direction, place)?;
         copied.map_err(|errno| {
             let errno = if errno == Errno::FAULT { reason(file, direction, place) } else { errno };

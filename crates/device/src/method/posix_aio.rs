@@ -1,8 +1,7 @@
 //! The C library's `aio_read` and `aio_write`: the `aio` of the first paper.
 //!
 //! glibc implements them with its own threads and, for one file, one after another: they are here
-//! for
-//! comparison only.
+//! for comparison only.
 #![expect(unsafe_code, reason = "the C library's interface; its threads use buffers")]
 
 use super::asynchronous::{AsyncInterface, AsyncQueue, RawCompletion};

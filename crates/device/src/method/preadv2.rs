@@ -1,15 +1,12 @@
 //! `preadv2` and `pwritev2`, one after another.
 //!
 //! A buffered read first uses `RWF_NOWAIT`, which returns cached data and never waits for the disk,
-//! and
-//! reads the rest by a second call that waits. So the number of reads that the page cache answered
-//! is
-//! known, and reported.
+//! and reads the rest by a second call that waits. So the number of reads that the page cache
+//! answered is known, and reported.
 //!
 //! A direct read uses no flag. `RWF_HIPRI` once polled for the completion instead of sleeping;
-//! since
-//! Linux 5.19 (commit 9650b453a3d4) the kernel accepts and ignores it, also on disks with polled
-//! queues. io_uring can poll (`uring.rs`).
+//! since Linux 5.19 (commit 9650b453a3d4) the kernel accepts and ignores it, also on disks with
+//! polled queues. io_uring can poll (`uring.rs`).
 
 use super::cached;
 use super::in_flight::refuses_method;

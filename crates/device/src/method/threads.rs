@@ -1,6 +1,5 @@
 //! A pool of threads that call `pread` and `pwrite`: it works everywhere and costs a thread for
-//! each
-//! transfer in flight. Transfers that no thread has begun can be cancelled.
+//! each transfer in flight. Transfers that no thread has begun can be cancelled.
 
 use super::cached;
 use crate::open_file::OpenFile;

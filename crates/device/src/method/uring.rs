@@ -7,24 +7,18 @@
 //! ```
 //!
 //! The block layer passes all requests of one call to the driver together, when the last of them
-//! has
-//! been prepared. A fast device would be idle meanwhile, so many requests are submitted in batches.
-//! A
-//! thread that had to wait may find all of its transfers complete and the device idle: so one
-//! completion is returned alone, and the request that replaces it is in flight before the others
-//! are
-//! handled. (On a virtual disk with one queue, 32 reads of 4 KiB: 61,000 to 67,000 a second, with
-//! one
-//! interrupt for 30 reads instead of for 18.)
+//! has been prepared. A fast device would be idle meanwhile, so many requests are submitted in
+//! batches. A thread that had to wait may find all of its transfers complete and the device idle:
+//! so one completion is returned alone, and the request that replaces it is in flight before the
+//! others are handled. (On a virtual disk with one queue, 32 reads of 4 KiB: 61,000 to 67,000 a
+//! second, with one interrupt for 30 reads instead of for 18.)
 //!
 //! Making a ring proves little: a read tests whether it works. The ring is made disabled and
-//! enabled by
-//! the thread that submits first, because a ring with a single issuer belongs to the thread that
-//! enables it. The pool's memory is registered region by region, when a buffer of it is first used:
-//! registering pins memory, and unused memory should stay untouched. A buffer that cannot be
-//! registered
-//! (of another pool, or beyond the limit of locked memory) works too, with more work for the
-//! kernel.
+//! enabled by the thread that submits first, because a ring with a single issuer belongs to the
+//! thread that enables it. The pool's memory is registered region by region, when a buffer of it is
+//! first used: registering pins memory, and unused memory should stay untouched. A buffer that
+//! cannot be registered (of another pool, or beyond the limit of locked memory) works too, with
+//! more work for the kernel.
 //!
 //! A polled ring asks the disk repeatedly instead of waiting for an interrupt: for disks of
 //! microseconds. The kernel makes such a ring for every disk; here only a disk with polled queues

@@ -8,12 +8,10 @@
 //! ```
 //!
 //! The bytes to send are lists of slices of shared memory; the loop keeps them alive until the
-//! kernel
-//! has taken them, gathers queued slices into few calls, and continues after a short send. There
-//! are
-//! two implementations with equal behaviour: [`Backend::Ring`] (io_uring) and [`Backend::Poll`]
-//! (epoll, where io_uring is refused). The loop knows no protocol and sets no time limits: its user
-//! watches [`Sockets::taken`].
+//! kernel has taken them, gathers queued slices into few calls, and continues after a short send.
+//! There are two implementations with equal behaviour: [`Backend::Ring`] (io_uring) and
+//! [`Backend::Poll`] (epoll, where io_uring is refused). The loop knows no protocol and sets no
+//! time limits: its user watches [`Sockets::taken`].
 
 mod outbox;
 mod poll;

@@ -1,8 +1,7 @@
 //! The loop on readiness (epoll through `mio`), for kernels and containers that refuse io_uring.
 //!
 //! It is edge-triggered: an operation is tried immediately unless the connection was last seen full
-//! or
-//! empty; an edge of the kernel only clears that state.
+//! or empty; an edge of the kernel only clears that state.
 
 use super::outbox::Outbox;
 use super::{ACCEPT_PAUSE, ConnectionId, Driver, GATHER, SendSlice, SocketEvent, Waker};

@@ -2,10 +2,8 @@
 //!
 //! Each connection has at most one receive and one gathered send in the kernel. The memory that the
 //! kernel points at (receive buffer, slices, message header) belongs to the connection's slot, and
-//! a
-//! slot is emptied only when nothing of it is in the kernel: `close` shuts the socket down, which
-//! ends
-//! both operations, and the last completion frees the slot.
+//! a slot is emptied only when nothing of it is in the kernel: `close` shuts the socket down, which
+//! ends both operations, and the last completion frees the slot.
 //!
 //! ```text
 //!   user_data:  63..56 operation (ACCEPT, WAKE, RECEIVE, SEND, CANCEL)   31..0 slot
@@ -213,8 +211,7 @@ impl Ring {
 
     fn reap(&mut self, events: &mut Vec<SocketEvent>) {
         // Handling a completion may start an operation, but that completes in a later turn: one
-        // turn
-        // is bounded by the completions at its beginning.
+        // turn is bounded by the completions at its beginning.
         let mut done = std::mem::take(&mut self.done);
         let completions = self.ring.completion();
         done.extend(completions.map(|entry| (entry.user_data(), entry.result())));

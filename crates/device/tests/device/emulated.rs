@@ -1,10 +1,8 @@
 //! An emulated disk from outside: its files, its block device with a file system on it, its
-//! refusals,
-//! and its remains.
+//! refusals, and its remains.
 //!
 //! Needs root and /dev/fuse, and is counted as skipped without them. Times are only checked not to
-//! be
-//! early.
+//! be early.
 
 use crate::scratch::TempDir;
 use device::{DiskStatistics, EmulateOptions, EmulatedDisk};

@@ -11,9 +11,8 @@
 //!
 //! Times of real disks have outliers, which are always late (a retry, a busy host): medians and low
 //! quantiles are used, and means only of the values that remain. The module is pure: its caller
-//! makes
-//! and times the reads, one at a time and without caches. A device without an actuator shows no
-//! revolution and no curve, and gets none.
+//! makes and times the reads, one at a time and without caches. A device without an actuator shows
+//! no revolution and no curve, and gets none.
 
 use crate::actuator::Actuator;
 use crate::bounds::ReadCost;
@@ -68,6 +67,7 @@ impl Characterization {
         let known = zones.iter().filter(|(_, rate)| rate.0 > 0);
         let mut zones: Vec<(u64, f64)> =
             known.map(|(offset, rate)| (offset.0, 8e9 / float(rate.0))).collect();
+        // Bytes before the first measured place are assumed to be like those at it.
         if let Some(first) = zones.first_mut() {
             first.0 = 0;
         }
@@ -153,6 +153,7 @@ pub(crate) fn spinning(
         seek,
         read_ahead: 0,
         write_back: 0,
+        // The interface's rate is unknown: it must not limit the measured zones.
         bus_mb_s: fastest * 2.0,
         zones,
     }))
@@ -219,8 +220,7 @@ fn zones(reads: &[TimedRead], capacity: u64) -> Vec<(u64, f64)> {
     let mut zones: Vec<(u64, f64)> = Vec::new();
     for (number, mut each) in parts {
         // The mean, because switches occur only now and then; but without reads that are late for
-        // other
-        // reasons, and without those that the disk had already read.
+        // other reasons, and without those that the disk had already read.
         let Some(usual) = quantile(&mut each, 0.5).filter(|usual| *usual > 0.0) else { continue };
         each.retain(|per_byte| (usual * EARLIER..usual * LATER).contains(per_byte));
         let per_byte = each.iter().sum::<f64>() / float(each.len() as u64);
@@ -273,11 +273,14 @@ fn seek(reads: &[TimedRead], map: &Map, revolution: f64) -> Option<(SeekTimes, f
         let x = group.iter().map(|point| point.0).sum::<f64>() / float(group.len() as u64);
         let mut times: Vec<f64> = group.iter().map(|point| point.1).collect();
         let early = quantile(&mut times, EARLY)?;
+        // The wait for the platter is uniform, so that its quantile is the same part of a
+        // revolution.
         points.push((x, (early - EARLY * revolution) / 1e6));
     }
     let times = fit_curve(&points)?;
     let curve = SeekCurve::new(&times);
     let above = points.iter().map(|(x, ms)| ms - curve.time(*x) / 1e6);
+    // Groups above the curve only: a curve that is too slow is no error for a guarantee.
     Some((times, above.fold(0.0, f64::max)))
 }
 
@@ -290,12 +293,15 @@ fn fit_curve(points: &[(f64, f64)]) -> Option<SeekTimes> {
     let tried = (5..95).filter_map(|hundredths| {
         let knee = f64::from(hundredths) / 100.0;
         let row = |x: f64| {
+            // With a fixed knee the curve is linear in its three other values: these are their
+            // weights.
             let bend = ((x - knee) / (1.0 - knee)).max(0.0);
             [1.0 - bend, x.min(knee).sqrt() * (1.0 - bend), bend]
         };
         let rows: Vec<Equation> = points.iter().map(|(x, ms)| (row(*x), *ms)).collect();
         let [shortest, root, full] = least_squares(&rows)?;
         let at_knee = shortest + root * knee.sqrt();
+        // Only curves that never fall with the distance are possible.
         let sound = shortest >= 0.0 && root >= 0.0 && full >= at_knee;
         let error = rows
             .iter()

@@ -7,49 +7,39 @@
 //! ```
 //!
 //! A sweep begins at the end of its reads that is nearer to the head. The head either starts
-//! outside of
-//! them and crosses at most the whole stroke in n seeks, or it starts inside and first moves to the
-//! nearer end, by at most half a stroke, before it crosses the reads in n - 1 seeks. With `h` the
-//! concave bound of the seek curve, and a whole revolution and an overhead for each read:
+//! outside of them and crosses at most the whole stroke in n seeks, or it starts inside and first
+//! moves to the nearer end, by at most half a stroke, before it crosses the reads in n - 1 seeks.
+//! With `h` the concave bound of the seek curve, and a whole revolution and an overhead for each
+//! read:
 //! ```text
 //!   positioning(n) = n × (overhead + revolution) + max( n h(1/n), h(1/2) + (n-1) h(1/(n-1)) )
 //! ```
 //!
 //! It is monotonic and subadditive, positioning(a + b) ≤ positioning(a) + positioning(b): joining
-//! two
-//! sweeps never takes longer. The proof of admission relies on both properties.
+//! two sweeps never takes longer. The proof of admission relies on both properties.
 //!
 //! Contiguous reads that are submitted to the disk together and in order are one *visit*: no
-//! revolution
-//! is lost between them, because the disk reads ahead while it takes the next command. Then n is
-//! the
-//! number of visits, and each read that continues the last one costs its transfer and
+//! revolution is lost between them, because the disk reads ahead while it takes the next command.
+//! Then n is the number of visits, and each read that continues the last one costs its transfer and
 //!
 //! ```text
 //!   following = overhead + h'(step back) × (stroke that a read covers)
 //! ```
 //!
 //! where the second part is for the head's way back over a longer visit: h is concave, so that it
-//! is
-//! nowhere steeper than at the shortest seek that is charged.
+//! is nowhere steeper than at the shortest seek that is charged.
 //!
 //! Only a read whose transfer takes at least the cost of one more visit may count as following
 //! ([`Costs::shortest_following`]): so removing a read from the middle of a visit never makes a
-//! sweep
-//! more expensive.
+//! sweep more expensive.
 //!
 //! A disk whose actuator was fitted to timed reads is charged as the resulting model
 //! ([`Calibration::model`]), except for its read-ahead, which is unknown; instead, the longest time
-//! of
-//! a sequential read was measured with the next read already in the device
+//! of a sequential read was measured with the next read already in the device
 //! ([`Actuator::following`](crate::Actuator::following)). It replaces the overhead above if the
-//! queue
-//! depth is at least two. A disk whose actuator was not measured is charged the measured rate of
-//! the
-//! zone, for each read the cost of the worst placement beyond transfer, and once per sweep the
-//! excess
-//! of the longest read: calibration measures slots full of reads, not a few.
-//! full of reads, not of a few.
+//! queue depth is at least two. A disk whose actuator was not measured is charged the measured rate
+//! of the zone, for each read the cost of the worst placement beyond transfer, and once per sweep
+//! the excess of the longest read: calibration measures slots full of reads, not a few.
 //!
 //! ```text
 //!   positioning(n) = (longest - slot/minRead) + n × (slot/minRead - transfer in the slowest zone)
@@ -105,12 +95,16 @@ impl Costs {
 
     // Following reads have their own cost only if that is less than a visit.
     fn with_following(self, nanos: Option<f64>) -> Self {
+        // A read that is taken out of a visit adds a second visit at most. The first visit of a
+        // sweep, which pays for the way to it, is never added.
         let more = self.positioning.windows(2).map(|n| n[1] - n[0]).skip(1).max().unwrap_or(0);
         let following = nanos.map(|nanos| (rounded(nanos.ceil()), more));
         Self { following: following.filter(|(nanos, more)| nanos < more), ..self }
     }
 
     fn new(transfer: Transfer, positioning: Vec<u64>, depth: u32) -> Self {
+        // The slope is that of the longest sweep; the constant lifts the line above the whole
+        // table.
         let each = positioning.last().copied().unwrap_or(0).div_ceil(MOST_IN_A_SWEEP);
         let beyond = |(reads, nanos): (u64, &u64)| nanos.saturating_sub(reads.saturating_mul(each));
         let once = (0..).zip(&positioning).map(beyond).max().unwrap_or(0);
@@ -127,6 +121,7 @@ impl Costs {
             let (Some(arm), Kind::Spinning(platters)) = (&calibration.actuator, &model.kind) else {
                 return Some(costs);
             };
+            // It was measured with the next read in the device, which needs a depth of two.
             let measured = arm.following.filter(|_| depth >= 2);
             let way_back = || platters.way_back(largest.0) + ROUNDING;
             let each = measured.map(|time| float(nanos(time)) + way_back());
@@ -134,6 +129,7 @@ impl Costs {
         }
         let mut zones: Vec<(u64, f64)> = Vec::with_capacity(calibration.zones.len());
         for (offset, rate) in &calibration.zones {
+            // Bytes before the first measured place are charged like those at it.
             let from = if zones.is_empty() { 0 } else { offset.0 };
             zones.push((from, per_byte(*rate)?));
         }
@@ -141,14 +137,14 @@ impl Costs {
         let each = float(nanos(calibration.slot)) / f64::from(guarantee.min_read);
         let transfer = float(guarantee.read_size.0) * slowest;
         // If by the zones the transfers alone took longer than the measured slots, the zones are
-        // wrong:
-        // then a read costs at least its share of the slot.
+        // wrong: then a read costs at least its share of the slot.
         if zones.is_empty() || transfer > each {
             return None;
         }
         let position = (each - transfer).ceil();
         let once = (float(nanos(guarantee.longest_read)) - each).max(0.0).ceil();
         let positioning = |n| if n == 0 { 0 } else { rounded(once + float(n) * position) };
+        // `Measured::transfer` finds the zone by binary search.
         let sorted = zones.is_sorted_by(|a, b| a.0 < b.0);
         let table = || (0..=MOST_IN_A_SWEEP).map(positioning).collect();
         let transfer = Transfer::Measured(Measured { zones, end: u64::MAX });
@@ -259,6 +255,7 @@ impl Measured {
             nanos += float(until.saturating_sub(from)) * self.zones[at].1;
             from = until.max(from);
         }
+        // The sum of several products may be rounded down; one nanosecond keeps it a bound.
         nanos.ceil() + 1.0
     }
 }
@@ -303,6 +300,7 @@ impl Platters {
         // inwards, over contiguous reads that are read in order.
         let step_back = self.widest((size * 2).saturating_add(self.read_ahead));
         let hull = |moves: f64, stroke: f64| moves * self.seek.bound(stroke / moves + step_back);
+        // A single read is reached, and crosses nothing after that.
         let inside = if reads == 1 { 0.0 } else { hull(1.0, 0.5) + hull(n - 1.0, 1.0) };
         n * (float(self.overhead + self.revolution) + ROUNDING) + hull(n, 1.0).max(inside)
     }
@@ -310,6 +308,7 @@ impl Platters {
     /// Nanoseconds of a sequential read beside its transfer, if the disk reads ahead for long
     /// enough while it takes the next command.
     fn following(&self, size: u64) -> Option<f64> {
+        // In the fastest zone the read-ahead is over first.
         let reads_on = float(self.read_ahead) * self.quickest_per_byte();
         (self.read_ahead > 0 && reads_on >= READS_ON * float(self.overhead))
             .then(|| float(self.overhead) + ROUNDING + self.way_back(size))

@@ -1,17 +1,15 @@
 //! The head of a disk: serves one request after another in the model's time.
 //!
 //! Times are arguments ([`Moment`]), so that the same head runs in a simulation and with a real
-//! clock.
-//! It does not choose an order: requests are served in order of arrival. A read that continues the
-//! last
-//! one costs no positioning as long as the disk read ahead and its cache still holds the place; the
-//! same applies to a write that continues the last write (the disk joins them).
+//! clock. It does not choose an order: requests are served in order of arrival. A read that
+//! continues the last one costs no positioning as long as the disk read ahead and its cache still
+//! holds the place; the same applies to a write that continues the last write (the disk joins
+//! them).
 //!
 //! Other writes take as long as reads, unless the disk has a write-back cache: then a write is
-//! complete
-//! when it is in the disk's memory, and is written to the platter while the disk is idle, when the
-//! memory is full, or at a [`Head::flush`]. A write to the platter is not interrupted: a read that
-//! arrives meanwhile waits for it.
+//! complete when it is in the disk's memory, and is written to the platter while the disk is idle,
+//! when the memory is full, or at a [`Head::flush`]. A write to the platter is not interrupted: a
+//! read that arrives meanwhile waits for it.
 
 use crate::DiskModel;
 use crate::model::{Chips, Kind};
@@ -138,6 +136,7 @@ impl Head {
     pub fn flush(&mut self, arrival: Moment) -> Moment {
         match (&self.model.kind, &mut self.state) {
             (Kind::Spinning(platters), State::HeadPosition(arm)) => {
+                // Areas that idle time sufficed for are written by now and do not delay the flush.
                 arm.write_out_until(platters, arrival.0);
                 arm.free = arm.free.max(arrival.0);
                 while arm.write_out(platters) {}
@@ -167,9 +166,11 @@ impl HeadPosition {
     fn serve(&mut self, p: &Platters, arrival: u64, offset: u64, end: u64, write: bool) -> Service {
         self.write_out_until(p, arrival);
         let kept = write && end - offset <= p.write_back;
+        // A full cache delays the write until older areas are on the platter.
         while kept && self.cache.bytes() + (end - offset) > p.write_back && self.write_out(p) {}
         let start = arrival.max(self.free);
         let ready = start + p.overhead;
+        // A read of cached bytes needs them from memory: the platter has older ones.
         let in_memory = kept || self.cache.holds(offset, end);
         let (seek, rotation, transfer) = if in_memory {
             if write {
@@ -177,6 +178,7 @@ impl HeadPosition {
             }
             (0, 0, nanos(float(end - offset) * p.bus_per_byte))
         } else if write && self.wrote && offset == self.at {
+            // The disk joins contiguous writes, so that the second one loses no revolution.
             let transfer = nanos(p.streamed(end) - p.streamed(offset));
             self.settle_at(p, offset, end, ready + transfer, write);
             (0, 0, transfer)
@@ -211,6 +213,7 @@ impl HeadPosition {
         if self.cache.bytes() == 0 {
             return false;
         }
+        // The disk writes by itself: no command, so that no overhead is added.
         let Some((offset, end)) = self.cache.next(self.at) else { return false };
         let mut finish = self.free + nanos(p.streamed(end) - p.streamed(offset));
         if !(self.wrote && offset == self.at) {
@@ -256,8 +259,10 @@ impl HeadPosition {
         if end > self.at {
             done = done.max(self.passed + nanos(p.streamed(end) - p.streamed(self.at)));
         }
+        // Bytes from the cache still cross the interface.
         done = done.max(ready + nanos(float(end - offset) * p.bus_per_byte));
         self.limit = self.limit.max((end + p.read_ahead).min(p.capacity));
+        // The cache has a fixed size: what is read ahead overwrites the oldest bytes.
         self.from = self.from.max(end.saturating_sub(p.read_ahead));
         self.wrote = false;
         (rotation, done - ready - rotation)
@@ -266,6 +271,7 @@ impl HeadPosition {
     /// Moves the head and waits for the platter: (seek, rotation, transfer).
     fn position(&self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64, u64) {
         let streamed = p.streamed(offset);
+        // The head has moved on with the read-ahead since the last request.
         let distance = (p.place(streamed) - p.place(self.streamed_by(p, ready))).abs();
         let seek = nanos(p.seek.time(distance));
         let rotation = nanos(self.rotation(p, ready + seek, streamed));
@@ -274,6 +280,7 @@ impl HeadPosition {
 
     fn settle_at(&mut self, p: &Platters, offset: u64, end: u64, finish: u64, write: bool) {
         let ahead = if write { 0 } else { p.read_ahead };
+        // A write leaves nothing in the cache for reads.
         self.from = if write { end } else { offset.max(end.saturating_sub(p.read_ahead)) };
         (self.at, self.passed) = (end, finish);
         self.limit = (end + ahead).min(p.capacity);
@@ -286,6 +293,7 @@ impl Lanes {
     fn serve(&mut self, chips: &Chips, arrival: Moment, len: u64, write: bool) -> Service {
         let lane = self.lanes.iter_mut().min().expect("a disk has a lane");
         *lane = (*lane).max(arrival.0) + chips.latency;
+        // Lanes share one interface: a byte waits for its lane and for the transfers before it.
         let first_byte = (*lane).max(self.bus);
         let per_byte = if write { chips.write_per_byte } else { chips.read_per_byte };
         let transfer = duration(float(len) * per_byte);

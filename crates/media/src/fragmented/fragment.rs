@@ -1,12 +1,9 @@
 //! One `moof`: its LDUs are appended to their tracks' indexes, and the runs of its `mdat` are
-//! assigned
-//! to tracks.
+//! assigned to tracks.
 //!
 //! Decode times are those of `tfdt`. If a fragment starts later than the sum of the durations
-//! before it
-//! (dropped frames, variable frame rate), or earlier (FFmpeg guesses the duration of a fragment's
-//! last
-//! LDU), the duration of the last LDU is corrected, so that times never drift.
+//! before it (dropped frames, variable frame rate), or earlier (FFmpeg guesses the duration of a
+//! fragment's last LDU), the duration of the last LDU is corrected, so that times never drift.
 
 use super::error::{BadStream, malformed};
 use crate::boxes::boxes;
@@ -97,6 +94,7 @@ pub(super) fn read(
 
 /// Sorts runs by place; then those of each track must be in order, and none may overlap.
 fn in_order(mut runs: Vec<Run>, moof: u64) -> Result<VecDeque<Run>, BadStream> {
+    // An empty run may have the place of another one, and there is nothing to pass on.
     runs.retain(|run| run.start < run.end);
     let decode_order: Vec<_> = runs.iter().map(|run| (run.track, run.start)).collect();
     runs.sort_by_key(|run| run.start);
@@ -104,6 +102,7 @@ fn in_order(mut runs: Vec<Run>, moof: u64) -> Result<VecDeque<Run>, BadStream> {
     let mut by_track = decode_order.clone();
     by_track.sort_unstable();
     let mut as_given = decode_order;
+    // A stable sort keeps the order within each track as given; it must be the order by place.
     as_given.sort_by_key(|&(track, _)| track);
     if overlap || by_track != as_given {
         return Err(BadStream::OutOfOrder { at: moof });
@@ -130,6 +129,7 @@ fn read_track(
             }
             b"tfdt" => {
                 let tfdt = Tfdt::decode(whole).map_err(malformed("tfdt"))?;
+                // The `tfhd`, which names the track, must come first.
                 let (track, ..) = header.as_mut().ok_or(BadStream::Malformed("traf"))?;
                 set_time(track, tfdt.base_media_decode_time)?;
             }
@@ -138,6 +138,8 @@ fn read_track(
                 let (track, defaults, base) =
                     header.as_mut().ok_or(BadStream::Malformed("traf"))?;
                 if let Some(offset) = trun.data_offset {
+                    // The offset counts from the base of the `traf`, not from the end of the run
+                    // before.
                     let place = base.checked_add_signed(i64::from(offset));
                     *data = place.ok_or(BadStream::Malformed("trun"))?;
                 }
@@ -164,6 +166,8 @@ fn open_track<'a>(
     if let Some(count) = tfhd.sample_description_index.filter(|&entry| entry != 1) {
         return Err(BadStream::SampleEntries { track: id, count });
     }
+    // Without either form the base is the end of the data of the `traf` before (ISO/IEC 14496-12,
+    // 8.8.7).
     if let Some(base) = tfhd.base_data_offset {
         *data = base;
     } else if tfhd.default_base_is_moof {
@@ -181,9 +185,11 @@ fn open_track<'a>(
 fn set_time(track: &mut TrackState, ticks: u64) -> Result<(), BadStream> {
     let id = track.id;
     let Some(index) = track.kept.as_mut().map(|kept| &mut kept.index) else { return Ok(()) };
+    // The usual case: no gap, and no guessed duration to correct.
     if ticks == index.duration_ticks() {
         return Ok(());
     }
+    // Without an LDU before there is no duration that could bridge the gap.
     let Some(last) = index.len().checked_sub(1).map(|last| index.get(last)) else {
         return Err(BadStream::LateStart { track: id, ticks });
     };
@@ -204,7 +210,10 @@ fn read_run(
 ) -> Result<Run, BadStream> {
     let too_many = |limit, place| BadStream::TooManyLdus { limit, place };
     let count = trun.samples.len();
+    // Checked before the index grows: a `trun` that inherits everything names a million LDUs in a
+    // few bytes.
     *room = room.checked_sub(count).ok_or(too_many(MAX_FRAGMENT_LDUS, "in one fragment"))?;
+    // A title may have many fragments, so that the limit per fragment is not enough.
     let have = track.kept.as_ref().map_or(0, |kept| kept.index.len());
     if have + count > MAX_LDUS {
         return Err(too_many(MAX_LDUS, "in one track"));

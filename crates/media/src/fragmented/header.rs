@@ -11,8 +11,7 @@
 //!      ─ mvex ─ trex              defaults of fragments
 //! ```
 //! `mdhd`, `hdlr` and `stsd` are parsed here, not by `mp4-atom`: QuickTime has its own languages
-//! and
-//! names in them, and the sample entry must be kept byte for byte.
+//! and names in them, and the sample entry must be kept byte for byte.
 
 use super::error::{BadStream, malformed};
 use super::fragment::{Defaults, TrackState};
@@ -38,6 +37,7 @@ pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
         }
         let kept = tracks.iter().filter(|track| track.kept.is_some()).count();
         let track = read_track(found.payload, movie_scale, kept)?;
+        // Fragments name their track by this number.
         if tracks.iter().any(|other| other.id == track.id) {
             return Err(BadStream::Malformed("tkhd"));
         }
@@ -51,6 +51,7 @@ pub(super) fn read(moov: &[u8]) -> Result<Vec<TrackState>, BadStream> {
 }
 
 fn read_defaults(moov: &[u8], tracks: &mut [TrackState]) -> Result<(), BadStream> {
+    // Without `mvex` no fragments follow: all samples are described in the `moov`.
     let mvex = find(moov, b"mvex").ok_or(BadStream::SamplesInHeader)?;
     for found in boxes(mvex.payload) {
         let found = found.map_err(malformed("mvex"))?;
@@ -79,6 +80,7 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
     let kind = match handler.get(8..12) {
         Some(b"vide") => TrackKind::Video,
         Some(b"soun") => TrackKind::Audio,
+        // The track is skipped, but fragments with its number are still valid.
         _ => return Ok(TrackState::passed_over(header.track_id)),
     };
     let tables = find(mdia, b"minf").and_then(|minf| find(minf.payload, b"stbl"));
@@ -103,6 +105,7 @@ fn read_track(trak: &[u8], movie: Timescale, number: usize) -> Result<TrackState
             matrix.a, matrix.b, matrix.u, matrix.c, matrix.d, matrix.v, matrix.x, matrix.y,
             matrix.w,
         ],
+        // FFmpeg gives audio a timescale of its sampling rate, so that it replaces a missing one.
         sample_rate: if sound { entry.sample_rate().unwrap_or(scale.0) } else { 0 },
         channels: if sound { entry.channels().unwrap_or(1) } else { 0 },
         edits,
@@ -120,6 +123,7 @@ fn read_sample_entry(tables: &[u8], track: u32) -> Result<SampleEntry<'_>, BadSt
     }
     let stsd = find(tables, b"stsd").ok_or_else(bad)?.payload;
     let count = be_u32(stsd, 4).ok_or_else(bad)?;
+    // Several entries would change the configuration midway, but players get one `init`.
     if count != 1 {
         return Err(BadStream::SampleEntries { track, count });
     }

@@ -10,12 +10,9 @@
 //! ```
 //!
 //! It does not read files whose `moov` has samples, encrypted files, or fragments out of order:
-//! with the
-//! options of `store` FFmpeg writes none of these. Tracks other than video and audio are skipped.
-//! The
-//! input may be any bytes: every refusal has a reason, and memory is bounded by the constants below
-//! and
-//! in `fragment`.
+//! with the options of `store` FFmpeg writes none of these. Tracks other than video and audio are
+//! skipped. The input may be any bytes: every refusal has a reason, and memory is bounded by the
+//! constants below and in `fragment`.
 
 mod error;
 mod fragment;
@@ -135,6 +132,8 @@ impl FragmentReader {
                 have.extend_from_slice(header);
                 if header_missing(have) == 0 {
                     let have = std::mem::take(have);
+                    // A box without payload is complete with its header, hence the check right
+                    // after.
                     self.state = self.open_box(&have)?;
                     self.close_if_done(sink)?;
                 }
@@ -168,6 +167,8 @@ impl FragmentReader {
         let kind = FourCC::from(*header[4..].first_chunk::<4>().expect("a whole header"));
         let size = match (short, header[8..].first_chunk()) {
             (1, Some(size)) => u64::from_be_bytes(*size),
+            // Size zero: up to the end of the stream. It is accepted only for payload, which is not
+            // held.
             (0, _) if kind == MDAT => u64::MAX,
             _ => u64::from(short),
         };
@@ -176,6 +177,7 @@ impl FragmentReader {
         if start == 0 && kind != FTYP {
             return Err(BadStream::NotFragmented);
         }
+        // Only boxes that are parsed are held in memory; all others pass through.
         let limit = match kind {
             MDAT => return Ok(State::Payload { left }),
             MOOV => MAX_MOOV,
@@ -184,6 +186,7 @@ impl FragmentReader {
         };
         let left = usize::try_from(left).ok().filter(|&left| left <= limit);
         let left = left.ok_or(BadStream::BoxTooLarge { kind, at: start, size, limit })?;
+        // The declared size is not reserved: its bytes may never arrive.
         Ok(State::Collect { kind, start, left, payload: Vec::new() })
     }
 
@@ -228,10 +231,12 @@ impl FragmentReader {
         sink: &mut S,
     ) -> Result<(), FragmentError<S::Error>> {
         while let Some(run) = self.runs.front_mut() {
+            // The stream is already past the run's place.
             if run.start < start {
                 return Err(BadStream::PayloadMissing { at: run.start }.into());
             }
             let gap = usize::try_from(run.start - start).unwrap_or(usize::MAX);
+            // Bytes in the gap belong to no run and are dropped.
             let Some(here) = bytes.get(gap..).filter(|here| !here.is_empty()) else { break };
             let count = usize::try_from(run.end - run.start).unwrap_or(usize::MAX).min(here.len());
             if let Some(track) = run.track {

@@ -1,6 +1,5 @@
 //! Parts of a title as titles: from one key frame to another, each n-th group of pictures, last
-//! group
-//! first. Nothing is stored for them; the same bytes get other times.
+//! group first. Nothing is stored for them; the same bytes get other times.
 //!
 //! ```text
 //!   groups of the title   g0    g1    g2    g3    g4    g5         start in g1, stop in g5
@@ -11,8 +10,7 @@
 //!
 //! An excerpt begins at time zero, so that players handle it like any title. Starts and stops move
 //! outwards to key frames; a group is always played whole and forwards, because it cannot be
-//! decoded
-//! otherwise. The speed is unknown here: players themselves play faster.
+//! decoded otherwise. The speed is unknown here: players themselves play faster.
 
 use super::segments::{self, Part, Segments};
 use super::timeline::{Timeline, nearest, ticks};
@@ -106,6 +104,7 @@ impl Packaging {
         let lead = pictures.or_else(|| self.default_audio().map(usize::from)).unwrap_or(0);
         let groups = self.groups(lead);
         let shown = groups.shown(wanted);
+        // `None` is the end of each track, which differs between tracks.
         let to = (shown.end < groups.count()).then(|| groups.begins[shown.end]);
         let first = groups.firsts[shown.start];
         let (track, line) = (&self.index.tracks[lead], &self.segment_lines[lead]);
@@ -136,6 +135,8 @@ impl Packaging {
                 }
                 TrackKind::Audio => {
                     let begins = |j: usize| line.begins(track, j);
+                    // At the title's start the packets before time zero stay: decoders need them
+                    // (priming).
                     let first = if from > MediaTime::ZERO {
                         partition(track.ldus.len(), |j| begins(j) < from)
                     } else {
@@ -144,6 +145,7 @@ impl Packaging {
                     let end = to.map_or(track.ldus.len(), |to| {
                         partition(track.ldus.len(), |j| begins(j) < to)
                     });
+                    // A short audio track may end before the excerpt begins.
                     let ldus = first..end.max(first);
                     let video = (lead_segments.as_ref(), from);
                     let firsts =
@@ -175,6 +177,7 @@ impl Packaging {
             if wanted.backwards {
                 chosen.reverse();
             }
+            // An open group is decoded from the one before, which is not played before it here.
             if chosen.iter().any(|&group| groups.is_open(group, track, line)) {
                 return Err(ExcerptError::OpenGroups);
             }
@@ -230,6 +233,7 @@ impl Groups {
     }
 
     fn push(&mut self, first: usize, begins: MediaTime) {
+        // The searches below need an order, which composition offsets alone do not ensure.
         let last = self.begins.last().copied().unwrap_or_default();
         self.firsts.push(first);
         self.begins.push(begins.max(last));

@@ -6,10 +6,8 @@
 //!           (once for each part: of an excerpt that leaves something out, there are several)
 //! ```
 //! An initial wait of a track is part of its decode times, not of its edit list, because players on
-//! Media
-//! Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit list,
-//! which
-//! they apply.
+//! Media Source Extensions ignore empty edits. LDUs that are decoded but not shown stay in the edit
+//! list, which they apply.
 
 use super::body::{Body, Slice};
 use super::segments::{Part, data};
@@ -26,8 +24,10 @@ use std::ops::Range;
 pub(super) fn init(track: &TrackIndex, line: &Timeline) -> Vec<u8> {
     let description = &track.description;
     let quicktime = track_boxes::is_quicktime([description]);
+    // Only what is decoded and not shown needs an edit; a wait is part of the decode times.
     let shown_from = u64::try_from(line.media_start).ok().filter(|&start| start > 0);
     let edit = shown_from.map(|start| ElstEntry {
+        // Zero means the rest of the track: the fragments to come have no known total.
         segment_duration: 0,
         media_time: Some(start),
         media_rate: 1.into(),
@@ -132,6 +132,7 @@ fn write_fragment(
                 ..Tfhd::default()
             };
             write_atom(out, &header);
+            // `tfdt` has no negative times: what would be decoded before zero begins at zero.
             let base_media_decode_time = u64::try_from(decode_time).unwrap_or(0);
             write_atom(out, &Tfdt { base_media_decode_time });
             let samples = shape.samples(&track.ldus, ldus);
@@ -155,6 +156,7 @@ struct Shape {
 impl Shape {
     fn of(index: &LduIndex, ldus: Range<usize>) -> Self {
         let first = index.get(ldus.start);
+        // The second LDU has the common flags: often only the first one is a key frame.
         let flags = flags(&index.get((ldus.start + 1).min(ldus.end - 1)));
         let mut shape = Self {
             duration: Some(first.duration),

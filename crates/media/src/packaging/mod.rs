@@ -12,8 +12,7 @@
 //!               stored slices of the tracks' data     fetched by the sender of the Body
 //! ```
 //! Equal requests always give equal bytes. Nothing is decoded here, and no codec is refused:
-//! players
-//! decide which codecs they can play.
+//! players decide which codecs they can play.
 
 mod body;
 mod excerpt;
@@ -93,6 +92,7 @@ impl Packaging {
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
         let preroll = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
+        // The longest preroll moves all tracks, so that they stay in step.
         let preroll = preroll.max().unwrap_or_default();
         let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
         let end = lines.iter().map(|line| line.time(line.end)).max();
@@ -130,6 +130,7 @@ impl Packaging {
             return videos.into_iter().map(|v| [v].into_iter().chain(default).collect()).collect();
         }
         let mut audios = self.audio_tracks();
+        // `false` sorts first: the default track leads.
         audios.sort_by_key(|&a| (Some(a) != default, std::cmp::Reverse(self.mean_rate(a))));
         audios.into_iter().map(|audio| vec![audio]).collect()
     }
@@ -174,6 +175,7 @@ impl Packaging {
         let (parts, first) = (segments.parts(number)?, segments.first_of(number));
         let i = usize::from(track);
         let (stored, line) = (&self.index.tracks[i], &self.segment_lines[i]);
+        // Fragments are numbered from one across all segments of the track.
         Some(media_segment::segment(stored, line, track, parts, first + 1))
     }
 
@@ -188,6 +190,7 @@ impl Packaging {
             for part in segments.parts(number).unwrap_or_default() {
                 let bytes = segments::data(ldus, part.ldus.clone());
                 match runs.last_mut() {
+                    // Bytes with different due times stay apart: each is read by its own deadline.
                     Some((last, at)) if last.end == bytes.start && *at == due => {
                         last.end = bytes.end;
                     }

@@ -5,8 +5,7 @@
 //! N.m3u8        track N: N/init.mp4, N/0.m4s, N/1.m4s, ...
 //! ```
 //! Addresses are relative; the caller's query is appended to each. Audio tracks with one codec form
-//! one
-//! group, because a variant declares the codecs of its whole group.
+//! one group, because a variant declares the codecs of its whole group.
 
 use super::Packaging;
 use crate::{TrackDescription, TrackKind, language};
@@ -22,6 +21,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], query: &str) -
         .iter()
         .filter(|&&track| packaging.track(track).is_some())
         .partition(|&&track| packaging.description(track).kind == TrackKind::Audio);
+    // The tag in this playlist speaks for all media playlists (RFC 8216, 4.3.5.1).
     let mut all = shown.iter().chain(&audios);
     let mut text = head(all.all(|&track| packaging.is_independent(track)));
     if shown.is_empty() {
@@ -53,6 +53,7 @@ pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
         .map(|k| micros(segments.time(k).end) - micros(segments.time(k).start));
     let longest = lengths.clone().max().unwrap_or(0);
     let mut text = head(packaging.is_independent(number));
+    // Whole seconds, rounded up: no segment may be longer than its target (RFC 8216, 4.3.3.1).
     line(&mut text, format_args!("#EXT-X-TARGETDURATION:{}", longest.div_ceil(1_000_000).max(1)));
     line(&mut text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
@@ -137,6 +138,7 @@ fn variant(
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);
     let highest = |rate: fn(&Packaging, u16) -> u64| {
+        // A player fetches one audio track of the group, so that the largest one counts.
         rate(packaging, main) + members.iter().map(|&m| rate(packaging, m)).max().unwrap_or(0)
     };
     let mut attributes = format!(

@@ -1,13 +1,11 @@
 //! Tracks as one MP4 or QuickTime file with the header in front, for players that fetch byte ranges
-//! and
-//! for export.
+//! and for export.
 //!
 //! ```text
 //! ftyp | moov | mdat header | second 0: track a, track b | second 1: track a, track b | ...
 //! ```
 //! The LDUs of a track in one second of the title are contiguous (a chunk in ISO's terms), so that
-//! a player
-//! needs little buffer and each stored slice is long.
+//! a player needs little buffer and each stored slice is long.
 
 use super::body::{Body, Slice};
 use super::media_segment::write_mdat_header;
@@ -40,8 +38,7 @@ pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Bo
     let order = interleave(&parts);
     let payload: u64 = parts.iter().map(|part| part.track.ldus.data_len()).sum();
     // The width of offsets depends on the end of the file, which depends on the header's length
-    // with
-    // them: the wide form is the longer one.
+    // with them: the wide form is the longer one.
     let longest = header(&parts, &order, payload, true, 0).len() as u64;
     let wide = u32::try_from(longest + payload).is_err();
     let start = if wide { longest } else { header(&parts, &order, payload, false, 0).len() as u64 };
@@ -60,6 +57,7 @@ pub(super) fn file(index: &TitleIndex, lines: &[Timeline], tracks: &[u16]) -> Bo
 pub(super) fn chunks(track: &TrackIndex, line: &Timeline) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     for (i, ldu) in track.ldus.iter().enumerate() {
+        // LDUs before time zero (priming) are stored with second 0.
         let at = line.place(ticks(ldu.decode_time)).max(0);
         let second = u64::try_from(at).unwrap_or(0) / u64::from(line.scale.0);
         let end = ldu.offset + u64::from(ldu.size);
@@ -123,6 +121,7 @@ impl Pcm {
     fn of(track: &TrackIndex) -> Option<Self> {
         let first = (!track.ldus.is_empty()).then(|| track.ldus.get(0))?;
         let bytes = first.size.checked_div(first.duration).filter(|&bytes| bytes > 0)?;
+        // Samples can be counted by the instant only if each LDU has whole instants of one size.
         let whole = |ldu: crate::Ldu| ldu.duration.checked_mul(bytes) == Some(ldu.size);
         let pcm = SampleEntry(&track.description.sample_entry).is_pcm();
         let instants = u32::try_from(track.ldus.duration_ticks()).ok()?;
@@ -168,6 +167,7 @@ fn header(
             let kind = part.track.description.kind;
             let track_header = TrackHeader {
                 id,
+                // One enabled track of each kind: players play all enabled ones at once.
                 enabled: !enabled.contains(&kind),
                 duration: part.duration(),
                 media_duration: part.track.ldus.duration_ticks(),
@@ -194,6 +194,7 @@ fn write_tables(out: &mut Vec<u8>, part: &MovieTrack<'_>, places: &[u64], wide: 
     if index.iter().any(|ldu| ldu.composition_offset != 0) {
         write_atom(out, &Ctts { entries: composition_offsets(index) });
     }
+    // Without `stss` every sample is a sync sample (ISO/IEC 14496-12, 8.6.2).
     if index.iter().any(|ldu| !ldu.sync) {
         let numbers = (1..).zip(index.iter()).filter(|(_, ldu)| ldu.sync);
         write_atom(out, &Stss { entries: numbers.map(|(number, _)| number).collect() });
@@ -234,6 +235,7 @@ fn write_chunks(
 ) {
     let mut entries: Vec<StscEntry> = Vec::new();
     for (first_chunk, samples_per_chunk) in (1..).zip(lengths) {
+        // An entry holds until the next one, so that only changes are written.
         if entries.last().is_none_or(|last| last.samples_per_chunk != samples_per_chunk) {
             let sample_description_index = 1;
             entries.push(StscEntry { first_chunk, samples_per_chunk, sample_description_index });

@@ -1,10 +1,9 @@
 //! Cutting tracks into segments.
 //!
 //! Video is cut at the first sync LDU that is at least the target length behind the last cut. Audio
-//! is cut
-//! where the video is, to within one packet, so that a player that changes between tracks finds the
-//! same
-//! boundaries. Audio without video, and audio that continues after it, is cut by time.
+//! is cut where the video is, to within one packet, so that a player that changes between tracks
+//! finds the same boundaries. Audio without video, and audio that continues after it, is cut by
+//! time.
 
 use super::timeline::{Timeline, nearest, ticks};
 use crate::{LduIndex, TrackIndex, TrackKind};
@@ -50,6 +49,7 @@ impl Segments {
             // LDUs before the first presented one belong to the first segment.
             let begins = line.begins(track, first) - from;
             let time = if number == 0 { MediaTime::ZERO } else { begins };
+            // Playlists have no negative lengths, but reordered pictures may begin before the cut.
             times.push(time.max(times.last().copied().unwrap_or_default()));
         }
         if let Some(&last) = times.last() {
@@ -159,6 +159,7 @@ pub(super) fn audio_firsts(
     target: Duration,
     ldus: Range<usize>,
 ) -> Vec<usize> {
+    // At least one nanosecond, so that the boundaries below advance.
     let target = MediaTime(i64::try_from(target.as_nanos()).unwrap_or(i64::MAX).max(1));
     let mut given = video.map_or(&[][..], |video| video.starts()).iter().skip(1).copied();
     // Beyond the video: the first cut of its own would make a segment of the target length.
@@ -187,6 +188,7 @@ pub(super) fn audio_firsts(
 /// Whether decoding can start at every segment.
 pub(super) fn are_independent(segments: &Segments, track: &TrackIndex) -> bool {
     let mut firsts = segments.parts.iter().map(|part| part.ldus.start);
+    // Audio can be decoded from any packet on.
     track.description.kind == TrackKind::Audio || firsts.all(|i| track.ldus.get(i).sync)
 }
 

@@ -6,8 +6,7 @@
 //!              <---- priming, B-frame delay: before media_start, decoded but not shown
 //! ```
 //! FFmpeg's remux leaves at most two edits: a wait, then one that runs from `media_start`. For
-//! longer lists
-//! segments use the first two; a progressive file has the whole list.
+//! longer lists segments use the first two; a progressive file has the whole list.
 
 use crate::{TrackIndex, TrackKind};
 use units::{MediaTime, Timescale};
@@ -36,6 +35,7 @@ impl Timeline {
                 .saturating_add(i64::from(ldu.duration))
                 .saturating_add(i64::from(ldu.composition_offset))
         };
+        // The LDU that is shown last need not be the one that is decoded last.
         let last = track.ldus.iter().map(shown_until).max().unwrap_or(0);
         let mut line = Self { scale, wait, media_start, end: 0 };
         line.end = line.place(last).max(0);
@@ -50,6 +50,7 @@ impl Timeline {
                 ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset))
             });
         let unseen = first.min().map_or(0, |first| self.media_start.saturating_sub(first));
+        // Only pictures: players cut hidden sound by the edit list, but cannot hide pictures.
         self.time(if track.description.kind == TrackKind::Video { unseen.max(0) } else { 0 })
     }
 
@@ -106,6 +107,7 @@ pub(super) fn ticks(decode_time: u64) -> i64 {
 /// Converts to the nearest tick, so that a time that was rounded to nanoseconds is recovered.
 pub(super) fn nearest(time: MediaTime, scale: Timescale) -> i64 {
     let half = 500_000_000;
+    // `div_euclid` rounds to the same side before zero as after it.
     let ticks = (i128::from(time.0) * i128::from(scale.0) + half).div_euclid(1_000_000_000);
     i64::try_from(ticks).unwrap_or(i64::MAX)
 }

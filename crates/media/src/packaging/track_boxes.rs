@@ -1,6 +1,5 @@
 //! The common boxes of segments and of progressive files: `ftyp`, `mvhd`, and a `trak` with the
-//! sample
-//! entry as stored.
+//! sample entry as stored.
 //!
 //! ```text
 //! trak ─ tkhd

@@ -1,6 +1,5 @@
 //! Excerpts of titles, decoded: exactly the requested frames of the source, in the right order and
-//! at the
-//! right times.
+//! at the right times.
 
 use crate::footage::{Folder, Title, make, read, remux};
 use crate::playback::{Frame, decode, decode_ours};

@@ -1,6 +1,5 @@
 //! Footage for tests: made by FFmpeg in a temporary directory, read through the pipe format, and
-//! held in
-//! memory as a store would hold it on disk.
+//! held in memory as a store would hold it on disk.
 
 use media::{
     Body, CHECKSUM_SPAN, FragmentReader, FragmentSink, Packaging, PackagingOptions, Slice,

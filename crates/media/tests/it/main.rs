@@ -1,6 +1,5 @@
 //! The media crate from outside: real files in through FFmpeg, packaged bytes out and through
-//! FFmpeg
-//! again; hostile bytes; other parsers.
+//! FFmpeg again; hostile bytes; other parsers.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,6 +1,5 @@
 //! Segments, playlists and progressive files: read by independent parsers, and compared with slow,
-//! simple
-//! computations from the index.
+//! simple computations from the index.
 
 use crate::footage::{Folder, Title, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};

@@ -1,10 +1,9 @@
 //! The frames that players decode from the packaging are those of the source: every frame, in order
-//! and at
-//! its time, for each kind of codec and container.
+//! and at its time, for each kind of codec and container.
 //!
 //! They are compared by `ffmpeg -f framemd5`: the MD5 and the time of each decoded frame, per
-//! stream. Times
-//! are counted from the earliest of the title, because containers begin at different ones.
+//! stream. Times are counted from the earliest of the title, because containers begin at different
+//! ones.
 
 use crate::footage::{Folder, ffmpeg, ffmpeg_strict, make, read, remux};
 use std::path::Path;

@@ -41,8 +41,7 @@ pub(crate) fn in_rounds(
             (0..u64::from(STREAMS)).map(move |stream| stream * pitch + from + round * block.0)
         };
         // Each read is modelled as a stream of one block, so that no round waits for the last read
-        // of
-        // the round before.
+        // of the round before.
         let plan = RoundsPlan {
             starts: (0..rounds).flat_map(round).collect(),
             block,

@@ -78,8 +78,7 @@ pub(crate) fn first_full(watched: &Watched, late: Option<usize>) -> First {
     for second in from..until {
         let full = what(watched, &watched.samples[second]).into_iter().filter(|it| it.share >= 1.0);
         // The agent's own faults go first. A layered device is busy whenever the one below it is,
-        // so of
-        // several full devices the lowest is the cause.
+        // so of several full devices the lowest is the cause.
         if let Some(full) = full.reduce(|first, next| {
             let deeper = first.resource == Resource::Device && next.resource == Resource::Device;
             if deeper { next } else { first }

@@ -96,8 +96,7 @@ fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
         samples.push(SystemSample::between(&before, &now, overslept));
         (before, overslept) = (now, Duration::ZERO);
         // After a freeze of several seconds each of them gets an equal sample, so that sample n
-        // still
-        // belongs to second n of the streams.
+        // still belongs to second n of the streams.
         while next + SECOND <= Instant::now() && samples.len() < MOST {
             samples.push(samples.last().expect("one was just pushed").clone());
             next += SECOND;

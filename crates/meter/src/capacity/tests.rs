@@ -147,7 +147,6 @@ fn a_measuring_machine_that_limits_is_named_in_the_result() {
 
 /// As a disk that is shared: below one count every run holds, above another every run fails, and
 /// between the two each run may go either way.
-/// between the two each run may go either way.
 #[test]
 fn storage_with_unrepeatable_results_gets_a_confirmed_number() {
     for seed in 0..200 {

@@ -27,6 +27,7 @@ pub(super) fn blocks(series: &[Point]) -> Vec<Point> {
 /// seconds, and at least the cube root of the series' length, the order that theory requires.
 fn block_length(series: &[Point]) -> usize {
     let seconds = f64::from(u32::try_from(series.len()).unwrap_or(u32::MAX));
+    // Beyond 0.95 the estimate would ask for blocks longer than any run.
     let alike = alike(series).clamp(0.0, 0.95);
     let memory = (1.0 + alike) / (1.0 - alike);
     let wanted = (4.0 * memory).max(seconds.cbrt()).ceil();

@@ -52,7 +52,7 @@ fn fill(
                 notes.push(apart(found.capacity.most, simulated));
             }
             let paper = papers(bench.options, [solaris, freebsd]);
-            tables.streams(("raw", way.name), paper, simulated, found);
+            tables.streams("raw", way.name, paper, simulated, found);
         }
         let seconds = bench.sequential(None)?;
         tables.sequential("raw", [Some(7.8), Some(7.8)], seconds);
@@ -64,7 +64,7 @@ fn fill(
         for (way, solaris, freebsd) in ways::FILES {
             let found = bench.most(&way, Some(&mut filled), RoundRule::OneLate)?;
             let paper = papers(bench.options, [solaris, freebsd]);
-            tables.streams((kind.name(), way.name), paper, None, found);
+            tables.streams(kind.name(), way.name, paper, None, found);
         }
     }
     Ok(())
@@ -163,7 +163,8 @@ impl Tables {
 
     fn streams(
         &mut self,
-        (system, method): (&str, &str),
+        system: &str,
+        method: &str,
         [solaris, freebsd]: [Cell; 2],
         simulated: Option<u32>,
         MostStreams { capacity, disk }: MostStreams,

@@ -131,6 +131,7 @@ impl<'a> Bench<'a> {
         let of = system_name(on.as_deref());
         let limit = on.as_deref().map_or(MOST_STREAMS, Filled::count);
         let whole = self.options.rounds;
+        // A short attempt at full speed gives an estimate from which the search begins.
         let glance = Attempt { rounds: GLANCE, pace: RoundPace::Free, rule: None };
         let about = self.rounds(way, on.as_deref_mut(), limit.min(ABOUT), glance)?;
         let about = about.streams_by_the_mean();
@@ -142,6 +143,7 @@ impl<'a> Bench<'a> {
             |streams| self.rounds(way, on.as_deref_mut(), streams, hurried),
         )?;
         let failing = &mut capacity.failing;
+        // The search ends a failing attempt early: its rounds are too few to show how they vary.
         if failing.rounds.len() < TELLING.min(whole) as usize {
             let streams = u32::try_from(failing.streams.len()).expect("few streams");
             let told = Attempt { rounds: TELLING.min(whole), pace: RoundPace::Rounds, rule: None };
@@ -165,6 +167,7 @@ impl<'a> Bench<'a> {
         let at_once = way.at_once.of(streams);
         let Attempt { rounds, pace, rule } = attempt;
         let block = self.options.block;
+        // On the raw disk the streams are spread over all of it, as files would be.
         let spread = RoundsPlan::spread(streams, self.model.capacity(), block, MPEG1);
         let plan = RoundsPlan { rounds, pace, order: way.order, at_once, ..spread };
         match on {
@@ -177,6 +180,7 @@ impl<'a> Bench<'a> {
                 })
             }
             Some(filled) => {
+                // A new mount has an empty page cache, so that all reads reach the disk.
                 filled.mounted.mount_cold(way.read_ahead_kib)?;
                 let len = filled.len;
                 let starts = (0..u64::from(streams)).map(|file| file * len.0).collect();

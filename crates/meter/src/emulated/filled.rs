@@ -71,6 +71,7 @@ impl Bench<'_> {
         let (starts, size, files) = match on {
             None => (RoundsPlan::spread(PLACES, disk, MB, MPEG1).starts, disk, None),
             Some(filled) => {
+                // A new mount has an empty page cache.
                 filled.mounted.mount_cold(None)?;
                 let files = filled.open(filled.count())?;
                 let all = files.len() as u64;

@@ -8,7 +8,6 @@
 //! Diallo for this machine and this storage. A method that the kernel or the disk refuses for the
 //! file is left out with the reason: threads would read in its place, and they are a variant of
 //! their own.
-//! their own.
 
 use super::attribution::Attribution;
 use super::capacity::SearchConfig;

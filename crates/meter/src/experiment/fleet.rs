@@ -5,10 +5,9 @@ use super::metrics::MetricsServer;
 use super::record::{self, ExperimentReport};
 use super::remote_deploy::RemoteDeploy;
 use crate::error::MeterError;
-use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob};
+use crate::fleet::{self, AgentConnection, Seen, Token, WorkerJob, WorkerOptions};
 use crate::observer::Observer;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::Child;
@@ -37,8 +36,8 @@ pub struct FleetConfig {
     pub streams: u32,
     /// Processes on each agent.
     pub workers: u32,
-    /// Options of `meter run` that all workers get, as typed; `None` is a switch.
-    pub options: BTreeMap<String, Option<String>>,
+    /// How all workers run their streams.
+    pub options: WorkerOptions,
     /// Address at which counts are served while the run is on.
     pub metrics: Option<SocketAddr>,
     /// New directory for the report and all figures.
@@ -128,6 +127,8 @@ fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterE
                 let token = token.as_ref();
                 scope.spawn(move || Ok((dial(agent, token, began)?, None)))
             });
+            // Collected first: an iterator would start a thread only after the one before has
+            // ended.
             let dialled: Vec<_> = dialled.collect();
             let deployed = deploy.iter().flat_map(|deploy| {
                 hosts.iter().map(move |host| {
@@ -138,6 +139,7 @@ fn connect_all(config: &FleetConfig, began: Instant) -> Result<Connected, MeterE
                 })
             });
             let deployed: Vec<_> = deployed.collect();
+            // All threads are joined before the first error is returned.
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread
                     .join()
@@ -163,6 +165,7 @@ fn dial(agent: &str, token: Option<&Token>, began: Instant) -> Result<AgentConne
     let address = agent.to_socket_addrs().map_err(cannot)?.next();
     let address = address.ok_or_else(|| MeterError::usage(format!("{agent} is no address")))?;
     let stream = TcpStream::connect_timeout(&address, CONNECT).map_err(cannot)?;
+    // The exchange that compares the clocks must not wait for a full packet.
     stream.set_nodelay(true).map_err(cannot)?;
     let from = Box::new(stream.try_clone().map_err(cannot)?);
     Ok(fleet::connect(agent, from, Box::new(stream), token, began)?)

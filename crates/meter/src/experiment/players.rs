@@ -58,6 +58,7 @@ pub fn run_players(
     let sampler = watch(Path::new(&config.address))?;
     let mut show = |sample: &ViewerSample| observer.status(&state(sample));
     let counted = runs.attempt(viewers, config.duration, observer.stop(), log.sink(), &mut show);
+    // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let counted = counted?;
     let Counted { outcome, report } = &counted;

@@ -83,6 +83,7 @@ pub fn run_streams(
     record::prepare(dir)?;
     let target = runs.open(config.count, observer)?;
     let plan = runs.plan(config.count, runs.config.duration, &target)?;
+    // Everything that takes time is prepared by now, so that held runs start together.
     let mut barrier = StartBarrier::wait(config.hold, observer)?;
     let alarm = RateAlarm::new(&config.alarm, plan.allowed(), plan.streams, observer);
     let mut go_on = |progress: StreamsProgress| {
@@ -101,6 +102,7 @@ pub fn run_streams(
     let mut log = RunLog::open(dir, runs.config.target.is_simulated())?;
     let mut watched = WatchedLog { log: log.sink(), alarm: &alarm };
     let outcome = runs.attempt(&target, &plan, &mut watched, &mut go_on, observer);
+    // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let outcome = outcome?;
     let attribution = sampler.map(|sampler| Attribution::of(&outcome, sampler.end()));
@@ -145,6 +147,7 @@ pub fn search_streams(
     let runs = StreamRuns::new(config, observer)?;
     record::prepare(dir)?;
     let target = runs.open(search.max_streams, observer)?;
+    // The target may have room for fewer streams than the search was asked for.
     let one = runs.plan(1, config.duration, &target)?;
     let max_streams = search.max_streams.min(target.shape().most_streams(one.stride()));
     let mut made = 0;
@@ -253,8 +256,7 @@ impl StreamRuns {
         let mut plan = StreamsPlan::new(profile, streams, *buffer, length, self.within(target))?;
         plan.blocking = target.is_blocking();
         // The kernel blocks a thread that submits more than the device's queue takes, and the reads
-        // of
-        // all its streams would be late.
+        // of all its streams would be late.
         let queue = target.is_queued().then(|| beneath(Path::new(&spec.target)).takes(plan.frame));
         plan.at_once = plan.at_once.min(queue.flatten().unwrap_or(u32::MAX));
         plan.spin = *spin && !spec.is_simulated();
@@ -301,6 +303,7 @@ impl StreamRuns {
         if realtime {
             let _ = device::leave_realtime();
         }
+        // Operations that never return must not keep the report from being written.
         let stuck = close_port(port, observer.stop());
         Ok(StreamsOutcome { stuck, ..outcome? })
     }

@@ -159,6 +159,7 @@ impl TargetSpec {
             return Err(MeterError::new(format!("{}: {error}", self.target))
                 .hint("name a directory, a file or a block device that is there"));
         }
+        // Before the files are made, so that they are laid out as on a full file system.
         let ballast = self.ballast(path, shape.size(), observer)?;
         let writing = match (writes, self.destructive) {
             (false, _) => WriteAccess::No,

@@ -91,6 +91,7 @@ pub fn run_transfers(
         !observer.is_stopped()
     };
     let outcome = attempt(&target, &plan, &mut watched, metrics.live(), go_on, observer);
+    // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let outcome = outcome?;
     let mut summary = summary(&runs, &outcome);
@@ -135,6 +136,7 @@ fn plan(config: &TransfersConfig) -> Result<TransfersPlan, MeterError> {
     mix.unrepeated = config.unrepeated;
     mix.delay = config.think;
     let shaped = config.length.is_some() || config.block.is_some();
+    // A profile from a trace has its own sizes; options that change them would be ignored.
     if mix.drawn.is_some() && (shaped || mix.unrepeated) {
         return Err(MeterError::usage(format!("profile {} says all sizes itself", profile.name))
             .hint("leave out --length, --block and --no-repeat"));

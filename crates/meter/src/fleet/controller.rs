@@ -226,6 +226,7 @@ impl Bridge {
                 if let Some(why) = &agent.lost {
                     return Err(failed(why.clone()));
                 }
+                // A worker that ended before the start has failed.
                 if let Some(worker) = agent.workers.iter().flatten().next() {
                     return Err(failed(worker.said.trim().to_owned()));
                 }

@@ -63,6 +63,7 @@ pub fn background_writer(
     let blocks = blocks.max(2);
     let (full, to_write) = sync_channel::<Vec<Record>>(blocks);
     let (give_back, empty) = sync_channel(blocks);
+    // All memory is allocated before the run: an allocation could delay a frame.
     for _ in 0..blocks - 1 {
         let _ = give_back.send(Vec::with_capacity(BLOCK));
     }
@@ -106,6 +107,7 @@ impl LogSink {
             // returns its error.
             let _ = ways.full.try_send(std::mem::take(&mut self.block));
         }
+        // A measurement in real time never waits for the disk of its log.
         let empty = match self.room {
             WhenFull::Wait => ways.empty.recv().ok(),
             WhenFull::Count => ways.empty.try_recv().ok(),

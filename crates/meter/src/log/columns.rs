@@ -64,6 +64,7 @@ impl Columns {
             let chunk = match column.holds {
                 Holds::Int32(of, _) => {
                     let values = of(records);
+                    // Most columns are constant over a block, and are then encoded only once.
                     let value = only(&values).map(|value| Value::Number(value.into()));
                     self.once(number, records.len(), value, |encode| {
                         encode.values::<Int32Type>(&values, None)

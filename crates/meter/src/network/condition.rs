@@ -22,6 +22,7 @@ pub(crate) struct Condition {
 
 /// The conditions of the paper, on a link of this speed and on one of a tenth of it.
 pub(crate) fn conditions(link: BitRate) -> Vec<Condition> {
+    // The ratio of the paper: a fast server behind a slow link.
     let tenth = BitRate(link.0 / 10);
     let one = |name, about, link, wait, mtu| Condition {
         name,

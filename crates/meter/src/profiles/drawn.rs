@@ -12,7 +12,6 @@
 //! ```
 //! Each operation is drawn independently: kind, then position, then size. Correlations of a real
 //! program, such as writes after reads or runs of large reads, are not modelled.
-//! it has read, or reads large pieces in runs, is not in these numbers.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

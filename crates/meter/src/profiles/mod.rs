@@ -1,9 +1,9 @@
 //! Access profiles: the demand of a stream on its storage, named after the format that is played.
 //!
 //! A profile is a few facts in a TOML file: bytes of a frame, frames per second, the share of
-//! reads,
-//! the pattern, and the source of the figures. The built-in ones are in `builtin.toml`; users name
-//! their own files. [`Profile::disagreements`] computes the figures again from their definition.
+//! reads, the pattern, and the source of the figures. The built-in ones are in `builtin.toml`;
+//! users name their own files. [`Profile::disagreements`] computes the figures again from their
+//! definition.
 //!
 //! The module reads no file and runs nothing: [`streams`](crate::streams) does.
 

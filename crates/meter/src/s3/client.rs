@@ -261,6 +261,7 @@ impl S3Client {
         if (200..300).contains(&status) {
             return Ok(answer);
         }
+        // The body of an error says more than its status.
         let said = answer.body_mut().read_to_string().unwrap_or_default();
         let said = match beginning(&said).as_str() {
             "" => String::new(),

@@ -5,8 +5,7 @@
 //! ```
 //!
 //! The prefix is unique. The objects are removed when the value is dropped, which happens at the
-//! end
-//! of the run however it ends, except when the program is killed.
+//! end of the run however it ends, except when the program is killed.
 
 use super::client::S3Client;
 use super::{Access, Address, S3Error};

@@ -74,6 +74,7 @@ struct ClockCache {
 impl<'a> Issuer<'a> {
     pub(super) fn new(plan: &'a StreamsPlan, origin: Moment) -> Self {
         let mut order: Vec<u32> = (0..plan.streams).collect();
+        // In the order of their phases: the next frame due is then found without a search.
         order.sort_by_key(|stream| plan.phase(*stream));
         Self {
             plan,
@@ -128,6 +129,7 @@ impl<'a> Issuer<'a> {
             }
             self.make_ready(stream, moment);
         }
+        // Frames for which there was no room go first, in the order in which they became due.
         while !self.free.is_empty()
             && let Some((stream, since)) = self.ready.pop_front()
         {
@@ -147,6 +149,7 @@ impl<'a> Issuer<'a> {
         let intended = self.plan.intended(self.origin, stream, frame);
         let ask = self.plan.ask(stream, frame);
         let slot = self.free.pop().expect("the caller checked that there is room");
+        // The meter could not submit earlier, which is not its delay.
         let able = since.max(self.unable_until);
         let start = self.watch.time(port);
         port.begin(IoRequest {
@@ -158,6 +161,7 @@ impl<'a> Issuer<'a> {
             handle: self.plan.handle(stream),
         })?;
         let own = start.0.saturating_sub(able.0);
+        // A late start delays the frames after it, until one can be submitted in time again.
         let caught_up = able <= intended;
         state.inherited = if caught_up { own } else { state.inherited + own };
         state.asked += 1;
@@ -179,6 +183,7 @@ impl<'a> Issuer<'a> {
     }
 
     pub(super) fn arrived(&mut self, tag: u64, at: Moment) -> IssuedRead {
+        // Until now there was no room, so that the meter could not have submitted anything.
         if self.free.is_empty() {
             self.unable_until = self.unable_until.max(at);
         }
@@ -186,6 +191,7 @@ impl<'a> Issuer<'a> {
         let asked = self.under_way[slot].take().expect("an arrival belongs to a request");
         self.free.push(slot);
         self.streams[index(asked.stream)].under_way -= 1;
+        // The buffer has room again: a frame that is due can be requested.
         self.make_ready(asked.stream, at);
         asked
     }
@@ -202,6 +208,8 @@ impl ClockCache {
     fn time(&mut self, port: &dyn Port) -> Moment {
         if self.left == 0 {
             let before = self.at;
+            // A clock reading costs as much as submitting to a fast device, so several operations
+            // share one.
             let quick = self.look(port).since(before) < AT_ONCE;
             self.good_for = if quick { (self.good_for * 2).min(MOST_A_READING) } else { 1 };
             self.left = self.good_for;

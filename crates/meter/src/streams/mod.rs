@@ -1,6 +1,5 @@
 //! Streams: paced reads and writes with deadlines, started by the clock and not by the storage
-//! (open
-//! loop).
+//! (open loop).
 //!
 //! ```text
 //!   frame k of stream i
@@ -14,11 +13,10 @@
 //!   └─────────── response ──────┘
 //! ```
 //! [`StreamsPlan`] says what is read or written and when; [`run`] executes it through a [`Port`],
-//! in
-//! virtual or real time; [`StreamsOutcome`] is the result. The meter's own lateness is kept apart:
-//! it is measured at every start and every wait, and a frame that was late by no more than that is
-//! counted as the meter's ([`StreamsOutcome::late_by_meter`]), not the storage's. A run with more
-//! than one such frame in a thousand is not valid ([`StreamsOutcome::valid`]).
+//! in virtual or real time; [`StreamsOutcome`] is the result. The meter's own lateness is kept
+//! apart: it is measured at every start and every wait, and a frame that was late by no more than
+//! that is counted as the meter's ([`StreamsOutcome::late_by_meter`]), not the storage's. A run
+//! with more than one such frame in a thousand is not valid ([`StreamsOutcome::valid`]).
 //!
 //! Frames are judged during the run, and each goes into the caller's log: a frame that arrives, on
 //! its arrival; one that never does, at the end.
@@ -77,6 +75,7 @@ pub fn run(
     let mut complete = true;
     let mut told = origin;
     loop {
+        // Submit first: time spent before would be lateness of the meter.
         issuer.ask(port)?;
         let now = port.now();
         if issuer.is_done() || now >= end {
@@ -85,7 +84,7 @@ pub fn run(
         // Without room for another operation a due frame is no reason to wake up.
         let due = if issuer.has_room() { issuer.next_due() } else { None };
         let wake = due.unwrap_or(end).min(end).min(now + HEARTBEAT);
-        let until = pace.wait(port, (now, wake), due, &mut done)?;
+        let until = pace.wait(port, now, wake, due, &mut done)?;
         let back = port.now();
         tally.watched(back, pace.take_watched());
         // A blocking read method returns when its read is complete, which is not the meter's delay.
@@ -102,6 +101,7 @@ pub fn run(
             let asked = issuer.arrived(arrival.tag, arrival.at);
             tally.arrived(&asked, &arrival, overslept);
         }
+        // The caller's decision takes time, so it is not asked after every completion.
         if back.since(told) >= TELLS {
             told = back;
             if !go_on(tally.progress(back)) {

@@ -7,16 +7,14 @@
 //!
 //! A sleeping thread is woken tens of microseconds late on an idle machine and half a millisecond
 //! late on many virtual ones. With [`StreamsPlan::spin`](super::StreamsPlan::spin) the thread
-//! sleeps
-//! only until shortly before a frame is due, and polls the clock (and completions) from then on:
-//! `ahead` follows the measured wake-up delay, so that frames due at shorter intervals keep the
+//! sleeps only until shortly before a frame is due, and polls the clock (and completions) from then
+//! on: `ahead` follows the measured wake-up delay, so that frames due at shorter intervals keep the
 //! thread awake and use a whole processor. It never yields: a yield gives milliseconds even to
 //! threads of the idle class. A woken thread takes precedence over one that polls, and a busy one
 //! gets an equal share. Where that happens, because there is more work than processors, polling
 //! makes the thread later than sleeping would: then it sleeps for a while.
 //!
 //! Polling time is kept apart from working time ([`Pacer::take_watched`]).
-//! What it watched for is kept apart from what the meter worked ([`Pacer::take_watched`]).
 
 use crate::target::{IoCompletion, Port};
 use device::DeviceError;
@@ -61,7 +59,8 @@ impl Pacer {
     pub(super) fn wait(
         &mut self,
         port: &mut dyn Port,
-        (now, wake): (Moment, Moment),
+        now: Moment,
+        wake: Moment,
         due: Option<Moment>,
         done: &mut Vec<IoCompletion>,
     ) -> Result<Moment, DeviceError> {
@@ -69,12 +68,14 @@ impl Pacer {
             port.wait(wake, done)?;
             return Ok(wake);
         };
+        // The estimate decays, so that one slow wake-up does not keep the thread polling.
         self.ahead = (self.ahead - self.ahead / FORGETS).max(LEAST_AHEAD);
         let nap = Moment(due.0.saturating_sub(self.ahead)).min(wake);
         if nap <= now {
-            return self.watch(port, (now, wake), done);
+            return self.watch(port, now, wake, done);
         }
         port.wait(nap, done)?;
+        // A completion ends the sleep early and shows nothing about wake-up delay.
         if done.is_empty() {
             let late = port.now().0.saturating_sub(nap.0);
             self.ahead = self.ahead.max(late).min(MOST_AHEAD);
@@ -90,7 +91,8 @@ impl Pacer {
     fn watch(
         &mut self,
         port: &mut dyn Port,
-        (now, until): (Moment, Moment),
+        now: Moment,
+        until: Moment,
         done: &mut Vec<IoCompletion>,
     ) -> Result<Moment, DeviceError> {
         let mut last = now;
@@ -121,6 +123,8 @@ impl Pacer {
             return;
         }
         if lost * MOST_LOST > watched + lost {
+            // Polling takes time from the threads that it waits for: sleep, twice as long each
+            // time.
             self.rests_until = now + self.rest;
             self.rest = (self.rest * 2).min(LONGEST_REST);
         } else {
@@ -170,7 +174,7 @@ mod tests {
                     late.push(now.0 - due.0);
                     break;
                 }
-                pace.wait(port, (now, due), Some(due), &mut Vec::new()).unwrap();
+                pace.wait(port, now, due, Some(due), &mut Vec::new()).unwrap();
             }
             due = due + apart;
         }

@@ -191,8 +191,7 @@ impl<'a> StreamsTally<'a> {
                     None if frame < self.plan.frames() && due < now => {
                         self.outcome.never += 1;
                         // The time waited so far is a lower bound of the response: so a storage
-                        // that
-                        // hangs is visible in the figures.
+                        // that hangs is visible in the figures.
                         let intended = self.plan.intended(self.origin, stream, frame);
                         let response = now.0.saturating_sub(intended.0);
                         let judged = Judged { late: true, response, ..Judged::default() };

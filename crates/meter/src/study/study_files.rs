@@ -93,6 +93,7 @@ impl<'a> StudyFiles<'a> {
     ) -> Result<Vec<PathBuf>, StudyError> {
         let key = Key::of(setting);
         if let FileLayout::FilledTo(_) = key.layout {
+            // Files of other settings would count toward the fill level.
             self.made.clear();
         }
         if !self.made.iter().any(|made| made.key == key) {
@@ -116,6 +117,7 @@ impl<'a> StudyFiles<'a> {
             unreachable!("files are made in directories only")
         };
         let (each, count) = (ByteCount(key.each), key.files / key.nodes);
+        // Before the files, so that they get what a full file system has left.
         let ballast = match key.layout {
             FileLayout::FilledTo(percent) if percent > 0 => {
                 FillLevel::make(&dirs[0], percent.into(), ByteCount(each.0 * u64::from(key.files)))?

@@ -30,6 +30,7 @@ impl StudyTarget {
             && !path.is_dir()
         {
             let path = path.clone();
+            // Holes are read without the disk.
             if describe(&path)?.is_sparse() {
                 return Err(StudyError::Unfit(format!(
                     "parts of {} have no place on disk; fill the file first",
@@ -41,6 +42,7 @@ impl StudyTarget {
             return Ok(Self::One { path, size });
         }
         if let [one, other] = paths.as_slice()
+            // Two names of one directory would be measured as two nodes.
             && one.canonicalize().ok() == other.canonicalize().ok()
         {
             return Err(StudyError::Unfit(format!(

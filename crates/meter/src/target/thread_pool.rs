@@ -6,8 +6,7 @@
 //! ```
 //!
 //! Times are taken by the thread that does the work, so that they are those of the operation and
-//! not
-//! of its reporting. Operations that have not begun when the pool is dropped are never made.
+//! not of its reporting. Operations that have not begun when the pool is dropped are never made.
 
 use super::{IoCompletion, IoRequest, Port};
 use crossbeam_channel::{Receiver, Sender, unbounded};

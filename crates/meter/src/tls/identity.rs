@@ -1,8 +1,7 @@
 //! The client certificate and its key, for servers that require one.
 //!
 //! Both are read and compared before the first connection. A key that is locked with a passphrase
-//! is
-//! refused: nobody could type it while forty agents start.
+//! is refused: nobody could type it while forty agents start.
 
 use super::certificates;
 use rustls::InconsistentKeys;

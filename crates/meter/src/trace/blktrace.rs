@@ -41,6 +41,7 @@ fn order(bytes: &[u8]) -> Option<bool> {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+    // A trace has the byte order of the machine that wrote it.
     let little = order(bytes).ok_or(TraceError::Unknown)?;
     let mut files = FileNumbers::default();
     let mut found = Vec::new();
@@ -52,6 +53,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         if order(head) != Some(little) {
             return Err(wrong("an event begins with 0x65617407"));
         }
+        // Fields are read where the kernel's header has them, because no alignment is guaranteed.
         let part = |from: usize, length: usize| {
             let bytes = head[from..from + length].iter().map(|byte| u64::from(*byte));
             let add = |sum, byte| sum << 8 | byte;
@@ -69,6 +71,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
             DONE => 'C',
             _ => '-',
         };
+        // Messages, discards and flushes move no data.
         if what != '-' && action & (NOTE | DISCARDS) == 0 && count > 0 {
             let operation = Operation {
                 at: Some(Duration::from_nanos(part(8, 8))),
@@ -81,5 +84,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         }
         at += length;
     }
+    // An operation has up to three events here, and is counted by one.
     Ok(Trace { format: "blktrace", operations: once_each(found), rates: None })
 }

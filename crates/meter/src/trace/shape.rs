@@ -68,6 +68,7 @@ fn fraction(frames: u64, seconds: u32) -> Fps {
 fn of_rates(rates: Rates) -> TraceShape {
     let bytes = rates.bytes_read + rates.bytes_written;
     let size = rounded(bytes / rates.operations).max(1);
+    // Totals tell nothing of order: sequential reads are assumed.
     let mix =
         || Some(OperationMix { sequential_per_million: MILLION, sizes: vec![(size, MILLION)] });
     let reads = per_million(rates.bytes_read, bytes);
@@ -133,6 +134,7 @@ fn sequential(operations: &[Operation]) -> Vec<bool> {
         if let Some(position) = goes_on {
             ends.remove(position);
         } else if ends.len() == RECENT {
+            // The oldest end is forgotten, so that memory stays bounded.
             ends.pop_front();
         }
         ends.push_back(operation.offset.saturating_add(operation.bytes));

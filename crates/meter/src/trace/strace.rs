@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Process, time and names may be missing, and times may have other forms (`-t`, `-tt`, `-r`).
-//! Calls
-//! that another thread interrupted are joined again. Where names are missing, descriptors are
+//! Calls that another thread interrupted are joined again. Where names are missing, descriptors are
 //! followed from `openat` on. Reads of the system's own files (libraries, `/proc`, terminals) are
 //! left out.
 

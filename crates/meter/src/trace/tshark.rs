@@ -36,8 +36,8 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
             let field = column(name).and_then(|column| fields.get(column)).copied();
             field.unwrap_or_default().split(',').filter(|value| !value.is_empty()).collect()
         };
-        let at = all("frame.time_epoch");
-        let at = at.first().and_then(|at| seconds(at)).ok_or(wrong("times are in seconds"))?;
+        let times = all("frame.time_epoch");
+        let at = times.first().and_then(|at| seconds(at)).ok_or(wrong("times are in seconds"))?;
         let handles = all("nfs.fh.hash");
         let mut add = |handle: Option<usize>, (offset, bytes), write| {
             // Where the owner of the handle is ambiguous, the last one is the most likely.

@@ -130,6 +130,7 @@ impl TransfersRun<'_> {
     /// Draws the client's next transfer, which begins after `from`.
     fn next(&mut self, client: u32, from: Moment) {
         let enough = self.plan.most.is_some_and(|most| self.begun[index(client)] >= most);
+        // A transfer that began in time is completed, even after the end of the duration.
         self.clients[index(client)] = if enough || from.since(self.origin) >= self.plan.duration {
             TransferClient::Done
         } else {
@@ -168,6 +169,7 @@ impl TransfersRun<'_> {
             false => transfer.start + u64::from(moving.block) * u64::from(transfer.block),
         };
         moving.asked = self.port.now();
+        // Time between two blocks is the meter's: it had nothing to wait for.
         moving.meter += moving.asked.since(moving.over);
         self.port.begin(IoRequest {
             tag: client.into(),
@@ -192,6 +194,7 @@ impl TransfersRun<'_> {
             panic!("a completion belongs to a client with a block in flight")
         };
         self.keep(client, &moving, Some(&arrived));
+        // Opening and closing are latency, not part of the data's time.
         let extra = arrived.open + arrived.close;
         let took = arrived.at.since(moving.asked).saturating_sub(extra);
         moving.data += took;
@@ -224,6 +227,7 @@ impl TransfersRun<'_> {
     fn over(&mut self, client: u32, moving: &Moving) {
         let Moving { transfer, data, open, meter, .. } = *moving;
         let bytes = ByteCount(transfer.length);
+        // All the time that was not spent on data: opening, closing and waiting between blocks.
         let latency = moving.over.since(moving.began).saturating_sub(data);
         let row = self.outcome.rows.entry(key(&transfer)).or_default();
         row.transfers += 1;
@@ -298,6 +302,7 @@ impl TransfersRun<'_> {
         for client in 0..self.plan.clients {
             if let TransferClient::Moves(moving) = self.clients[index(client)].clone() {
                 self.outcome.unfinished += 1;
+                // The log has the blocks that never came, too.
                 self.keep(client, &moving, None);
             }
         }

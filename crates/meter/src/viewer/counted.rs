@@ -17,8 +17,7 @@
 //!
 //! A viewer who is refused, or gets an error or no response, counts as one late frame: with this
 //! number of viewers one of them saw nothing. The play-out clock continues where it stopped: a
-//! piece
-//! is late by its own delay, without the delay of the pieces before it.
+//! piece is late by its own delay, without the delay of the pieces before it.
 
 use super::fetched::{OwnLateness, second};
 use super::outcome::{PlayReport, ViewerOutcome as Fate};

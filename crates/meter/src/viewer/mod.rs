@@ -48,7 +48,6 @@ use std::sync::atomic::AtomicBool;
 /// Refusals and errors of single viewers are in the report. An error is returned when there is
 /// nothing to play, when the very first viewer gets no response, when media cannot be saved, or
 /// when the machine has no sockets left.
-/// saved, or when the machine has no sockets left.
 pub fn play(
     options: &PlayOptions,
     stop: &AtomicBool,

@@ -97,6 +97,7 @@ impl<'a> EventLoop<'a> {
                 Session::new(number, urls[choice].clone(), Moment::ZERO + arrival)
             })
             .collect();
+        // Arrivals are timers like all others.
         let queue = sessions.iter().enumerate().map(|(i, session)| (session.arrived, i)).collect();
         Self {
             shared: PlayContext {
@@ -134,6 +135,7 @@ impl<'a> EventLoop<'a> {
             return Err(error.clone().into());
         }
         let now = self.now();
+        // With viewers that stay for ever the duration is the only end.
         let limit = self.shared.options.duration.map(|limit| Moment::ZERO + limit);
         Ok(self.open.is_empty() || limit.is_some_and(|limit| now >= limit))
     }
@@ -148,12 +150,14 @@ impl<'a> EventLoop<'a> {
             self.own.woke(now, now.since(at));
             self.sessions[number].tick(now, &mut self.shared);
             self.touched(number);
+            // The session took time, so that more timers may have expired.
             now = self.now();
         }
         if now >= self.next_sample {
             let sample = self.sample(now);
             progress(&sample);
             self.samples.push(sample);
+            // Skips samples that were missed: two at the same moment would show nothing.
             while self.next_sample <= now {
                 self.next_sample = self.next_sample + SAMPLE;
             }

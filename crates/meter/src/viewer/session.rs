@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Each track has a lane: its own connection with at most one request in flight, as in players.
-//! Media
-//! is counted and dropped as it arrives, unless it is saved. The [`manifest_loader`] interprets
-//! responses before the player starts; [`requests`] sends requests and receives responses.
+//! Media is counted and dropped as it arrives, unless it is saved. The [`manifest_loader`]
+//! interprets responses before the player starts; [`requests`] sends requests and receives
+//! responses.
 
 mod manifest_loader;
 mod renditions;

@@ -135,10 +135,10 @@ fn offers(url: &Url, master: &MasterPlaylist) -> Result<Option<Offers>, ViewerEr
         .collect();
     audio.sort_by_key(|media| !media.default);
     // Without its own address the audio is part of the variant.
-    let audio = audio.first().and_then(|media| media.uri.as_ref());
-    let audio = audio.map(|reference| url.join(reference)).transpose()?;
+    let reference = audio.first().and_then(|media| media.uri.as_ref());
+    let address = reference.map(|reference| url.join(reference)).transpose()?;
     let named = named.expect("the first variant is among those like itself");
-    let audio = audio.filter(|audio| *audio != variants[named].url);
+    let audio = address.filter(|address| *address != variants[named].url);
     Ok(Some(Offers { variants, named, audio }))
 }
 

@@ -1,6 +1,5 @@
 //! DASH manifests made by FFmpeg, and one written by hand for a file with an index, played from
-//! real
-//! files: all media arrives once, and the saved file has all its pictures.
+//! real files: all media arrives once, and the saved file has all its pictures.
 
 use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options, place, play, verdicts};
@@ -68,8 +67,7 @@ fn segments_by_time_and_by_number_are_played() {
         let (files, media) = asked_for(&dir, &asked);
         assert_eq!(came, media, "{name}: {asked:?}");
         // Two headers, and five pieces each of video and audio. The audio may be a little longer
-        // than
-        // the manifest declares.
+        // than the manifest declares.
         assert!((12..=13).contains(&files) && asked.len() == files + 1, "{name}: {asked:?}");
         std::fs::remove_dir_all(dir).unwrap();
     }

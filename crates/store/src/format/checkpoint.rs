@@ -8,8 +8,7 @@
 //! ```
 //!
 //! Its length and CRC-32C are in the superblock, which is written after the checkpoint is durable:
-//! a
-//! checkpoint that no superblock refers to does not exist. Two slots are written alternately, and
+//! a checkpoint that no superblock refers to does not exist. Two slots are written alternately, and
 //! the journal keeps all entries since the older one, so that either one is enough.
 
 use super::bytes::Malformed;

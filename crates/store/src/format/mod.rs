@@ -2,8 +2,7 @@
 //! whole picture with its reasons; each file here has the picture of its own part.
 //!
 //! Everything is little-endian and encoded field by field. Nothing here does I/O or trusts the
-//! bytes
-//! that it decodes: every number is checked against its bounds.
+//! bytes that it decodes: every number is checked against its bounds.
 
 pub(crate) mod bytes;
 pub(crate) mod checkpoint;

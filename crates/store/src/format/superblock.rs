@@ -23,11 +23,9 @@
 //! ```
 //!
 //! An update writes copies 0 and 1, flushes, writes 2 and 3, and flushes: at any moment at least
-//! two
-//! copies of either the old or the new one are whole. The newest with two valid copies wins, so
-//! that
-//! a single misdirected or stale sector is never chosen. The version precedes the checksum, so that
-//! a program of any version can report it.
+//! two copies of either the old or the new one are whole. The newest with two valid copies wins, so
+//! that a single misdirected or stale sector is never chosen. The version precedes the checksum, so
+//! that a program of any version can report it.
 
 use super::bytes::Malformed;
 use super::journal::JournalPosition;

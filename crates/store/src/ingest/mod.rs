@@ -118,6 +118,7 @@ fn ingest_title(
         }
     };
     let size = own_size + other_sizes;
+    // Reserves the name before the work, so that two jobs cannot collide at its end.
     let writer = store.begin(name, options.kind)?.with_io(io);
     let mut job = IngestJob { file, others, size, options, progress, cancel };
     match options.kind {

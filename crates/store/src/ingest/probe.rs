@@ -127,9 +127,11 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     let (json, complaints, status) = std::thread::scope(|scope| {
         let json = scope.spawn(move || {
             let mut json = Vec::new();
+            // A hostile file must not fill the memory.
             stdout.by_ref().take(MAX_JSON).read_to_end(&mut json).map(|_| json)
         });
         let complaints = scope.spawn(|| tail(stderr));
+        // Checked often, so that a cancelled job ends at once.
         while !json.is_finished() {
             let called_off = job.tell("probing", 0).is_err();
             if called_off || started.elapsed() > PROBE_TIME {

@@ -39,6 +39,8 @@ impl Process {
             ));
         };
         let mut words: Vec<OsString> = Vec::new();
+        // FFmpeg parses files of strangers: without privileges and with limits, where the machine
+        // has the tools for that.
         for (wrapper, options) in [("setpriv", PRIVILEGES), ("prlimit", LIMITS)] {
             if let Some(wrapper) = find(wrapper) {
                 words.push(wrapper.into());
@@ -47,6 +49,7 @@ impl Process {
         }
         words.push(path.into());
         words.extend_from_slice(arguments);
+        // Its own process group can be killed as a whole, and gets no interrupt of the terminal.
         let child = Command::new(&words[0])
             .args(&words[1..])
             .stdin(stdin)

@@ -11,8 +11,7 @@
 //! ```
 //!
 //! A workload runs once, and every write, flush and acknowledgement is recorded; a power cut is
-//! then
-//! a position in that recording and a seed.
+//! then a position in that recording and a seed.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 

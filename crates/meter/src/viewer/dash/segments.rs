@@ -179,9 +179,11 @@ impl<'x, 'i> Said<'_, 'x, 'i> {
                 // Repeated until the next row, or the end of the period.
                 Err(_) => {
                     let next = rows.get(row + 1).map(|next| attribute(*next, "t")).transpose()?;
-                    let next = next.flatten().or(end);
-                    let next = next.ok_or("a timeline repeats for ever, and has no end")?;
-                    next.saturating_sub(at).div_ceil(length)
+                    let until = next
+                        .flatten()
+                        .or(end)
+                        .ok_or("a timeline repeats for ever, and has no end")?;
+                    until.saturating_sub(at).div_ceil(length)
                 }
             };
             bounded(count.saturating_add(times.len() as u64))?;

@@ -19,6 +19,7 @@ pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>,
         let version = reader.number(4)? >> 24;
         reader.number(4)?;
         let scale = reader.number(4)?;
+        // Version 1 has 64-bit times and offsets.
         let wide = if version == 0 { 4 } else { 8 };
         reader.number(wide)?;
         let mut next = at.checked_add(end)?.checked_add(reader.number(wide)?)?;
@@ -27,6 +28,7 @@ pub(super) fn read(bytes: &[u8], at: u64) -> Result<Vec<(Range<u64>, Duration)>,
         for _ in 0..count {
             let (size, duration) = (reader.number(4)?, reader.number(4)?);
             reader.number(4)?;
+            // The top bit marks a reference to another index.
             if size >> 31 == 1 {
                 return Some(None);
             }

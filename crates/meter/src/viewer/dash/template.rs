@@ -24,13 +24,15 @@ pub(super) fn fill(template: &str, names: Names<'_>) -> Result<String, String> {
         let (name, width) = match name.split_once('%') {
             None => (name, 1),
             Some((name, format)) => {
-                let width = format.strip_prefix('0').and_then(|format| format.strip_suffix('d'));
-                let width = width.and_then(|width| width.parse::<usize>().ok());
-                let width = width.filter(|width| *width <= WIDEST);
+                let digits = format.strip_prefix('0').and_then(|format| format.strip_suffix('d'));
+                let width = digits
+                    .and_then(|digits| digits.parse::<usize>().ok())
+                    .filter(|width| *width <= WIDEST);
                 (name, width.ok_or_else(|| format!("'{template}' has a format that is none"))?)
             }
         };
         let number = match name {
+            // `$$` stands for the character itself.
             "" => {
                 filled.push('$');
                 continue;

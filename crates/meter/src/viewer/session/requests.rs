@@ -228,6 +228,7 @@ impl Session {
             }
             RequestPurpose::Piece(fetch) => {
                 let Lane { asked, first, came: bytes, ref connection, .. } = self.lanes[lane];
+                // Without the time of connecting, which is no property of the segment.
                 let sent = connection.sent_at().unwrap_or(asked);
                 let Fetch { track, piece } = fetch;
                 let mut rendition = 0;
